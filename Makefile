@@ -1,0 +1,70 @@
+# `make` lists the targets. Everything runs in .venv, which make sets up itself:
+# all that is needed is Python 3.11 or later, and an index of packages.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+# Directory of data archives, where there is one; `bisvm.datasets` does without.
+ifndef BISVM_DATA
+ifneq ($(wildcard ../shared/data/.),)
+export BISVM_DATA := $(abspath ../shared/data)
+endif
+endif
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+export MPLBACKEND ?= Agg
+
+# Small matrices: one BLAS thread in each of two processes beats two in one.
+test test-full bench bench-full: export OMP_NUM_THREADS := 1
+test test-full bench bench-full: export OPENBLAS_NUM_THREADS := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-full lint format bench bench-full experiments clean
+
+help: ## list the targets
+	@echo "Targets:"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
+	    while IFS='|' read -r name text; do printf '  %-12s %s\n' "$$name" "$$text"; done
+
+demo: $(READY) ## tune an SVM on the breast cancer data; the picture goes to demo-output/
+	$(BIN)/python -m bisvm.demo
+
+test: lint ## style, types, and all tests that are not long
+	$(BIN)/python -m pytest -q -n 2
+
+test-full: lint ## the long checks too
+	$(BIN)/python -m pytest -q -n 2 -m ""
+
+lint: $(READY) ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY) ## rewrite the code in the style of the project
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY) ## the price of tuning, in cross-validations of an SVC
+	$(BIN)/python -m benchmarks.price
+
+bench-full: $(READY) ## the same on every size and data set
+	$(BIN)/python -m benchmarks.price --full
+
+experiments: $(READY) ## published tables and figures, into experiments/results/
+	$(BIN)/python -m experiments --all
+
+clean: ## remove the environment, caches and the demo's picture
+	rm -rf $(VENV) build dist demo-output .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "bisvm needs Python 3.11 or later: make PYTHON=python3.12 ..."; exit 1; }
+	@echo "Setting up $(VENV) (once; a minute or two) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet -e '.[test,plots]'
+	@touch $@

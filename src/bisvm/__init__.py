@@ -1,0 +1,11 @@
+"""bisvm: support vector machines that tune themselves.
+
+All hyperparameters, from one C to hundreds of kernel parameters, are learned by gradient
+descent on a validation loss, differentiated through the trained machine.
+"""
+
+from bisvm.estimators import BilevelLinearSVC, BilevelSVC
+from bisvm.objective import BilevelObjective
+
+__version__ = "0.1.0"
+__all__ = ["BilevelLinearSVC", "BilevelObjective", "BilevelSVC", "__version__"]

@@ -1,0 +1,71 @@
+"""What is remembered of a tuning run, and what a callback is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Record:
+    """One evaluation of the upper level.
+
+    stage : what the run was doing, such as "one width" or "one width per feature"
+    task : number of the class (or pair) that is tuned on its own, else 0
+    value, criterion : H with and without the prior
+    gradient_norm : largest entry of the gradient in theta's coordinates
+    inner_iterations : Newton (or other) steps of the lower level, over all columns
+    residual : largest optimality residual of the lower level
+    seconds : since the fit began
+    """
+
+    number: int
+    stage: str
+    task: int
+    theta: np.ndarray
+    value: float
+    criterion: float
+    gradient_norm: float
+    inner_iterations: int
+    residual: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is given after every evaluation.
+
+    Return True from the callback to stop; the best model so far is then fitted.
+    `model()` fits and returns that model at any time: keep the last `Progress` and a run
+    that is interrupted from the keyboard is not lost.
+    """
+
+    record: Record
+    best_value: float
+    hyperparameters: dict[str, Any]
+    best_hyperparameters: dict[str, Any]
+    _model: Callable[[], Any] = field(repr=False)
+
+    def model(self) -> Any:
+        """A fitted estimator with the best hyperparameters so far."""
+        return self._model()
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How good the answer is.
+
+    lower_residual : largest optimality residual of the lower level at the solution
+    upper_gradient : largest entry of the projected gradient of the upper level,
+        relative to the value of H
+    converged : whether the optimizer met its tolerance
+    reason : why it stopped
+    """
+
+    lower_residual: float
+    upper_gradient: float
+    converged: bool
+    reason: str

@@ -1,0 +1,167 @@
+"""The kernel machine: f = sum_j alpha_j k(x_j, .) + b."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from bisvm.kernels import Factors, Kernel
+from bisvm.machines.base import (
+    Adjoint,
+    Coefficients,
+    Linearization,
+    Machine,
+    Sensitivity,
+    Tangent,
+)
+from bisvm.systems import DenseSystem, IterativeSystem, System
+
+# Active sets above this size are solved by conjugate gradients.
+DIRECT_LIMIT = 6000
+
+
+@dataclass(frozen=True)
+class KernelMachine(Machine):
+    """1/2 alpha'K alpha + rho/2 b^2 + sum_i W_i loss(Y_i F_i),  F = K alpha + b.
+
+    The gradient in alpha is K times alpha + S; with K cancelled, optimality is
+
+        alpha + S = 0,    1'S + rho b = 0,    S = W Y loss'(Y F).
+
+    In the inner product of the kernel's function space alpha + S is the gradient,
+    whatever the conditioning of K.
+    """
+
+    kernel: Kernel
+    X: Any
+    gram: np.ndarray
+    direct_limit: int = DIRECT_LIMIT
+
+    def select(self, columns: Any) -> Self:
+        return replace(
+            self, labels=self.labels[:, columns], weights=self.weights[:, columns]
+        )
+
+    def fit_values(self, x: Coefficients) -> np.ndarray:
+        return self.gram @ x.coef + x.intercept
+
+    def inner(self, x: Coefficients, y: Coefficients, y_values: np.ndarray) -> np.ndarray:
+        functions = np.sum(x.coef * (y_values - y.intercept), axis=0)
+        return functions + self.intercept_precision * x.intercept * y.intercept
+
+    def loss_gradient(self, tangent: Tangent) -> Coefficients:
+        free = self.intercept != "none"
+        total = tangent.slope.sum(axis=0)
+        return Coefficients(tangent.slope, total if free else np.zeros_like(total))
+
+    def metric(self, x: Coefficients, x_values: np.ndarray) -> np.ndarray:
+        return np.sum(x.coef * (x_values - x.intercept), axis=0) + x.intercept**2
+
+    def shrink(self, x: Coefficients, step: np.ndarray) -> Coefficients:
+        return Coefficients(
+            x.coef / (1.0 + step), x.intercept / (1.0 + step * self.intercept_precision)
+        )
+
+    def residual(self, x: Coefficients, tangent: Tangent) -> np.ndarray:
+        """max_i |alpha_i + S_i| / W_i, and |1'S + rho b| / sum W.
+
+        In units of a loss's slope: a point counted twice is a point of weight two.
+        """
+        off = np.abs(x.coef + tangent.slope)
+        out = np.max(off / np.where(self.weights > 0, self.weights, 1.0), axis=0)
+        if self.intercept != "none":
+            balance = tangent.slope.sum(axis=0) + self.intercept_precision * x.intercept
+            out = np.maximum(out, np.abs(balance) / self.weights.sum(axis=0))
+        return out
+
+    def linearize(self, tangent: Tangent) -> KernelLinearization:
+        return KernelLinearization(self, tangent)
+
+    def sensitivity(
+        self, x: Coefficients, tangent: Tangent, adjoint: Adjoint, cotangent: np.ndarray
+    ) -> Sensitivity:
+        """The Gram matrix enters by <U alpha', dK>, U the adjoint function."""
+        factors = Factors(adjoint.function.coef, x.coef)
+        gradient = self.kernel.pullback(self.X, None, self.gram, factors)
+        return Sensitivity(
+            weights=self.weights_sensitivity(x, tangent, adjoint),
+            intercept_precision=_intercept_pull(x, adjoint),
+            kernel=gradient.theta,
+        )
+
+
+def _intercept_pull(x: Coefficients, adjoint: Adjoint) -> float:
+    """dH/d log rho of a penalised intercept (rho = 1)."""
+    return -float(x.intercept @ adjoint.function.intercept)
+
+
+class KernelLinearization(Linearization):
+    """Only points of positive curvature, the active set, enter a linear system.
+
+    Both uses solve, for every column, with t = sqrt(D) on the active set,
+
+        (I + t K t) z + mu t = t g,    t'z - rho mu = total,
+
+    symmetric positive definite and |A| x |A|; the result is v = t z and mu.
+    """
+
+    def __init__(self, machine: KernelMachine, tangent: Tangent):
+        self.machine = machine
+        self.tangent = tangent
+        self._systems = [
+            _active_system(machine, tangent.curvature[:, k])
+            for k in range(machine.n_columns)
+        ]
+
+    def minimizer(self) -> Coefficients:
+        """alpha = -S - D (f - F), 1'alpha = rho b; outside the active set alpha = -S."""
+        alpha = -self.tangent.slope
+        change = self.machine.gram @ alpha - self.tangent.fitted
+        v, mu = self._solve(change, alpha.sum(axis=0))
+        return Coefficients(alpha - v, -mu)
+
+    def adjoint(self, cotangent: np.ndarray) -> Adjoint:
+        """U = P - D lambda,  lambda = K U - mu,  1'U = -rho mu."""
+        gram = self.machine.gram
+        v, mu = self._solve(gram @ cotangent, cotangent.sum(axis=0))
+        U = cotangent - v
+        return Adjoint(Coefficients(U, -mu), gram @ U - mu)
+
+    def _solve(self, g: np.ndarray, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        v = np.zeros_like(g)
+        mu = np.zeros(g.shape[1])
+        precision = self.machine.intercept_precision
+        bordered = self.machine.intercept != "none"
+        for k, (active, t, system) in enumerate(self._systems):
+            if not bordered:
+                v[active, k] = t * system.solve(t * g[active, k])
+                continue
+            z = system.solve(np.column_stack([t * g[active, k], t]))
+            pull = t @ z
+            mu[k] = (pull[0] - total[k]) / (pull[1] + precision[k])
+            v[active, k] = t * (z[:, 0] - mu[k] * z[:, 1])
+        return v, mu
+
+
+def _active_system(
+    machine: KernelMachine, curvature: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, System]:
+    """The active set, t = sqrt(D) on it, and I + t K t ready to be solved with."""
+    active = np.flatnonzero(curvature > 0)
+    t = np.sqrt(curvature[active])
+    if len(active) <= machine.direct_limit:
+        Q = machine.gram[np.ix_(active, active)]
+        Q *= t[:, None]
+        Q *= t[None, :]
+        Q.flat[:: len(active) + 1] += 1.0
+        return active, t, DenseSystem(Q)
+    spread = np.zeros(len(curvature))
+
+    def action(z: np.ndarray) -> np.ndarray:
+        spread[active] = t * z.ravel()
+        return z.ravel() + t * (machine.gram @ spread)[active]
+
+    diagonal = 1.0 + t**2 * np.diagonal(machine.gram)[active]
+    return active, t, IterativeSystem(action, diagonal)

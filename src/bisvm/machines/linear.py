@@ -1,0 +1,155 @@
+"""The linear machine: f = w'x + b, on dense or sparse rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from bisvm.machines.base import (
+    Adjoint,
+    Coefficients,
+    Linearization,
+    Machine,
+    Sensitivity,
+    Tangent,
+)
+from bisvm.systems import DenseSystem, IterativeSystem, System
+
+# With more features than this the Hessian is known by its action alone.
+DIRECT_LIMIT = 2000
+
+
+@dataclass(frozen=True)
+class LinearMachine(Machine):
+    """1/2 sum_d rho_d w_d^2 + rho/2 b^2 + sum_i W_i loss(Y_i F_i),  F = X w + b.
+
+    Optimality is rho_d w_d + X'S = 0 and rho b + 1'S = 0 with S = W Y loss'(Y F). One
+    C for each feature is rho_d = 1 / C_d.
+    """
+
+    X: Any
+    precision: np.ndarray
+    penalized_intercept_precision: float = 1.0
+    direct_limit: int = DIRECT_LIMIT
+
+    def select(self, columns: Any) -> Self:
+        return replace(
+            self, labels=self.labels[:, columns], weights=self.weights[:, columns]
+        )
+
+    @property
+    def intercept_precision(self) -> np.ndarray:
+        if self.intercept == "penalized":
+            return np.full(self.n_columns, self.penalized_intercept_precision)
+        return super().intercept_precision
+
+    def fit_values(self, x: Coefficients) -> np.ndarray:
+        return self.X @ x.coef + x.intercept
+
+    def inner(self, x: Coefficients, y: Coefficients, y_values: np.ndarray) -> np.ndarray:
+        weights = np.sum(self.precision[:, None] * x.coef * y.coef, axis=0)
+        return weights + self.intercept_precision * x.intercept * y.intercept
+
+    def loss_gradient(self, tangent: Tangent) -> Coefficients:
+        total = tangent.slope.sum(axis=0)
+        free = self.intercept != "none"
+        return Coefficients(
+            self.X.T @ tangent.slope, total if free else np.zeros_like(total)
+        )
+
+    def metric(self, x: Coefficients, x_values: np.ndarray) -> np.ndarray:
+        return np.sum(x.coef**2, axis=0) + x.intercept**2
+
+    def shrink(self, x: Coefficients, step: np.ndarray) -> Coefficients:
+        return Coefficients(
+            x.coef / (1.0 + self.precision[:, None] * step),
+            x.intercept / (1.0 + step * self.intercept_precision),
+        )
+
+    def residual(self, x: Coefficients, tangent: Tangent) -> np.ndarray:
+        """Gradient entries, each in units of the sum of |W_i x_id| that it is made of."""
+        gradient = self.loss_gradient(tangent)
+        size = abs(self.X).T @ self.weights
+        stationarity = np.abs(self.precision[:, None] * x.coef + gradient.coef)
+        out = np.max(stationarity / np.where(size > 0, size, 1.0), axis=0, initial=0.0)
+        if self.intercept != "none":
+            balance = gradient.intercept + self.intercept_precision * x.intercept
+            out = np.maximum(out, np.abs(balance) / self.weights.sum(axis=0))
+        return out
+
+    def linearize(self, tangent: Tangent) -> LinearLinearization:
+        return LinearLinearization(self, tangent)
+
+    def sensitivity(
+        self, x: Coefficients, tangent: Tangent, adjoint: Adjoint, cotangent: np.ndarray
+    ) -> Sensitivity:
+        """dH/d log rho_d = -rho_d sum_k s_dk w_dk, s the adjoint's coefficients."""
+        precision = -self.precision * np.sum(adjoint.function.coef * x.coef, axis=1)
+        pull = float(x.intercept @ adjoint.function.intercept)
+        return Sensitivity(
+            weights=self.weights_sensitivity(x, tangent, adjoint),
+            precision=precision,
+            intercept_precision=-self.penalized_intercept_precision * pull,
+        )
+
+
+class LinearLinearization(Linearization):
+    """Hessian diag(rho) + X'D X, bordered by the intercept as one more column of ones."""
+
+    def __init__(self, machine: LinearMachine, tangent: Tangent):
+        self.machine = machine
+        self.tangent = tangent
+        self._systems = [self._system(k) for k in range(machine.n_columns)]
+
+    def minimizer(self) -> Coefficients:
+        """(diag(rho) + X'D X) w = X'(D F - S)."""
+        tangent = self.tangent
+        return self._solve(tangent.curvature * tangent.fitted - tangent.slope)
+
+    def adjoint(self, cotangent: np.ndarray) -> Adjoint:
+        """(diag(rho) + X'D X) s = X'P; the adjoint function is x -> s'x."""
+        function = self._solve(cotangent)
+        return Adjoint(function, self.machine.fit_values(function))
+
+    def _solve(self, at_points: np.ndarray) -> Coefficients:
+        rhs = self.machine.X.T @ at_points
+        if self.machine.intercept != "none":
+            rhs = np.vstack([rhs, at_points.sum(axis=0)])
+        out = np.stack(
+            [system.solve(rhs[:, k]) for k, system in enumerate(self._systems)], axis=1
+        )
+        if self.machine.intercept == "none":
+            return Coefficients(out, np.zeros(out.shape[1]))
+        return Coefficients(out[:-1], out[-1])
+
+    def _system(self, k: int) -> System:
+        machine = self.machine
+        curvature = self.tangent.curvature[:, k]
+        active = np.flatnonzero(curvature > 0)
+        X, D = machine.X[active], curvature[active]
+        precision = machine.precision
+        if machine.intercept != "none":
+            ones = np.ones((len(active), 1))
+            if sparse.issparse(X):
+                X = sparse.hstack([X, ones], format="csr")
+            else:
+                X = np.hstack([X, ones])
+            precision = np.append(precision, machine.intercept_precision[k])
+        if len(precision) <= machine.direct_limit:
+            return DenseSystem(_weighted_square(X, D) + np.diag(precision))
+        square = X.multiply(X) if sparse.issparse(X) else X * X
+        return IterativeSystem(
+            lambda v: precision * v.ravel() + X.T @ (D * (X @ v.ravel())),
+            precision + square.T @ D,
+        )
+
+
+def _weighted_square(X: Any, D: np.ndarray) -> np.ndarray:
+    """X' diag(D) X."""
+    if sparse.issparse(X):
+        return (X.T @ X.multiply(D[:, None]).tocsr()).toarray()
+    root = X * np.sqrt(D)[:, None]
+    return root.T @ root

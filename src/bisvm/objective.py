@@ -1,0 +1,196 @@
+"""The upper level: validation loss and its gradient as a function of theta."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bisvm.adjoint import implicit_gradient
+from bisvm.criteria import Criterion
+from bisvm.model import Model
+from bisvm.priors import Prior
+from bisvm.solvers import Solution, Solver
+from bisvm.space import Space
+from bisvm.splits import Columns
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A bilevel program with its data and its splits, ready to be evaluated."""
+
+    model: Model
+    X: Any
+    sample_weight: np.ndarray
+    columns: Columns
+    criterion: Criterion
+    prior: Prior | None
+    solver: Solver
+    learn: Any = "all"
+    feature_names: Sequence[str] | None = None
+    inner_tol: float = 1e-6
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """H at one theta, and what is worth keeping of how it came about.
+
+    value : H, prior included
+    gradient : dH/dtheta
+    losses : validation loss of every held-out point, in the order of the columns
+    criterion : H without the prior
+    residual : largest optimality residual of the lower level
+    """
+
+    theta: np.ndarray
+    value: float
+    gradient: np.ndarray
+    losses: np.ndarray
+    criterion: float
+    residual: float
+    iterations: int
+    converged: bool
+    seconds: float
+
+
+class BilevelObjective:
+    """value, gradient = objective(theta): bring your own optimizer.
+
+    The splits are frozen at construction; the value is a deterministic function of theta
+    up to the inner tolerance. theta holds the learned hyperparameters in the optimizer's
+    coordinates (logarithms); `hyperparameters(theta)` speaks natural units.
+
+    Parameters
+    ----------
+    estimator : BilevelSVC or BilevelLinearSVC
+        Unfitted; its settings say what is learned and how.
+    X, y, groups, sample_weight :
+        As for the estimator's `fit`.
+
+    Attributes
+    ----------
+    theta0, bounds, names :
+        Start, (n, 2) bounds, and names of theta's entries.
+    n_svm_evaluations : int
+        Lower-level problems solved so far.
+
+    Examples
+    --------
+    >>> from scipy.optimize import minimize
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from bisvm import BilevelObjective, BilevelSVC
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> objective = BilevelObjective(BilevelSVC(kernel="ard", random_state=0), X, y)
+    >>> result = minimize(
+    ...     objective, objective.theta0, jac=True, bounds=objective.bounds
+    ... )  # doctest: +SKIP
+    >>> objective.hyperparameters(result.x)["C"]  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, estimator: Any, X: Any, y: Any, groups: Any = None, sample_weight: Any = None
+    ):
+        problem = estimator._problem(X, y, groups=groups, sample_weight=sample_weight)
+        self._set_up(problem)
+
+    @classmethod
+    def from_problem(cls, problem: Problem) -> BilevelObjective:
+        """The objective of a problem that is set up already."""
+        self = cls.__new__(cls)
+        self._set_up(problem)
+        return self
+
+    def _set_up(self, problem: Problem) -> None:
+        self.problem = problem
+        model = problem.model
+        self.space = Space(
+            model.parameters(problem.X, problem.sample_weight),
+            problem.learn,
+            problem.feature_names,
+        )
+        self.n_svm_evaluations = 0
+        self._held_out = problem.columns.validation > 0
+        self._fitted: np.ndarray | None = None
+
+    @property
+    def theta0(self) -> np.ndarray:
+        return self.space.theta0
+
+    @property
+    def bounds(self) -> np.ndarray:
+        return self.space.bounds
+
+    @property
+    def names(self) -> list[str]:
+        return self.space.names
+
+    def hyperparameters(self, theta: Any) -> dict[str, Any]:
+        """All hyperparameters at theta, in natural units: numbers, or arrays."""
+        return self.space.values(theta)
+
+    def __call__(self, theta: Any) -> tuple[float, np.ndarray]:
+        evaluation = self.evaluate(theta)
+        return evaluation.value, evaluation.gradient
+
+    def oracle(self, theta: Any, accuracy: float) -> tuple[float, np.ndarray, float]:
+        """Value, gradient and the accuracy reached, for methods that ask for little.
+
+        `accuracy` is the largest optimality residual of the lower level that will do;
+        the errors of value and gradient are proportional to it.
+        """
+        evaluation = self.evaluate(theta, tol=accuracy)
+        return evaluation.value, evaluation.gradient, evaluation.residual
+
+    def evaluate(self, theta: Any, tol: float | None = None) -> Evaluation:
+        """H, its gradient, and how the lower level was solved."""
+        began = time.perf_counter()
+        problem, columns = self.problem, self.problem.columns
+        theta = np.array(theta, dtype=float)
+        values = self.space.values(theta)
+        machine = problem.model.machine(values, problem.X, columns.labels, columns.train)
+        tol = problem.inner_tol if tol is None else tol
+        solution = problem.solver.solve(machine, self._fitted, tol)
+        self.n_svm_evaluations += machine.n_columns
+        self._fitted = solution.fitted
+
+        upper, cotangent = self._validate(solution)
+        sensitivity = implicit_gradient(machine, solution, cotangent)
+        gradient = self.space.restrict(
+            problem.model.gradient(values, sensitivity, self.space.parameters)
+        )
+        prior_value, prior_gradient = self._prior(theta)
+        return Evaluation(
+            theta=theta,
+            value=upper.value + prior_value,
+            gradient=gradient + prior_gradient,
+            losses=upper.losses,
+            criterion=upper.value,
+            residual=float(solution.residual.max()),
+            iterations=solution.iterations,
+            converged=solution.status != "max_iter",
+            seconds=time.perf_counter() - began,
+        )
+
+    def _validate(self, solution: Solution) -> tuple[Any, np.ndarray]:
+        """The criterion on the held-out margins, and P = dH/dF."""
+        columns, held_out = self.problem.columns, self._held_out
+        labels = columns.labels[held_out]
+        upper = self.problem.criterion.evaluate(
+            labels * solution.fitted[held_out], columns.validation[held_out]
+        )
+        cotangent = np.zeros_like(solution.fitted)
+        cotangent[held_out] = upper.slopes * labels
+        return upper, cotangent
+
+    def _prior(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = 0.0, np.zeros_like(theta)
+        if self.problem.prior is not None:
+            size = self.problem.criterion.at_zero
+            for entries, log_unit in self.space.vectors():
+                v, g = self.problem.prior.evaluate(theta[entries] - log_unit)
+                value += size * v
+                gradient[entries] += size * g
+        return value, gradient

@@ -1,0 +1,46 @@
+"""Optimizers: move the hyperparameters theta within their bounds.
+
+Every optimizer is a part with ``minimize(fun, x0, bounds)``, and returns SciPy's
+`OptimizeResult` with one set of status codes:
+
+0. converged,
+1. a limit was reached,
+2. the search got stuck,
+3. the search got stuck at values that are not finite.
+
+A new optimizer subclasses `Optimizer`.
+"""
+
+from bisvm.optimizers.base import Optimizer
+from bisvm.optimizers.grid import Grid, minimize_grid
+from bisvm.optimizers.lbfgs import LBFGS, minimize_lbfgs
+from bisvm.optimizers.rprop import RPROP, minimize_rprop
+from bisvm.parts import resolve
+
+__all__ = [
+    "LBFGS",
+    "OPTIMIZERS",
+    "RPROP",
+    "Grid",
+    "Optimizer",
+    "get_optimizer",
+    "minimize_grid",
+    "minimize_lbfgs",
+    "minimize_rprop",
+]
+
+OPTIMIZERS: dict[str, type[Optimizer]] = {
+    "lbfgs": LBFGS,
+    "rprop": RPROP,
+    "grid": Grid,
+}
+
+
+def get_optimizer(optimizer: str | Optimizer) -> Optimizer:
+    """The optimizer named, or the object given, after a check of its parameters.
+
+    >>> get_optimizer("lbfgs")
+    LBFGS()
+    """
+    resolved: Optimizer = resolve("optimizer", optimizer, OPTIMIZERS, Optimizer)
+    return resolved.validate()

@@ -1,0 +1,199 @@
+"""What all optimizers share: the bounded problem, its best point, the uniform result.
+
+    minimise H(theta)  subject to  lower <= theta <= upper
+
+Whatever an optimizer does on its way, it returns the best point that was evaluated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import OptimizeResult
+
+from bisvm.parts import Part
+
+Floats = npt.NDArray[np.float64]
+Objective = Callable[[Floats], tuple[float, npt.ArrayLike]]
+
+# The status of every optimizer's result.
+CONVERGED = 0
+LIMIT_REACHED = 1
+ABNORMAL = 2
+NOT_FINITE = 3
+
+
+class Optimizer(Part):
+    """Moves theta within bounds to a minimum of an objective with gradient."""
+
+    def minimize(
+        self, fun: Objective, x0: npt.ArrayLike, bounds: npt.ArrayLike | None = None
+    ) -> OptimizeResult:
+        """Minimise `fun` within `bounds`, from `x0`.
+
+        Parameters
+        ----------
+        fun : callable
+            ``value, gradient = fun(x)``. A value or gradient that is not finite counts
+            as a step too far. Exceptions pass through untouched.
+        x0 : array_like of shape (n,)
+            The start; brought into the bounds if it lies outside.
+        bounds : array_like of shape (n, 2), optional
+            Lower and upper bounds, infinite where there is none.
+
+        Returns
+        -------
+        OptimizeResult
+            The best point evaluated, as `x`, `fun` and `jac`, with `nit`, `nfev`,
+            `message`, `success` and `status`: 0 converged, 1 a limit was reached,
+            2 the search got stuck, 3 it got stuck at values that are not finite.
+        """
+        self.validate()
+        return self._minimize(Problem(fun, x0, bounds))
+
+    def validate(self) -> Self:
+        """This optimizer, or a ValueError if its parameters make no sense."""
+        return self
+
+    def _minimize(self, problem: Problem) -> OptimizeResult:
+        raise NotImplementedError
+
+
+class Problem:
+    """A bounded objective that counts its evaluations and remembers the best.
+
+    Attributes
+    ----------
+    start, lower, upper : arrays of shape (n,)
+    best : tuple of (x, value, gradient), or None before the first finite evaluation
+    n_evaluations, n_not_finite : int
+    """
+
+    def __init__(
+        self, fun: Objective, x0: npt.ArrayLike, bounds: npt.ArrayLike | None
+    ) -> None:
+        start = _check_start(x0)
+        self._fun = fun
+        self.lower, self.upper = check_bounds(bounds, start.size)
+        self.start = self.project(start)
+        self.best: tuple[Floats, float, Floats] | None = None
+        self.n_evaluations = 0
+        self.n_not_finite = 0
+
+    def project(self, x: Floats) -> Floats:
+        """The point within the bounds that is nearest to `x`."""
+        return np.clip(x, self.lower, self.upper)
+
+    def projected_gradient(self, x: Floats, gradient: Floats) -> Floats:
+        """The gradient without the entries that press against a bound."""
+        pressed = ((x <= self.lower) & (gradient > 0.0)) | (
+            (x >= self.upper) & (gradient < 0.0)
+        )
+        return np.where(pressed, 0.0, gradient)
+
+    def evaluate(self, x: Floats) -> tuple[float, Floats, bool]:
+        """Value, gradient, and whether all of it is finite."""
+        self.n_evaluations += 1
+        value, gradient = self._call(x)
+        finite = bool(np.isfinite(value) and np.isfinite(gradient).all())
+        if not finite:
+            self.n_not_finite += 1
+        elif self.best is None or value < self.best[1]:
+            self.best = x.copy(), value, gradient
+        return value, gradient, finite
+
+    def evaluate_start(self) -> tuple[float, Floats]:
+        """Value and gradient at the start, which must be finite."""
+        value, gradient, finite = self.evaluate(self.start)
+        if not finite:
+            raise ValueError(
+                f"The objective is not finite at the start {self.start}: value "
+                f"{value}, gradient {gradient}. Start from a point where it can be evaluated."
+            )
+        return value, gradient
+
+    def result(self, nit: int, status: int, message: str) -> OptimizeResult:
+        """The best point in SciPy's form, with this library's status codes."""
+        if self.best is None:
+            raise ValueError(
+                f"The objective was not finite at any of the {self.n_evaluations} "
+                "points evaluated. Check the objective, or narrow the bounds."
+            )
+        x, value, gradient = self.best
+        return OptimizeResult(
+            x=x,
+            fun=value,
+            jac=gradient,
+            nit=nit,
+            nfev=self.n_evaluations,
+            status=status,
+            success=status == CONVERGED,
+            message=message,
+        )
+
+    def _call(self, x: Floats) -> tuple[float, Floats]:
+        # Copies both ways: neither side can change the other's arrays.
+        value, gradient = self._fun(x.copy())
+        gradient = np.array(gradient, dtype=float)
+        if gradient.shape != x.shape:
+            raise ValueError(
+                f"The objective returned a gradient of shape {gradient.shape}; "
+                f"expected {x.shape}, the shape of x."
+            )
+        return float(value), gradient
+
+
+def check_bounds(bounds: npt.ArrayLike | None, n: int) -> tuple[Floats, Floats]:
+    """Lower and upper bounds as two vectors of length n."""
+    if bounds is None:
+        return np.full(n, -np.inf), np.full(n, np.inf)
+    pairs = np.asarray(bounds, dtype=float)
+    if pairs.shape != (n, 2) and pairs.size + n > 0:
+        raise ValueError(
+            f"bounds must have shape ({n}, 2), one (lower, upper) pair per entry of "
+            f"x0; got shape {pairs.shape}."
+        )
+    pairs = pairs.reshape(n, 2)
+    for index, (low, high) in enumerate(pairs):
+        if not low <= high:
+            raise ValueError(
+                f"bounds[{index}] = ({low:g}, {high:g}): the lower bound must not "
+                "exceed the upper one, and neither may be NaN."
+            )
+    return pairs[:, 0].copy(), pairs[:, 1].copy()
+
+
+def check_positive(owner: str, **numbers: Any) -> None:
+    """Every keyword must be a positive, finite number."""
+    for name, given in numbers.items():
+        if not _is_number(given, Real) or not 0.0 < float(given) < math.inf:
+            raise ValueError(
+                f"{owner}: {name} must be a positive, finite number; got {given!r}."
+            )
+
+
+def check_count(owner: str, **numbers: Any) -> None:
+    """Every keyword must be an integer of at least one."""
+    for name, given in numbers.items():
+        if not _is_number(given, Integral) or given < 1:
+            raise ValueError(
+                f"{owner}: {name} must be an integer of at least 1; got {given!r}."
+            )
+
+
+def _is_number(given: Any, kind: type) -> bool:
+    return isinstance(given, kind) and not isinstance(given, bool)
+
+
+def _check_start(x0: npt.ArrayLike) -> Floats:
+    start = np.array(x0, dtype=float)
+    if start.ndim != 1:
+        raise ValueError(f"x0 must be a vector; got an array of shape {start.shape}.")
+    if not np.isfinite(start).all():
+        raise ValueError(f"x0 must be finite; got {start}.")
+    return start

@@ -1,0 +1,106 @@
+"""Grid search: the objective at every point of a lattice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import OptimizeResult
+
+from bisvm.optimizers.base import (
+    CONVERGED,
+    Floats,
+    Objective,
+    Optimizer,
+    Problem,
+    check_count,
+)
+
+
+class Grid(Optimizer):
+    """The Cartesian product of evenly spaced values between the bounds.
+
+    The spacing is even in the coordinates that the optimizer is given: for a
+    hyperparameter with a logarithmic scale, the values form a geometric series.
+
+    Parameters
+    ----------
+    points : int or list of int, default=10
+        Values per coordinate. A coordinate with one value stays at its start.
+    max_points : int, default=10_000
+        Refuse a larger grid.
+
+    Notes
+    -----
+    The result also holds `grid_points`, of shape (n_points, n) with the last
+    coordinate running fastest, and `grid_values`, of shape (n_points,). Values that
+    are not finite are kept there, and never win.
+    """
+
+    def __init__(
+        self, points: int | Sequence[int] = 10, max_points: int = 10_000
+    ) -> None:
+        self.points = points
+        self.max_points = max_points
+
+    def validate(self) -> Self:
+        check_count("Grid", max_points=self.max_points)
+        for count in np.atleast_1d(np.asarray(self.points, dtype=object)):
+            check_count("Grid", points=count)
+        return self
+
+    def _minimize(self, problem: Problem) -> OptimizeResult:
+        counts = self._counts(problem)
+        total = math.prod(counts)
+        if total > self.max_points:
+            raise ValueError(
+                f"The grid would have {' x '.join(map(str, counts))} = {total} points, "
+                f"more than max_points={self.max_points}. Take fewer points per "
+                "coordinate, learn fewer hyperparameters, or use optimizer='lbfgs'."
+            )
+        points = _lattice(problem, counts)
+        values = np.array([problem.evaluate(point)[0] for point in points])
+        result = problem.result(total, CONVERGED, "The whole grid was evaluated.")
+        result.grid_points, result.grid_values = points, values
+        return result
+
+    def _counts(self, problem: Problem) -> list[int]:
+        n = problem.start.size
+        counts = np.atleast_1d(np.asarray(self.points, dtype=int))
+        if np.ndim(self.points) > 0 and counts.shape != (n,):
+            raise ValueError(
+                f"Grid: points has {counts.size} entries for {n} coordinates; give one "
+                "number per coordinate, or a single number for all."
+            )
+        counts = np.broadcast_to(counts, n)
+        # A coordinate whose bounds coincide has one value, however many are asked for.
+        return [int(c) for c in np.where(problem.lower < problem.upper, counts, 1)]
+
+
+def _lattice(problem: Problem, counts: list[int]) -> Floats:
+    axes = []
+    for index, count in enumerate(counts):
+        low, high = problem.lower[index], problem.upper[index]
+        if count == 1:
+            axes.append(problem.start[index : index + 1])
+            continue
+        if not (np.isfinite(low) and np.isfinite(high)):
+            raise ValueError(
+                f"A grid needs finite bounds; bounds[{index}] = ({low:g}, {high:g})."
+            )
+        axes.append(np.linspace(low, high, count))
+    mesh = np.meshgrid(*axes, indexing="ij")
+    return np.stack([m.ravel() for m in mesh], axis=-1) if mesh else np.empty((1, 0))
+
+
+def minimize_grid(
+    fun: Objective,
+    x0: npt.ArrayLike,
+    bounds: npt.ArrayLike | None = None,
+    **options: Any,
+) -> OptimizeResult:
+    """The best of a grid within `bounds`; `options` are those of `Grid`."""
+    return Grid(**options).minimize(fun, x0, bounds)

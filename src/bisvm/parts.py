@@ -1,0 +1,83 @@
+"""What every exchangeable part of a bilevel SVM has in common.
+
+A *part* (loss, kernel, criterion, penalty, prior, solver, optimizer) is a small
+value object: its constructor arguments are its whole identity. Two parts with equal
+arguments are equal; a part is never changed in place, only replaced.
+
+A part that owns hyperparameters exposes them as `Parameter` records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+
+class Part(BaseEstimator):
+    """Value object in scikit-learn's manner: `get_params`, `clone`, `repr`, equality."""
+
+    def replace(self, **params: Any) -> Self:
+        """A copy with some constructor arguments changed."""
+        return type(self)(**{**self.get_params(deep=False), **params})
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        mine = self.get_params(deep=False)
+        theirs = other.get_params(deep=False)  # type: ignore[attr-defined]
+        return all(_equal(value, theirs[name]) for name, value in mine.items())
+
+    def __hash__(self) -> int:
+        return hash((type(self), repr(sorted(self.get_params(deep=False)))))
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.array_equal(a, b)
+    return bool(a == b)
+
+
+@dataclass(frozen=True, eq=False)
+class Parameter:
+    """One named hyperparameter, a number or a vector, in natural units.
+
+    `scale` says which coordinate the optimizer sees: "log" for `log(value)`,
+    "linear" for the value itself. `bounds` are in natural units and may be arrays.
+    `unit` is the natural size of one entry on the data at hand (for a Gaussian width
+    1 / variance), so that entries of features measured in different units compare.
+    """
+
+    name: str
+    value: Any
+    bounds: tuple[Any, Any]
+    scale: str = "log"
+    unit: Any = 1.0
+
+    @property
+    def size(self) -> int:
+        return int(np.size(self.value))
+
+
+def resolve(kind: str, given: Any, registry: dict[str, Any], base: type) -> Any:
+    """The part meant by `given`: a name from the registry, or an object of type `base`.
+
+    >>> resolve("loss", "quartic", {"quartic": Quartic}, Loss)   # doctest: +SKIP
+    Quartic()
+    """
+    if isinstance(given, base):
+        return given
+    valid = ", ".join(repr(name) for name in registry)
+    if isinstance(given, str):
+        if given in registry:
+            return registry[given]()
+        near = get_close_matches(given, registry, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"Unknown {kind} {given!r}: expected one of {valid}.{hint}")
+    raise TypeError(
+        f"{kind} must be one of {valid}, or a {base.__name__} object; "
+        f"got {given!r} of type {type(given).__name__}."
+    )

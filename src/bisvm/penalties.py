@@ -1,0 +1,127 @@
+"""How C enters the machine: one for all, or one for each feature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bisvm.machines import Sensitivity
+from bisvm.parts import Parameter, Part, resolve
+from bisvm.scaling import column_variance
+
+
+class Penalty(Part):
+    """The part that owns C.
+
+    Parameters
+    ----------
+    C_bounds : "scale" or pair of numbers
+        What C may be; "scale" allows 1e-4 to 1e5 in C's natural unit: 1 for a kernel
+        with k(x, x) = 1, and 1 / variance of the features for a linear machine.
+    """
+
+    def __init__(self, C_bounds: Any = "scale"):
+        self.C_bounds = C_bounds
+
+    def parameters(
+        self, C: Any, X: Any, sample_weight: Any, *, linear: bool, intercept: str
+    ) -> tuple[Parameter, ...]:
+        raise NotImplementedError
+
+    def weights(self, C: Any, train: np.ndarray) -> np.ndarray:
+        """W, the weight of every point's loss; `train` are the relative weights."""
+        raise NotImplementedError
+
+    def precision(self, C: Any, n_features: int) -> tuple[np.ndarray, float]:
+        """rho_d of a linear machine's weights, and rho of a penalised intercept."""
+        return np.ones(n_features), 1.0
+
+    def pullback(self, C: Any, sensitivity: Sensitivity) -> np.ndarray:
+        """dH/d log C, from what the machine's parts are sensitive to."""
+        raise NotImplementedError
+
+    def rescaled(self, C: Any, ratio: float) -> Any:
+        """C that balances a loss summed over 1 / ratio times as much weight."""
+        return np.asarray(C) * ratio
+
+    def _parameter(self, C: Any, unit: Any) -> tuple[Parameter, ...]:
+        value = np.asarray(C, dtype=float)
+        if not (np.all(value > 0) and np.all(np.isfinite(value))):
+            raise ValueError(f"C must be positive and finite, got {C!r}.")
+        if isinstance(self.C_bounds, str):
+            low = np.minimum(1e-4 * unit, value)
+            high = np.maximum(1e5 * unit, value)
+        else:
+            low, high = self.C_bounds
+        return (Parameter("C", value, (low, high), unit=unit),)
+
+
+class Shared(Penalty):
+    """E = 1/2 |f|^2 + C sum_i s_i loss(u_i): one C, as in scikit-learn."""
+
+    def parameters(
+        self, C: Any, X: Any, sample_weight: Any, *, linear: bool, intercept: str
+    ) -> tuple[Parameter, ...]:
+        if np.ndim(C):
+            raise ValueError(
+                f"C has {np.size(C)} values, expected one number; for one C per "
+                "feature use penalty='per_feature'."
+            )
+        unit = 1.0 / np.mean(column_variance(X, sample_weight)) if linear else 1.0
+        return self._parameter(C, unit)
+
+    def weights(self, C: Any, train: np.ndarray) -> np.ndarray:
+        return C * train
+
+    def pullback(self, C: Any, sensitivity: Sensitivity) -> np.ndarray:
+        return np.array([sensitivity.weights.sum()])
+
+
+class PerFeature(Penalty):
+    """E = 1/2 sum_d w_d^2 / C_d + sum_i s_i loss(u_i): one C for every feature.
+
+    Seed 000, section 2.4, with c_d = 1 / C_d. A penalised intercept has a C of its own,
+    the last one.
+    """
+
+    def parameters(
+        self, C: Any, X: Any, sample_weight: Any, *, linear: bool, intercept: str
+    ) -> tuple[Parameter, ...]:
+        if not linear:
+            raise ValueError(
+                "penalty='per_feature' is for linear machines (kernel='linear'); "
+                "for one width per feature of a Gaussian kernel use kernel='ard'."
+            )
+        unit = 1.0 / column_variance(X, sample_weight)
+        if intercept == "penalized":
+            unit = np.append(unit, 1.0)
+        if np.ndim(C) and np.size(C) != len(unit):
+            raise ValueError(
+                f"C has {np.size(C)} values, expected one number or {len(unit)}: one "
+                "per feature"
+                + (" and one for the intercept." if intercept == "penalized" else ".")
+            )
+        return self._parameter(np.broadcast_to(C, len(unit)), unit)
+
+    def weights(self, C: Any, train: np.ndarray) -> np.ndarray:
+        return train
+
+    def precision(self, C: Any, n_features: int) -> tuple[np.ndarray, float]:
+        rho = 1.0 / np.asarray(C)
+        return rho[:n_features], float(rho[-1])
+
+    def pullback(self, C: Any, sensitivity: Sensitivity) -> np.ndarray:
+        assert sensitivity.precision is not None
+        gradient = -sensitivity.precision
+        if len(C) > len(gradient):
+            return np.append(gradient, -sensitivity.intercept_precision)
+        return gradient
+
+
+PENALTIES: dict[str, Any] = {"shared": Shared, "per_feature": PerFeature}
+
+
+def get_penalty(penalty: Any) -> Penalty:
+    """The penalty of that name, or the penalty object itself."""
+    return resolve("penalty", penalty, PENALTIES, Penalty)

@@ -1,0 +1,33 @@
+"""The natural size of the data, in which starts and bounds are expressed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+
+def column_variance(X: Any, sample_weight: Any = None) -> np.ndarray:
+    """Weighted variance of every column; 1 for a constant column.
+
+    A constant column has no scale of its own, and whatever is done with it has no
+    effect: any positive number will do.
+    """
+    weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight)
+    weight = weight / weight.sum()
+    if sparse.issparse(X):
+        mean = X.T @ weight
+        square = X.copy()
+        square.data = square.data**2
+        variance = np.maximum(square.T @ weight - mean**2, 0.0)
+        largest = np.sqrt(np.asarray(square.max(axis=0).todense()).ravel())
+    else:
+        centred = X - weight @ X
+        largest = np.max(np.abs(centred), axis=0)
+        safe = np.where(largest > 0, largest, 1.0)
+        variance = safe**2 * (weight @ (centred / safe) ** 2)
+        largest = np.maximum(largest, np.max(np.abs(X), axis=0))
+    # A spread at rounding level is no spread.
+    constant = variance <= (10 * np.finfo(float).eps * largest) ** 2
+    return np.where(constant, 1.0, variance)

@@ -1,0 +1,174 @@
+"""The hyperparameter vector theta: from named parts to one flat vector and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bisvm.parts import Parameter
+
+
+class Space:
+    """All hyperparameters of a model, and which of them are learned.
+
+    theta holds the learned entries in the optimizer's coordinates: log(value) where a
+    parameter's scale is "log". Everything else speaks natural units.
+
+    Parameters
+    ----------
+    parameters : the model's parameters, in order.
+    learn : "all", or names: "C", "gamma", or one entry as in `names`, "gamma[2]".
+    feature_names : used to name the entries of parameters that have one per feature.
+    """
+
+    def __init__(
+        self,
+        parameters: Sequence[Parameter],
+        learn: Any = "all",
+        feature_names: Sequence[str] | None = None,
+    ):
+        self.parameters = tuple(parameters)
+        self._entries = [_entry_names(p, feature_names) for p in self.parameters]
+        self._start = np.concatenate(
+            [_coordinate(p, p.value) for p in self.parameters] or [np.empty(0)]
+        )
+        self.learned = self._learned(learn)
+        self._check_bounds()
+
+    @property
+    def theta0(self) -> np.ndarray:
+        return self._start[self.learned]
+
+    @property
+    def names(self) -> list[str]:
+        every = [name for entries in self._entries for name in entries]
+        return [name for name, learned in zip(every, self.learned, strict=True) if learned]
+
+    @property
+    def bounds(self) -> np.ndarray:
+        """(n, 2), in the optimizer's coordinates."""
+        return self._all_bounds()[self.learned]
+
+    def values(self, theta: np.ndarray) -> dict[str, Any]:
+        """Every hyperparameter by name, in natural units: a number or an array."""
+        full = self._full(theta)
+        return {
+            p.name: _natural(p, full[part])
+            for p, part in zip(self.parameters, self._slices(), strict=True)
+        }
+
+    def theta(self, values: Mapping[str, Any]) -> np.ndarray:
+        """The theta of these natural values; what is not named stays at its start."""
+        unknown = set(values) - {p.name for p in self.parameters}
+        if unknown:
+            known = ", ".join(repr(p.name) for p in self.parameters)
+            raise ValueError(f"Unknown hyperparameters {sorted(unknown)}; there are {known}.")
+        full = self._start.copy()
+        for p, part in zip(self.parameters, self._slices(), strict=True):
+            if p.name in values:
+                full[part] = _coordinate(p, values[p.name])
+        return full[self.learned]
+
+    def restrict(self, gradient: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The learned entries of a gradient given by parameter, in theta's coordinates."""
+        full = [np.atleast_1d(gradient[p.name]) for p in self.parameters]
+        return np.concatenate(full or [np.empty(0)])[self.learned]
+
+    def vectors(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """For every learned vector of log-values: its entries in theta, and log unit."""
+        position = np.cumsum(self.learned) - 1
+        out = []
+        for p, part in zip(self.parameters, self._slices(), strict=True):
+            learned = self.learned[part]
+            if np.ndim(p.value) and p.scale == "log" and learned.sum() > 1:
+                unit = np.broadcast_to(np.log(p.unit), p.size)
+                out.append((position[part][learned], unit[learned]))
+        return out
+
+    def _slices(self) -> list[slice]:
+        ends = np.cumsum([p.size for p in self.parameters])
+        return [
+            slice(int(end) - p.size, int(end))
+            for p, end in zip(self.parameters, ends, strict=True)
+        ]
+
+    def _full(self, theta: np.ndarray) -> np.ndarray:
+        theta = np.asarray(theta, dtype=float)
+        if theta.shape != (int(self.learned.sum()),):
+            raise ValueError(
+                f"theta has shape {theta.shape}, expected ({int(self.learned.sum())},): "
+                f"{', '.join(self.names)}."
+            )
+        full = self._start.copy()
+        full[self.learned] = theta
+        return full
+
+    def _all_bounds(self) -> np.ndarray:
+        pairs = [
+            np.stack([_coordinate(p, bound) for bound in p.bounds], axis=1)
+            for p in self.parameters
+        ]
+        return np.concatenate(pairs or [np.empty((0, 2))])
+
+    def _learned(self, learn: Any) -> np.ndarray:
+        if isinstance(learn, str):
+            learn = (learn,) if learn != "all" else tuple(p.name for p in self.parameters)
+        elif learn is None:
+            learn = ()
+        valid = {p.name for p in self.parameters}
+        every = [name for entries in self._entries for name in entries]
+        unknown = [name for name in learn if name not in valid and name not in every]
+        if unknown:
+            known = ", ".join(repr(p.name) for p in self.parameters)
+            raise ValueError(f"learn={unknown[0]!r} is not known; expected 'all' or {known}.")
+        owner = [
+            p.name
+            for p, names in zip(self.parameters, self._entries, strict=True)
+            for _ in names
+        ]
+        return np.array(
+            [name in learn or o in learn for name, o in zip(every, owner, strict=True)],
+            dtype=bool,
+        )
+
+    def _check_bounds(self) -> None:
+        bounds, start = self._all_bounds(), self._start
+        every = [name for entries in self._entries for name in entries]
+        for name, (low, high), x in zip(every, bounds, start, strict=True):
+            if not low <= high:
+                raise ValueError(
+                    f"Bounds of {name} are the wrong way round: "
+                    f"({np.exp(low):.6g}, {np.exp(high):.6g})."
+                )
+            slack = 1e-9 * (1 + abs(x))
+            if not low - slack <= x <= high + slack:
+                raise ValueError(
+                    f"The start {name} = {np.exp(x):.6g} lies outside its bounds "
+                    f"({np.exp(low):.6g}, {np.exp(high):.6g})."
+                )
+
+
+def _entry_names(parameter: Parameter, feature_names: Sequence[str] | None) -> list[str]:
+    if not np.ndim(parameter.value):
+        return [parameter.name]
+    labels = [str(name) for name in feature_names or range(parameter.size)]
+    labels += ["intercept"] * (parameter.size - len(labels))
+    if len(labels) != parameter.size:
+        labels = [str(i) for i in range(parameter.size)]
+    return [f"{parameter.name}[{label}]" for label in labels]
+
+
+def _coordinate(parameter: Parameter, value: Any) -> np.ndarray:
+    flat = np.broadcast_to(np.asarray(value, dtype=float).ravel(), parameter.size)
+    if parameter.scale == "linear":
+        return flat.copy()
+    if not np.all(flat > 0):
+        raise ValueError(f"{parameter.name} must be positive, got {value!r}.")
+    return np.log(flat)
+
+
+def _natural(parameter: Parameter, coordinate: np.ndarray) -> Any:
+    value = np.exp(coordinate) if parameter.scale == "log" else coordinate.copy()
+    return value if np.ndim(parameter.value) else float(value[0])

@@ -1,0 +1,160 @@
+"""From labels and cross-validation splits to columns, the training problems below."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold
+
+Split = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Training problems side by side, one for every split and class task.
+
+    labels : (n, q), +1 or -1
+    train : (n, q), relative weight of a point's training loss, 0 where it is held out
+    validation : (n, q), weight of a point's validation loss; all of them sum to one, and
+        every column has an equal share
+    """
+
+    labels: np.ndarray
+    train: np.ndarray
+    validation: np.ndarray
+
+
+def class_tasks(y: np.ndarray, n_classes: int, multi_class: str) -> np.ndarray:
+    """Binary tasks (n, n_tasks): +1, -1, or 0 for a point that has no part in the task.
+
+    y holds class numbers 0 .. n_classes - 1. Two classes are one task; more are one task
+    a class ("ovr") or one a pair ("ovo", +1 for the first of the pair).
+    """
+    if n_classes == 2:
+        return np.where(y == 1, 1.0, -1.0)[:, None]
+    if multi_class == "ovr":
+        return np.where(y[:, None] == np.arange(n_classes), 1.0, -1.0)
+    if multi_class == "ovo":
+        pairs = list(combinations(range(n_classes), 2))
+        tasks = [1.0 * (y == first) - 1.0 * (y == second) for first, second in pairs]
+        return np.stack(tasks, axis=1)
+    raise ValueError(f"Unknown multi_class {multi_class!r}: expected 'ovr' or 'ovo'.")
+
+
+def training_columns(tasks: np.ndarray, weight: np.ndarray) -> Columns:
+    """One column a task, trained on all points: the final machine."""
+    labels = np.where(tasks == 0, 1.0, tasks)
+    train = np.where(tasks == 0, 0.0, weight[:, None])
+    return Columns(labels, train, np.zeros_like(train))
+
+
+def split_columns(
+    tasks: np.ndarray, splits: Sequence[Split], weight: np.ndarray
+) -> Columns:
+    """One column for every split and task that can be trained and validated.
+
+    A split that holds out all of a class says nothing about that class's task: such a
+    column is left out.
+    """
+    whole = training_columns(tasks, weight)
+    labels, train, validation = [], [], []
+    for number, (rows, held_out) in enumerate(splits):
+        inside = np.zeros(len(weight))
+        inside[rows] = 1.0
+        outside = np.zeros(len(weight))
+        outside[held_out] = 1.0
+        kept = 0
+        for k in range(tasks.shape[1]):
+            fit, check = whole.train[:, k] * inside, whole.train[:, k] * outside
+            one_sided = len(np.unique(tasks[fit > 0, k])) < 2
+            if one_sided or not check.sum() > 0:
+                continue
+            labels.append(whole.labels[:, k])
+            train.append(fit)
+            validation.append(check / check.sum())
+            kept += 1
+        if not kept:
+            raise ValueError(
+                f"Split {number} cannot be used: its training part has one class only, "
+                "or its validation part is empty. Use a stratified splitter or fewer "
+                "folds."
+            )
+    shares = np.stack(validation, axis=1) / len(validation)
+    return Columns(np.stack(labels, axis=1), np.stack(train, axis=1), shares)
+
+
+def freeze_splits(
+    cv: Any,
+    X: Any,
+    y: np.ndarray,
+    *,
+    groups: Any = None,
+    random_state: np.random.RandomState | None = None,
+) -> list[Split]:
+    """The (train, validation) index pairs meant by `cv`.
+
+    An int stands for stratified, shuffled folds. Where a class has fewer members than
+    folds there are fewer folds, and a warning.
+    """
+    n = len(y)
+    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        folds = _possible_folds(int(cv), y)
+        splitter = StratifiedKFold(folds, shuffle=True, random_state=random_state)
+        return list(splitter.split(np.zeros(n), y))
+    if hasattr(cv, "split"):
+        return list(cv.split(X, y, groups))
+    if isinstance(cv, Iterable) and not isinstance(cv, str):
+        return [_checked_pair(pair, n) for pair in cv]
+    raise ValueError(
+        f"cv={cv!r} is not understood; expected a number of folds, a scikit-learn "
+        "splitter, or a list of (train, validation) index pairs."
+    )
+
+
+def _possible_folds(folds: int, y: np.ndarray) -> int:
+    if folds < 2:
+        raise ValueError(f"cv={folds}: at least two folds are needed.")
+    classes, members = np.unique(y, return_counts=True)
+    fewest = int(members.min())
+    if fewest < 2:
+        raise ValueError(
+            f"Class number {classes[members.argmin()]} has one member only: it cannot be "
+            "in a training and a validation part. Drop it, or collect more of it."
+        )
+    if fewest < folds:
+        warnings.warn(
+            f"The smallest class has {fewest} members, fewer than cv={folds} folds; "
+            f"using {fewest} folds.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return min(folds, fewest)
+
+
+def _checked_pair(pair: Any, n: int) -> Split:
+    try:
+        train, validation = pair
+    except (TypeError, ValueError):
+        raise ValueError(
+            "cv must be a list of (train, validation) pairs of indices; one entry is "
+            f"{pair!r}."
+        ) from None
+    return _indices(train, n), _indices(validation, n)
+
+
+def _indices(indices: Any, n: int) -> np.ndarray:
+    indices = np.asarray(indices)
+    if indices.dtype == bool and len(indices) == n:
+        return np.flatnonzero(indices)
+    indices = indices.astype(int)
+    if indices.size and not (-n <= indices.min() and indices.max() < n):
+        raise ValueError(
+            f"cv has an index outside the data: expected 0 to {n - 1}, got "
+            f"{indices.min()} to {indices.max()}."
+        )
+    return indices

@@ -1,0 +1,82 @@
+"""Symmetric positive-definite linear systems: factorised, or solved by their action."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from scipy.linalg import lapack
+from scipy.sparse.linalg import LinearOperator, cg
+
+
+class System(Protocol):
+    """A positive-definite matrix that can be solved with."""
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray: ...
+
+
+class DenseSystem:
+    """Q = L L', scaled to a unit diagonal first.
+
+    The scaling costs nothing and lets features of very different size stand side by
+    side. Where rounding makes Q indefinite, the smallest multiple of the identity that
+    mends it is added.
+    """
+
+    def __init__(self, Q: np.ndarray):
+        self.scale = 1.0 / np.sqrt(np.diagonal(Q))
+        Q *= self.scale[:, None]
+        Q *= self.scale[None, :]
+        self.factor = _cholesky(Q)
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        if not len(rhs):
+            return rhs
+        scale = self.scale if rhs.ndim == 1 else self.scale[:, None]
+        solution, _ = lapack.dpotrs(self.factor, rhs * scale, lower=1)
+        return solution * scale
+
+
+def _cholesky(Q: np.ndarray) -> np.ndarray:
+    """Lower Cholesky factor of a symmetric matrix; Q is left as it was."""
+    shift = 0.0
+    for _ in range(8):
+        # Q is symmetric: its transpose is itself, in the order LAPACK likes.
+        shifted = Q.T if shift == 0.0 else Q.T + shift * np.eye(len(Q))
+        factor, info = lapack.dpotrf(shifted, lower=1, clean=0)
+        if info == 0:
+            return factor
+        shift = max(1e-14, 100 * shift)
+    raise np.linalg.LinAlgError("matrix is not positive definite, even when shifted")
+
+
+class IterativeSystem:
+    """Q known by its action alone: conjugate gradients with a diagonal preconditioner."""
+
+    def __init__(
+        self,
+        action: Callable[[np.ndarray], np.ndarray],
+        diagonal: np.ndarray,
+        *,
+        rtol: float = 1e-11,
+    ):
+        n = len(diagonal)
+        self.operator = LinearOperator((n, n), matvec=action, dtype=float)
+        self.preconditioner = LinearOperator(
+            (n, n), matvec=lambda v: v.ravel() / diagonal, dtype=float
+        )
+        self.rtol = rtol
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        if rhs.ndim == 2:
+            return np.stack([self.solve(column) for column in rhs.T], axis=1)
+        solution, _ = cg(
+            self.operator,
+            rhs,
+            rtol=self.rtol,
+            atol=0.0,
+            M=self.preconditioner,
+            maxiter=10 * len(rhs) + 100,
+        )
+        return solution
