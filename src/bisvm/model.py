@@ -12,6 +12,7 @@ from bisvm.kernels import Kernel, Linear
 from bisvm.losses import Loss
 from bisvm.machines import KernelMachine, LinearMachine, Machine, Sensitivity
 from bisvm.machines.base import Intercept
+from bisvm.machines.landmarks import landmark_machine
 from bisvm.parts import Parameter
 from bisvm.penalties import Penalty
 
@@ -45,9 +46,18 @@ class Model:
         return self.kernel.with_values({k: v for k, v in values.items() if k != "C"})
 
     def machine(
-        self, values: Mapping[str, Any], X: Any, labels: np.ndarray, train: np.ndarray
+        self,
+        values: Mapping[str, Any],
+        X: Any,
+        labels: np.ndarray,
+        train: np.ndarray,
+        landmarks: np.ndarray | None = None,
     ) -> Machine:
-        """The machine at these hyperparameters; `train` are relative weights (n, q)."""
+        """The machine at these hyperparameters.
+
+        train : (n, q), relative weights
+        landmarks : rows of X to which a kernel machine is restricted, or None
+        """
         C = values["C"]
         weights = self.penalty.weights(C, train)
         if self.linear:
@@ -56,6 +66,10 @@ class Model:
                 labels, weights, self.loss, self.intercept, X, precision, for_intercept
             )
         kernel = self.kernel_at(values)
+        if landmarks is not None:
+            return landmark_machine(
+                labels, weights, self.loss, self.intercept, kernel, X, landmarks
+            )
         return KernelMachine(
             labels, weights, self.loss, self.intercept, kernel, X, kernel.gram(X)
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,23 @@ class Problem:
     learn: Any = "all"
     feature_names: Sequence[str] | None = None
     inner_tol: float = 1e-6
+    landmarks: np.ndarray | None = None
+
+    def subsample(self, rows: np.ndarray) -> Problem:
+        """The same program on some of the rows."""
+        columns = self.columns
+        validation = columns.validation[rows]
+        share = validation.sum(axis=0) * validation.shape[1]
+        return replace(
+            self,
+            X=self.X[rows],
+            sample_weight=self.sample_weight[rows],
+            columns=Columns(
+                columns.labels[rows],
+                columns.train[rows],
+                validation / np.where(share > 0, share, 1.0),
+            ),
+        )
 
 
 @dataclass(frozen=True)
@@ -97,11 +114,33 @@ class BilevelObjective:
         self._set_up(problem)
 
     @classmethod
-    def from_problem(cls, problem: Problem) -> BilevelObjective:
-        """The objective of a problem that is set up already."""
+    def from_problem(
+        cls, problem: Problem, fitted: np.ndarray | None = None
+    ) -> BilevelObjective:
+        """The objective of a problem that is set up already.
+
+        `fitted` are the fitted values (n, q) from which the first solve starts.
+        """
         self = cls.__new__(cls)
         self._set_up(problem)
+        self._fitted = fitted
         return self
+
+    def on_landmarks(self, landmarks: np.ndarray) -> BilevelObjective:
+        """The same objective with its machines restricted to some rows' functions."""
+        problem = replace(
+            self.problem, landmarks=landmarks, inner_tol=0.01 * self.problem.inner_tol
+        )
+        return BilevelObjective.from_problem(problem, self._fitted)
+
+    def with_prior(self, prior: Prior | None) -> BilevelObjective:
+        """The same objective under another prior."""
+        problem = replace(self.problem, prior=prior)
+        return BilevelObjective.from_problem(problem, self._fitted)
+
+    def warm_up(self, other: BilevelObjective) -> None:
+        """Start the next solve from the fitted values of a similar objective."""
+        self._fitted = other._fitted
 
     def _set_up(self, problem: Problem) -> None:
         self.problem = problem
@@ -150,7 +189,9 @@ class BilevelObjective:
         problem, columns = self.problem, self.problem.columns
         theta = np.array(theta, dtype=float)
         values = self.space.values(theta)
-        machine = problem.model.machine(values, problem.X, columns.labels, columns.train)
+        machine = problem.model.machine(
+            values, problem.X, columns.labels, columns.train, problem.landmarks
+        )
         tol = problem.inner_tol if tol is None else tol
         solution = problem.solver.solve(machine, self._fitted, tol)
         self.n_svm_evaluations += machine.n_columns

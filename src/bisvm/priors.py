@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,6 +14,10 @@ class Prior(Part):
 
     def evaluate(self, v: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient, in units of the criterion's loss at zero margin."""
+        raise NotImplementedError
+
+    def weakened(self, factor: float) -> Self:
+        """The same prior, counting `factor` times as much."""
         raise NotImplementedError
 
 
@@ -40,6 +44,9 @@ class Shrinkage(Prior):
         apart = v - v.mean()
         value = self.strength * float(np.mean(apart**2))
         return value, 2.0 * self.strength * apart / len(v)
+
+    def weakened(self, factor: float) -> Self:
+        return self.replace(strength=factor * self.strength)
 
 
 PRIORS: dict[str, Any] = {"auto": Shrinkage, "shrinkage": Shrinkage}

@@ -12,11 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from bisvm.machines.landmarks import choose_landmarks
 from bisvm.objective import BilevelObjective, Evaluation
 from bisvm.tuning import Descent, Run, StopTuning
 
-# Standard errors by which a step up must lower the paired validation losses.
-CLIMB_ERRORS = 3.0
+# Standard errors by which a step up must lower the paired validation losses: to let the
+# entries of a vector differ at all, and to weaken the prior that holds them together.
+APART_ERRORS = 4.0
+WEAKEN_ERRORS = 3.0
+WEAKER = (0.3, 0.1)
+# With twice as many rows or more, a subsample of this size finds the way first.
+COARSE_ROWS = 400
+# The best C of a sample shrinks with its size about like size^-0.4.
+C_EXPONENT = 0.4
 
 
 def tune(run: Run, starts: Any, random_state: np.random.RandomState) -> Descent:
@@ -26,7 +34,7 @@ def tune(run: Run, starts: Any, random_state: np.random.RandomState) -> Descent:
         return Descent(run.evaluate(objective.theta0, "nothing to learn"), None)
     try:
         if isinstance(starts, str) and starts == "auto":
-            return climb(run) if objective.space.vectors() else _screened(run)
+            return _auto(run, random_state)
         descents = [
             run.descend(theta, f"start {number}")
             for number, theta in enumerate(_starts(objective, starts, random_state), 1)
@@ -35,6 +43,75 @@ def tune(run: Run, starts: Any, random_state: np.random.RandomState) -> Descent:
     except StopTuning:
         assert run.best is not None
         return Descent(run.best, None)
+
+
+def _auto(run: Run, random_state: np.random.RandomState) -> Descent:
+    """One size for all first, on a subsample if n is large; then a climb, if there is one."""
+    common = _coarse(run, random_state) or _common(run, run.objective.theta0)
+    return climb(run, common) if run.objective.space.vectors() else common
+
+
+def _coarse(run: Run, random_state: np.random.RandomState) -> Descent | None:
+    """The common optimum by way of a subsample; None if n is small."""
+    objective = run.objective
+    rows = _coarse_rows(objective, random_state)
+    if rows is None:
+        return None
+    problem = objective.problem
+    coarse = run.on(BilevelObjective.from_problem(problem.subsample(rows)), loosened=10.0)
+    found = _common(coarse, objective.theta0, "sketch")
+    ratio = len(problem.sample_weight) / len(rows)
+    theta = _grown(objective, found.best.theta, ratio)
+    like = found.result
+    landmarks = _landmarks(objective, theta)
+    if landmarks is not None:
+        thin = run.on(objective.on_landmarks(landmarks), loosened=3.0)
+        found = thin.descend_tied(theta, "landmarks", like)
+        objective.warm_up(thin.objective)
+        theta, like = found.best.theta, found.result
+    return run.descend_tied(theta, "one for all", like)
+
+
+def _landmarks(objective: BilevelObjective, theta: np.ndarray) -> np.ndarray | None:
+    """Rows that carry the Gram matrix near theta; None if they are not few.
+
+    They are chosen for widths a little narrower than theta's, to stay good as it moves.
+    """
+    problem = objective.problem
+    if problem.model.linear:
+        return None
+    values = objective.hyperparameters(theta)
+    narrower = {name: 1.3 * v if name != "C" else v for name, v in values.items()}
+    n = len(problem.sample_weight)
+    return choose_landmarks(
+        problem.model.kernel_at(narrower),
+        problem.X,
+        tol=1e-2 * min(1.0, 1.0 / float(np.max(values["C"]))),
+        most=n // 10,
+    )
+
+
+def _coarse_rows(
+    objective: BilevelObjective, random_state: np.random.RandomState
+) -> np.ndarray | None:
+    """Rows of a small sample with the folds' and classes' shares; None if n is small."""
+    columns = objective.problem.columns
+    n = len(columns.labels)
+    if n < 2 * COARSE_ROWS:
+        return None
+    fold = columns.validation.argmax(axis=1)
+    order = np.lexsort((random_state.permutation(n), columns.labels[:, 0], fold))
+    places = np.linspace(0, n - 1, COARSE_ROWS).round().astype(int)
+    return np.sort(order[places])
+
+
+def _grown(objective: BilevelObjective, theta: np.ndarray, ratio: float) -> np.ndarray:
+    """theta for a sample `ratio` times as large."""
+    theta = theta.copy()
+    for k, name in enumerate(objective.names):
+        if name.startswith("C"):
+            theta[k] -= C_EXPONENT * np.log(ratio)
+    return np.clip(theta, objective.bounds[:, 0], objective.bounds[:, 1])
 
 
 def _starts(
@@ -55,46 +132,56 @@ def _starts(
     )
 
 
-def _screened(run: Run) -> Descent:
-    """Few hyperparameters: look at some starts, descend from the best."""
-    objective = run.objective
-    candidates = [
-        run.evaluate(theta, "start") for theta in _candidates(objective, tied=False)
-    ]
-    best = min(candidates, key=lambda evaluation: evaluation.value)
-    return run.descend(best.theta, "descent")
+def _common(run: Run, theta: np.ndarray, stage: str = "one for all") -> Descent:
+    """One size for each vector of hyperparameters: look at some starts, descend once."""
+    looks = [run.look_tied(t, "start") for t in _candidates(run.objective, theta)]
+    best = min(looks, key=lambda evaluation: evaluation.value)
+    return run.descend_tied(best.theta, stage)
 
 
-def _candidates(objective: BilevelObjective, *, tied: bool) -> list[np.ndarray]:
-    """The given values, and kernel widths three times as narrow."""
-    theta0 = objective.theta0
+def _candidates(objective: BilevelObjective, theta: np.ndarray) -> list[np.ndarray]:
+    """The start, and kernel widths three times as narrow."""
     widths = np.array([not name.startswith("C") for name in objective.names])
     if not widths.any():
-        return [theta0]
-    return [theta0, theta0 + np.log(3.0) * widths]
+        return [theta]
+    narrow = theta + np.log(3.0) * widths
+    return [theta, np.clip(narrow, objective.bounds[:, 0], objective.bounds[:, 1])]
 
 
-def climb(run: Run) -> Descent:
-    """One common size for each vector of hyperparameters, then all of them apart."""
+def climb(run: Run, common: Descent) -> Descent:
+    """From one size for each vector of hyperparameters to all of them apart.
+
+    From the common optimum alone features that matter little on their own are missed;
+    narrow widths at C's start find them.
+    """
     objective = run.objective
-    theta0 = objective.theta0
-    tied = min(
-        (run.descend_tied(t, "one for all") for t in _candidates(objective, tied=True)),
-        key=lambda descent: descent.best.value,
-    )
-    apart = [run.descend(tied.best.theta, "one for each")]
-    narrow = theta0.copy()
+    narrow = objective.theta0
     for entries, log_unit in objective.space.vectors():
         narrow[entries] = log_unit + np.log(0.3)
-    bounds = objective.bounds
-    narrow = np.clip(narrow, bounds[:, 0], bounds[:, 1])
-    apart.append(run.descend(narrow, "one for each"))
-    best = min(apart, key=lambda descent: descent.best.value)
-    return best if _gains(tied.best, best.best) else tied
+    narrow = np.clip(narrow, objective.bounds[:, 0], objective.bounds[:, 1])
+    apart = min(
+        (run.descend(t, "one for each") for t in (common.best.theta, narrow)),
+        key=lambda descent: descent.best.value,
+    )
+    if not _gains(common.best, apart.best, APART_ERRORS):
+        return common
+    return _weaken(run, apart)
 
 
-def _gains(simple: Evaluation, rich: Evaluation) -> bool:
+def _weaken(run: Run, found: Descent) -> Descent:
+    """Trust the data more and the prior less, for as long as held-out points gain."""
+    prior = run.objective.problem.prior
+    for factor in WEAKER if prior is not None else ():
+        weaker = run.on(run.objective.with_prior(prior.weakened(factor)))
+        further = weaker.descend(found.best.theta, "weaker prior", found.result)
+        if not _gains(found.best, further.best, WEAKEN_ERRORS):
+            break
+        found = further
+    return found
+
+
+def _gains(simple: Evaluation, rich: Evaluation, errors: float) -> bool:
     """Whether the richer model lowers the paired losses by more than their noise."""
     difference = simple.losses - rich.losses
     error = difference.std() / np.sqrt(len(difference))
-    return bool(difference.mean() > CLIMB_ERRORS * error)
+    return bool(difference.mean() > errors * error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -38,10 +38,20 @@ class Run:
     history: list[Record] = field(default_factory=list)
     best: Evaluation | None = None
     stopped: str | None = None
+    _seen: dict[bytes, Evaluation] = field(default_factory=dict)
+
+    def on(self, objective: BilevelObjective, loosened: float = 1.0) -> Run:
+        """A run on a related objective, under the same limits and in the same record."""
+        optimizer = self.optimizer.loosened(loosened)
+        return replace(self, objective=objective, optimizer=optimizer, best=None, _seen={})
 
     def evaluate(self, theta: np.ndarray, stage: str) -> Evaluation:
         """Evaluate, record, report; may raise StopTuning."""
+        seen = self._seen.get(theta.tobytes())
+        if seen is not None:
+            return seen
         evaluation = self.objective.evaluate(theta)
+        self._seen[theta.tobytes()] = evaluation
         if np.isfinite(evaluation.value) and (
             self.best is None or evaluation.value < self.best.value
         ):
@@ -98,17 +108,26 @@ class Run:
             flush=True,
         )
 
-    def descend(self, theta: np.ndarray, stage: str, optimizer: Any = None) -> Descent:
+    def descend(
+        self, theta: np.ndarray, stage: str, like: OptimizeResult | None = None
+    ) -> Descent:
         """Run the optimizer from theta; what it says, and the best evaluation of it."""
-        return self._descend(_Identity(self.objective.bounds), theta, stage, optimizer)
+        return self._descend(_Identity(self.objective.bounds), theta, stage, like)
 
-    def descend_tied(self, theta: np.ndarray, stage: str, optimizer: Any = None) -> Descent:
+    def look_tied(self, theta: np.ndarray, stage: str) -> Evaluation:
+        """Evaluate at the tied point nearest to theta."""
+        tie = Tie(self.objective)
+        return self.evaluate(tie.expand(tie.reduce(theta)), stage)
+
+    def descend_tied(
+        self, theta: np.ndarray, stage: str, like: OptimizeResult | None = None
+    ) -> Descent:
         """The same with every vector of hyperparameters tied to a common size."""
         tie = Tie(self.objective)
-        return self._descend(tie, tie.reduce(theta), stage, optimizer)
+        return self._descend(tie, tie.reduce(theta), stage, like)
 
     def _descend(
-        self, view: Any, start: np.ndarray, stage: str, optimizer: Any
+        self, view: Any, start: np.ndarray, stage: str, like: OptimizeResult | None
     ) -> Descent:
         best: list[Evaluation] = []
 
@@ -118,7 +137,7 @@ class Run:
                 best[:] = [evaluation]
             return evaluation.value, view.pullback(evaluation.gradient)
 
-        result = (optimizer or self.optimizer).minimize(fun, start, view.bounds)
+        result = self.optimizer.minimize(fun, start, view.bounds, like)
         return Descent(best[0], result)
 
     def certificate(self, chosen: Evaluation, result: OptimizeResult | None) -> Certificate:

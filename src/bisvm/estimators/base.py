@@ -227,7 +227,8 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             solver=solver,
             learn=self.learn,
             feature_names=_names(self),
-            inner_tol=1e-2 * self.tol,
+            # The residual of a linear machine is an average over points.
+            inner_tol=0.01 * self.tol if model.linear else self.tol,
         )
 
     def _problem(
@@ -249,8 +250,10 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         optimizer = get_optimizer(self.optimizer)
         if isinstance(self.optimizer, str) and self.optimizer != "grid":
             settings = {"max_iter": self.max_iter}
+            if self.optimizer == "bfgs":
+                settings |= {"ftol": 0.1 * self.tol, "gtol": 10 * self.tol}
             if self.optimizer == "lbfgs":
-                settings |= {"ftol": self.tol, "gtol": 10 * self.tol}
+                settings |= {"ftol": self.tol, "gtol": 3 * self.tol, "transform": "log"}
             optimizer = optimizer.replace(**settings)
         return optimizer.validate()
 

@@ -9,12 +9,14 @@ from bisvm.machines.base import (
     Tangent,
 )
 from bisvm.machines.kernel import KernelMachine
+from bisvm.machines.landmarks import LandmarkMachine
 from bisvm.machines.linear import LinearMachine
 
 __all__ = [
     "Adjoint",
     "Coefficients",
     "KernelMachine",
+    "LandmarkMachine",
     "LinearMachine",
     "Linearization",
     "Machine",

@@ -27,7 +27,8 @@ class LinearMachine(Machine):
     """1/2 sum_d rho_d w_d^2 + rho/2 b^2 + sum_i W_i loss(Y_i F_i),  F = X w + b.
 
     Optimality is rho_d w_d + X'S = 0 and rho b + 1'S = 0 with S = W Y loss'(Y F). One
-    C for each feature is rho_d = 1 / C_d.
+    C for each feature is rho_d = 1 / C_d. In general the penalty is 1/2 w'R w with a
+    matrix R, of which `precision` is the diagonal or the whole.
     """
 
     X: Any
@@ -49,8 +50,14 @@ class LinearMachine(Machine):
     def fit_values(self, x: Coefficients) -> np.ndarray:
         return self.X @ x.coef + x.intercept
 
+    def penalize(self, w: np.ndarray) -> np.ndarray:
+        """R w."""
+        if self.precision.ndim == 2:
+            return self.precision @ w
+        return self.precision[:, None] * w
+
     def inner(self, x: Coefficients, y: Coefficients, y_values: np.ndarray) -> np.ndarray:
-        weights = np.sum(self.precision[:, None] * x.coef * y.coef, axis=0)
+        weights = np.sum(x.coef * self.penalize(y.coef), axis=0)
         return weights + self.intercept_precision * x.intercept * y.intercept
 
     def loss_gradient(self, tangent: Tangent) -> Coefficients:
@@ -64,16 +71,25 @@ class LinearMachine(Machine):
         return np.sum(x.coef**2, axis=0) + x.intercept**2
 
     def shrink(self, x: Coefficients, step: np.ndarray) -> Coefficients:
-        return Coefficients(
-            x.coef / (1.0 + self.precision[:, None] * step),
-            x.intercept / (1.0 + step * self.intercept_precision),
-        )
+        intercept = x.intercept / (1.0 + step * self.intercept_precision)
+        if self.precision.ndim == 1:
+            return Coefficients(
+                x.coef / (1.0 + self.precision[:, None] * step), intercept
+            )
+        identity = np.eye(len(self.precision))
+        columns = [
+            np.linalg.solve(identity + step_k * self.precision, w_k)
+            for step_k, w_k in zip(
+                np.broadcast_to(step, self.n_columns), x.coef.T, strict=True
+            )
+        ]
+        return Coefficients(np.stack(columns, axis=1), intercept)
 
     def residual(self, x: Coefficients, tangent: Tangent) -> np.ndarray:
         """Gradient entries, each in units of the sum of |W_i x_id| that it is made of."""
         gradient = self.loss_gradient(tangent)
         size = abs(self.X).T @ self.weights
-        stationarity = np.abs(self.precision[:, None] * x.coef + gradient.coef)
+        stationarity = np.abs(self.penalize(x.coef) + gradient.coef)
         out = np.max(stationarity / np.where(size > 0, size, 1.0), axis=0, initial=0.0)
         if self.intercept != "none":
             balance = gradient.intercept + self.intercept_precision * x.intercept
@@ -130,21 +146,42 @@ class LinearLinearization(Linearization):
         curvature = self.tangent.curvature[:, k]
         active = np.flatnonzero(curvature > 0)
         X, D = machine.X[active], curvature[active]
-        precision = machine.precision
-        if machine.intercept != "none":
-            ones = np.ones((len(active), 1))
-            if sparse.issparse(X):
-                X = sparse.hstack([X, ones], format="csr")
-            else:
-                X = np.hstack([X, ones])
-            precision = np.append(precision, machine.intercept_precision[k])
-        if len(precision) <= machine.direct_limit:
-            return DenseSystem(_weighted_square(X, D) + np.diag(precision))
+        bordered = machine.intercept != "none"
+        rho = machine.intercept_precision[k]
+        n_features = X.shape[1]
+        if n_features <= machine.direct_limit:
+            H = np.empty((n_features + bordered,) * 2)
+            H[:n_features, :n_features] = _weighted_square(X, D)
+            H[:n_features, :n_features] += (
+                machine.precision
+                if machine.precision.ndim == 2
+                else np.diag(machine.precision)
+            )
+            if bordered:
+                H[:-1, -1] = H[-1, :-1] = X.T @ D
+                H[-1, -1] = D.sum() + rho
+            return DenseSystem(H)
+        return self._iterative(X, D, rho)
+
+    def _iterative(self, X: Any, D: np.ndarray, rho: float) -> System:
+        """The Hessian by its action; without an intercept its border is left out."""
+        machine = self.machine
+        bordered = machine.intercept != "none"
+
+        def action(v: np.ndarray) -> np.ndarray:
+            w, b = (v[:-1], v[-1]) if bordered else (v, 0.0)
+            at_points = D * (X @ w + b)
+            out = machine.penalize(w[:, None])[:, 0] + X.T @ at_points
+            return np.append(out, at_points.sum() + rho * b) if bordered else out
+
         square = X.multiply(X) if sparse.issparse(X) else X * X
-        return IterativeSystem(
-            lambda v: precision * v.ravel() + X.T @ (D * (X @ v.ravel())),
-            precision + square.T @ D,
+        precision = machine.precision
+        diagonal = square.T @ D + (
+            np.diagonal(precision) if precision.ndim == 2 else precision
         )
+        if bordered:
+            diagonal = np.append(diagonal, D.sum() + rho)
+        return IterativeSystem(lambda v: action(v.ravel()), diagonal)
 
 
 def _weighted_square(X: Any, D: np.ndarray) -> np.ndarray:

@@ -12,24 +12,28 @@ A new optimizer subclasses `Optimizer`.
 """
 
 from bisvm.optimizers.base import Optimizer
+from bisvm.optimizers.bfgs import BFGS, minimize_bfgs
 from bisvm.optimizers.grid import Grid, minimize_grid
 from bisvm.optimizers.lbfgs import LBFGS, minimize_lbfgs
 from bisvm.optimizers.rprop import RPROP, minimize_rprop
 from bisvm.parts import resolve
 
 __all__ = [
+    "BFGS",
     "LBFGS",
     "OPTIMIZERS",
     "RPROP",
     "Grid",
     "Optimizer",
     "get_optimizer",
+    "minimize_bfgs",
     "minimize_grid",
     "minimize_lbfgs",
     "minimize_rprop",
 ]
 
 OPTIMIZERS: dict[str, type[Optimizer]] = {
+    "bfgs": BFGS,
     "lbfgs": LBFGS,
     "rprop": RPROP,
     "grid": Grid,

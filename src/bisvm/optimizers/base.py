@@ -32,7 +32,11 @@ class Optimizer(Part):
     """Moves theta within bounds to a minimum of an objective with gradient."""
 
     def minimize(
-        self, fun: Objective, x0: npt.ArrayLike, bounds: npt.ArrayLike | None = None
+        self,
+        fun: Objective,
+        x0: npt.ArrayLike,
+        bounds: npt.ArrayLike | None = None,
+        like: OptimizeResult | None = None,
     ) -> OptimizeResult:
         """Minimise `fun` within `bounds`, from `x0`.
 
@@ -45,6 +49,8 @@ class Optimizer(Part):
             The start; brought into the bounds if it lies outside.
         bounds : array_like of shape (n, 2), optional
             Lower and upper bounds, infinite where there is none.
+        like : OptimizeResult, optional
+            Result on a similar problem; an optimizer may learn from its curvature.
 
         Returns
         -------
@@ -54,13 +60,21 @@ class Optimizer(Part):
             2 the search got stuck, 3 it got stuck at values that are not finite.
         """
         self.validate()
-        return self._minimize(Problem(fun, x0, bounds))
+        return self._minimize(Problem(fun, x0, bounds), like)
+
+    def loosened(self, factor: float) -> Self:
+        """This optimizer with wider tolerances, for a problem that is only a sketch."""
+        wider = {name: factor * getattr(self, name) for name in ("ftol", "gtol")
+                 if hasattr(self, name)}
+        return self.replace(**wider)
 
     def validate(self) -> Self:
         """This optimizer, or a ValueError if its parameters make no sense."""
         return self
 
-    def _minimize(self, problem: Problem) -> OptimizeResult:
+    def _minimize(
+        self, problem: Problem, like: OptimizeResult | None = None
+    ) -> OptimizeResult:
         raise NotImplementedError
 
 
@@ -113,7 +127,7 @@ class Problem:
         if not finite:
             raise ValueError(
                 f"The objective is not finite at the start {self.start}: value "
-                f"{value}, gradient {gradient}. Start from a point where it can be evaluated."
+                f"{value}, gradient {gradient}. Start elsewhere."
             )
         return value, gradient
 

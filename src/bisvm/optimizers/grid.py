@@ -52,7 +52,9 @@ class Grid(Optimizer):
             check_count("Grid", points=count)
         return self
 
-    def _minimize(self, problem: Problem) -> OptimizeResult:
+    def _minimize(
+        self, problem: Problem, like: OptimizeResult | None = None
+    ) -> OptimizeResult:
         counts = self._counts(problem)
         total = math.prod(counts)
         if total > self.max_points:

@@ -20,6 +20,8 @@ from bisvm.optimizers.base import (
     check_positive,
 )
 
+_STUCK = "The search got stuck at values that are not finite."
+
 
 class RPROP(Optimizer):
     """One step size per coordinate, adapted by the signs of successive gradients.
@@ -101,41 +103,46 @@ class RPROP(Optimizer):
             )
         return self
 
-    def _minimize(self, problem: Problem) -> OptimizeResult:
+    def _minimize(
+        self, problem: Problem, like: OptimizeResult | None = None
+    ) -> OptimizeResult:
         x = problem.start
         _, gradient = problem.evaluate_start()
         gradient = problem.projected_gradient(x, gradient)
         steps = np.full_like(x, self.step)
+        n_bad = 0
         for nit in range(self.max_iter + 1):
             if not gradient.any():
                 return problem.result(nit, CONVERGED, "The projected gradient is zero.")
-            # An entry without a gradient does not move: its step says nothing.
-            if (steps[gradient != 0.0] < self.tol).all():
+            if self._all_small(steps, gradient):
+                # Steps that shrank before values that are not finite prove nothing.
+                if problem.n_not_finite > n_bad:
+                    return problem.result(nit, NOT_FINITE, _STUCK)
                 return problem.result(nit, CONVERGED, "All steps are below tol.")
             if nit == self.max_iter:
                 break
-            moved = self._advance(problem, x, gradient, steps)
-            if moved is None:
-                return problem.result(
-                    nit, NOT_FINITE, "No finite value was found near the last point."
-                )
-            x, new_gradient, steps = moved
+            n_bad = problem.n_not_finite
+            x, new_gradient, steps = self._advance(problem, x, gradient, steps)
             steps = self._adapt(steps, gradient, new_gradient)
             gradient = new_gradient
         return problem.result(nit, LIMIT_REACHED, "The iteration limit was reached.")
 
+    def _all_small(self, steps: Floats, gradient: Floats) -> bool:
+        # An entry without a gradient does not move: its step says nothing.
+        return bool((steps[gradient != 0.0] < self.tol).all())
+
     def _advance(
         self, problem: Problem, x: Floats, gradient: Floats, steps: Floats
-    ) -> tuple[Floats, Floats, Floats] | None:
-        """Next point, its projected gradient, and steps cut until it is finite."""
+    ) -> tuple[Floats, Floats, Floats]:
+        """Next point, its projected gradient, and the steps, cut until it is finite."""
         while True:
             new = problem.project(x - np.sign(gradient) * steps)
             _, new_gradient, finite = problem.evaluate(new)
             if finite:
                 return new, problem.projected_gradient(new, new_gradient), steps
+            if self._all_small(steps, gradient):
+                return x, gradient, steps
             steps = np.maximum(self.decrease * steps, self.min_step)
-            if (steps[gradient != 0.0] < self.tol).all():
-                return None
 
     def _adapt(self, steps: Floats, old: Floats, new: Floats) -> Floats:
         agreement = np.sign(old) * np.sign(new)

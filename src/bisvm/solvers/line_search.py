@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bisvm.machines import Coefficients, Machine
+from bisvm.machines import Coefficients, Machine, Tangent
 
 MAX_STEP = 1e3
 
@@ -12,14 +12,14 @@ MAX_STEP = 1e3
 def exact_step(
     machine: Machine,
     x: Coefficients,
-    fitted: np.ndarray,
+    tangent: Tangent,
     direction: Coefficients,
     direction_values: np.ndarray,
     *,
     accept: float = 0.01,
     max_iter: int = 30,
 ) -> np.ndarray:
-    """t that makes phi(t) = E(x + t d) stationary, one a column.
+    """t that makes phi(t) = E(x + t d) stationary, one a column; `tangent` is that at x.
 
     phi is convex and piecewise smooth: a bracketed Newton iteration on phi'(t) = 0,
     started at t = 1 and ended when |phi'(t)| <= accept |phi'(0)|.
@@ -28,14 +28,14 @@ def exact_step(
     quadratic = machine.inner(direction, direction, direction_values)
 
     def derivatives(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        tangent = machine.tangent(fitted + t * direction_values)
-        first = np.sum(tangent.slope * direction_values, axis=0)
-        second = np.sum(tangent.curvature * direction_values**2, axis=0)
+        there = machine.tangent(tangent.fitted + t * direction_values)
+        first = _column_dots(there.slope, direction_values)
+        second = _column_dots(there.curvature, direction_values**2)
         return linear + t * quadratic + first, quadratic + second
 
     t = np.ones(machine.n_columns)
-    start, _ = derivatives(np.zeros_like(t))
-    target = np.maximum(accept * np.abs(start), _rounding(machine, x, fitted))
+    start = linear + _column_dots(tangent.slope, direction_values)
+    target = np.maximum(accept * np.abs(start), _rounding(machine, x, tangent))
     low, high = np.zeros_like(t), np.full_like(t, np.inf)
     for _ in range(max_iter):
         slope, curvature = derivatives(t)
@@ -55,10 +55,14 @@ def exact_step(
     return t
 
 
-def _rounding(machine: Machine, x: Coefficients, fitted: np.ndarray) -> np.ndarray:
+def _rounding(machine: Machine, x: Coefficients, tangent: Tangent) -> np.ndarray:
     """Where phi' is rounding error: it is a difference of sums of this size.
 
     A Newton step that short is as exact as it can be, and taken in full.
     """
-    slope = machine.tangent(fitted).slope
-    return 1e-14 * (machine.inner(x, x, fitted) + np.sum(np.abs(slope * fitted), axis=0))
+    size = _column_dots(np.abs(tangent.slope), np.abs(tangent.fitted))
+    return 1e-14 * (machine.inner(x, x, tangent.fitted) + size)
+
+
+def _column_dots(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    return np.einsum("ik,ik->k", A, B)

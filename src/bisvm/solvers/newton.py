@@ -69,7 +69,7 @@ class Newton(Solver):
             target = part.linearize(_usable(part, tangent)).minimizer()
             direction = target - x_todo
             values = part.fit_values(target) - tangent.fitted
-            step = exact_step(part, x_todo, tangent.fitted, direction, values)
+            step = exact_step(part, x_todo, tangent, direction, values)
             x_todo, fitted_todo = _balanced(
                 part, x_todo.step(direction, step), tangent.fitted + step * values
             )
@@ -116,7 +116,7 @@ def _balanced(
     away = tangent.slope.sum(axis=0) / machine.weights.sum(axis=0)
     move = Coefficients(np.zeros_like(x.coef), np.where(unheld, -away, 0.0))
     values = np.broadcast_to(move.intercept, fitted.shape)
-    step = exact_step(machine, x, fitted, move, values)
+    step = exact_step(machine, x, tangent, move, values)
     return x.step(move, step), fitted + step * values
 
 

@@ -1,0 +1,209 @@
+"""BFGS with a dense matrix, bounds by projection, and a memory for similar problems."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import OptimizeResult
+
+from bisvm.optimizers.base import (
+    ABNORMAL,
+    CONVERGED,
+    LIMIT_REACHED,
+    NOT_FINITE,
+    Floats,
+    Objective,
+    Optimizer,
+    Problem,
+    check_count,
+    check_positive,
+)
+
+# Of the predicted decrease, what a step must bring at least.
+_ARMIJO = 1e-3
+_MAX_BACKTRACKS = 6
+# First inverse Hessian of log H in logarithmic coordinates: curvatures are about 1/2.
+_FIRST = 2.0
+# What the first observed curvature may make of it.
+_FIRST_RANGE = (0.3, 30.0)
+
+
+class BFGS(Optimizer):
+    r"""Quasi-Newton steps on log H with a dense inverse Hessian B.
+
+    ::
+
+        d = -B g on the entries that no bound holds,  g = grad log H
+        x+ = projection of x + t d,                   t = 1, or cut back by interpolation
+        B+ = (I - r s y') B (I - r y s') + r s s',    s = x+ - x, y = g+ - g, r = 1 / y's
+
+    Hyperparameters are few and an evaluation is dear: one step takes one evaluation as a
+    rule, and the logarithm makes first steps right whatever the units of H. B can be
+    carried over from a similar problem (`like`), such as the same data subsampled.
+
+    Parameters
+    ----------
+    max_iter : int, default=100
+        Limit on the steps.
+    ftol : float, default=1e-4
+        Stop when a step is predicted to lower H by less than this part of it.
+    gtol : float, default=1e-2
+        What the projected gradient of log H must be below before ftol counts; where it
+        is not, the matrix is forgotten once and the search goes on.
+    max_step : float, default=1.5
+        Longest change of any entry in one step: a factor of 4.5 in natural units.
+    """
+
+    def __init__(
+        self,
+        max_iter: int = 100,
+        ftol: float = 1e-4,
+        gtol: float = 1e-2,
+        max_step: float = 1.5,
+    ) -> None:
+        self.max_iter = max_iter
+        self.ftol = ftol
+        self.gtol = gtol
+        self.max_step = max_step
+
+    def validate(self) -> Self:
+        check_count("BFGS", max_iter=self.max_iter)
+        check_positive("BFGS", ftol=self.ftol, gtol=self.gtol, max_step=self.max_step)
+        return self
+
+    def _minimize(
+        self, problem: Problem, like: OptimizeResult | None = None
+    ) -> OptimizeResult:
+        carried = None if like is None else like.get("hess_inv")
+        state = _State(problem, carried)
+        for iteration in range(self.max_iter):
+            step, predicted = self._step(state)
+            if predicted <= self.ftol:
+                if state.fresh or state.projected().max(initial=0.0) <= self.gtol:
+                    return state.result(iteration, CONVERGED, _SMALL)
+                state.forget()
+                step, predicted = self._step(state)
+            decrease = state.search(step)
+            if decrease is None:
+                if state.fresh:
+                    return state.result(iteration, *state.stuck(self.gtol))
+                state.forget()
+            elif decrease <= 0.3 * self.ftol and predicted <= 3 * self.ftol:
+                return state.result(iteration + 1, CONVERGED, _SMALL)
+        return state.result(
+            self.max_iter, LIMIT_REACHED, "The iteration limit was reached."
+        )
+
+    def _step(self, state: _State) -> tuple[Floats, float]:
+        """The quasi-Newton step, cut to max_step, and the decrease it promises."""
+        step = state.direction()
+        longest = float(np.abs(step).max(initial=0.0))
+        if longest > self.max_step:
+            step = step * (self.max_step / longest)
+        return step, -0.5 * float(state.gradient @ step)
+
+
+_SMALL = "The next step would lower H by less than ftol."
+
+
+class _State:
+    """Iterate, log H and its gradient there, and the inverse Hessian."""
+
+    def __init__(self, problem: Problem, carried: Floats | None) -> None:
+        self.problem = problem
+        value, gradient = problem.evaluate_start()
+        self.x = problem.start
+        # H + shift > 0: a criterion that can vanish or be negative is lifted.
+        self.shift = 0.0 if value > 0 else 1.0 - 2.0 * value
+        self.value, self.gradient = self._log(value, gradient)
+        n = len(self.x)
+        self.fresh = carried is None or carried.shape != (n, n)
+        self.inverse = _FIRST * np.eye(n) if self.fresh else np.array(carried)
+
+    def _log(self, value: float, gradient: Floats) -> tuple[float, Floats]:
+        lifted = value + self.shift
+        if not lifted > 0:
+            return math.inf, gradient
+        return math.log(lifted), gradient / lifted
+
+    def projected(self) -> Floats:
+        return np.abs(self.problem.projected_gradient(self.x, self.gradient))
+
+    def direction(self) -> Floats:
+        """-B g on the free entries; steepest descent where that does not descend."""
+        free = np.flatnonzero(self.projected() > 0)
+        step = np.zeros_like(self.x)
+        step[free] = -self.inverse[np.ix_(free, free)] @ self.gradient[free]
+        step = self.problem.project(self.x + step) - self.x
+        if self.gradient @ step >= 0 and len(free):
+            self.forget()
+            step[free] = -_FIRST * self.gradient[free]
+            step = self.problem.project(self.x + step) - self.x
+        return step
+
+    def forget(self) -> None:
+        self.inverse = _FIRST * np.eye(len(self.x))
+        self.fresh = True
+
+    def search(self, step: Floats) -> float | None:
+        """Take the longest acceptable part of the step: the decrease, None if none is."""
+        slope = float(self.gradient @ step)
+        length = 1.0
+        for _ in range(_MAX_BACKTRACKS):
+            x = self.problem.project(self.x + length * step)
+            value, gradient, finite = self.problem.evaluate(x)
+            value, gradient = self._log(value, gradient)
+            finite = finite and math.isfinite(value)
+            if finite:
+                self._update(x - self.x, gradient - self.gradient)
+                if value <= self.value + _ARMIJO * length * slope:
+                    decrease = self.value - value
+                    self.x, self.value, self.gradient = x, value, gradient
+                    return decrease
+            length *= _interpolated(value - self.value, slope * length) if finite else 0.25
+        return None
+
+    def _update(self, s: Floats, y: Floats) -> None:
+        """A trial that is turned down tells of the curvature as well as one taken."""
+        product = float(s @ y)
+        if product <= 1e-10 * float(np.linalg.norm(s) * np.linalg.norm(y)):
+            return
+        if self.fresh:
+            first = float(np.clip(product / (y @ y), *_FIRST_RANGE))
+            self.inverse, self.fresh = first * np.eye(len(s)), False
+        r = 1.0 / product
+        V = np.eye(len(s)) - r * np.outer(s, y)
+        self.inverse = V @ self.inverse @ V.T + r * np.outer(s, s)
+
+    def stuck(self, gtol: float) -> tuple[int, str]:
+        if self.projected().max(initial=0.0) <= gtol:
+            return CONVERGED, "No further decrease within the objective's accuracy."
+        if self.problem.n_not_finite:
+            return NOT_FINITE, "The search got stuck at values that are not finite."
+        return ABNORMAL, (
+            "The line search found no decrease: the gradient may be inexact, or the "
+            "objective not smooth."
+        )
+
+    def result(self, nit: int, status: int, message: str) -> OptimizeResult:
+        result = self.problem.result(nit, status, message)
+        result.hess_inv = self.inverse
+        return result
+
+
+def _interpolated(rise: float, slope: float) -> float:
+    """Where the parabola through both values and the first slope is least, cut to half."""
+    return float(np.clip(-slope / (2.0 * (rise - slope)), 0.1, 0.5))
+
+
+def minimize_bfgs(
+    fun: Objective,
+    x0: npt.ArrayLike,
+    bounds: npt.ArrayLike | None = None,
+    **options: Any,
+) -> OptimizeResult:
+    """Minimise `fun` by `BFGS`; the options are those of the class."""
+    return BFGS(**options).minimize(fun, x0, bounds)

@@ -1,0 +1,106 @@
+"""The contract of an optimizer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from bisvm.optimizers import Optimizer
+from bisvm.testing.parts import check_part
+from bisvm.testing.requirements import require
+
+START = np.array([1.3, -0.7])
+BOUNDS = np.array([[-2.0, 2.0], [-1.0, 3.0]])
+
+
+class _Watched:
+    """An objective that remembers where it was asked, and what it said."""
+
+    def __init__(self, fun: Any):
+        self.fun = fun
+        self.points: list[np.ndarray] = []
+        self.values: list[float] = []
+
+    def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = self.fun(x)
+        self.points.append(x.copy())
+        self.values.append(value)
+        return value, gradient
+
+
+def _bowl(x: np.ndarray) -> tuple[float, np.ndarray]:
+    """Least at (0.4, 0.3), inside the bounds."""
+    A, away = np.array([[2.0, 0.6], [0.6, 1.0]]), x - np.array([0.4, 0.3])
+    return 1.0 + 0.5 * float(away @ A @ away), A @ away
+
+
+def _slope(x: np.ndarray) -> tuple[float, np.ndarray]:
+    """Least at a corner of the bounds."""
+    return 10.0 + float(x @ [1.0, -2.0]), np.array([1.0, -2.0])
+
+
+def _half_broken(x: np.ndarray) -> tuple[float, np.ndarray]:
+    """Not a number in a part of the box."""
+    return _bowl(x) if x[0] > -1.0 else (np.nan, np.full(2, np.nan))
+
+
+def check_optimizer(optimizer: Optimizer) -> None:
+    """An optimizer stays inside the bounds and returns the best point it evaluated.
+
+    How near that point is to the minimum is its own affair: it must be lower than the
+    start.
+    """
+    check_part(optimizer)
+    optimizer.validate()
+    for fun in (_bowl, _slope, _half_broken):
+        watched = _Watched(fun)
+        start, bounds = START.copy(), BOUNDS.copy()
+        result = optimizer.minimize(watched, start, bounds)
+        unchanged = np.array_equal(start, START) and np.array_equal(bounds, BOUNDS)
+        require(unchanged, "minimize changes its arguments.")
+        _check_result(result, watched)
+        again = optimizer.minimize(fun, START, BOUNDS)
+        same = np.array_equal(again.x, result.x)
+        require(same, "two runs from one start end at different points.")
+    _check_exceptions(optimizer)
+
+
+def _check_result(result: OptimizeResult, watched: _Watched) -> None:
+    points, values = np.array(watched.points), np.array(watched.values)
+    inside = (points >= BOUNDS[:, 0] - 1e-12) & (points <= BOUNDS[:, 1] + 1e-12)
+    require(inside.all(), f"evaluated outside the bounds: {points[~inside.all(axis=1)]}.")
+    least = np.nanmin(values)
+    require(
+        result.fun == least,
+        f"result.fun = {result.fun} is not the lowest value evaluated, {least}.",
+    )
+    value, gradient = watched.fun(result.x)
+    require(result.fun == value, "result.fun is not the value at result.x.")
+    require(np.array_equal(result.jac, gradient), "result.jac is not the gradient at x.")
+    require(
+        result.nfev == len(values),
+        f"result.nfev = {result.nfev}, but there were {len(values)} evaluations.",
+    )
+    require(result.fun < watched.fun(START)[0], "the result is no lower than the start.")
+    require(result.status in (0, 1, 2, 3), f"status {result.status} is not known.")
+    require(
+        bool(result.success) == (result.status == 0), "success and status disagree."
+    )
+    require(isinstance(result.message, str) and result.message, "there is no message.")
+    require(result.nit >= 0, "result.nit is missing.")
+
+
+def _check_exceptions(optimizer: Optimizer) -> None:
+    class Stop(Exception):
+        pass
+
+    def fun(x: np.ndarray) -> tuple[float, np.ndarray]:
+        raise Stop
+
+    try:
+        optimizer.minimize(fun, START, BOUNDS)
+    except Stop:
+        return
+    raise AssertionError("an exception of the objective does not pass through.")

@@ -1,0 +1,85 @@
+"""Small data and bilevel problems that many tests share."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from bisvm.criteria import get_criterion
+from bisvm.kernels import get_kernel
+from bisvm.losses import get_loss
+from bisvm.model import Model
+from bisvm.objective import BilevelObjective, Problem
+from bisvm.penalties import get_penalty
+from bisvm.priors import get_prior
+from bisvm.solvers import get_solver
+from bisvm.splits import class_tasks, freeze_splits, split_columns
+
+INTERCEPTS = ("free", "penalized", "none")
+SMOOTH_LOSSES = ("quartic", "modified_log", "squared_hinge", "logistic")
+
+
+def toy_data(n: int = 40, d: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Two overlapping classes, neither linearly separable nor hopeless."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    score = X[:, 0] * X[:, 1] + X[:, -1] + 0.4 * rng.normal(size=n)
+    return X, (score > 0).astype(int)
+
+
+def three_classes(n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Three overlapping classes in two dimensions."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    centres = np.array([[0.0, 1.2], [1.0, -0.6], [-1.0, -0.6]])
+    return centres[y] + 0.7 * rng.normal(size=(n, 2)), y
+
+
+def thinned(X: np.ndarray) -> np.ndarray:
+    """X with its small entries set to zero."""
+    return np.where(np.abs(X) > 0.5, X, 0.0)
+
+
+def sparse_twin(X: np.ndarray) -> Any:
+    return sparse.csr_array(thinned(X))
+
+
+def make_problem(
+    X: Any,
+    y: np.ndarray,
+    *,
+    kernel: Any = "rbf",
+    penalty: Any = "shared",
+    C: Any = 0.7,
+    loss: Any = "quartic",
+    intercept: Any = "free",
+    criterion: Any = "mse",
+    prior: Any = None,
+    weight: Any = None,
+    cv: Any = 2,
+    groups: Any = None,
+    multi_class: str = "ovr",
+    solver: Any = "newton",
+    **settings: Any,
+) -> Problem:
+    """A bilevel problem, solved as tightly as rounding allows unless told otherwise."""
+    weight = np.ones(len(y)) if weight is None else weight
+    random_state = np.random.RandomState(0)
+    splits = freeze_splits(cv, X, y, groups=groups, random_state=random_state)
+    tasks = class_tasks(y, len(np.unique(y)), multi_class)
+    return Problem(
+        Model(
+            get_kernel(kernel), get_penalty(penalty), C, get_loss(loss), intercept
+        ),
+        X,
+        weight,
+        split_columns(tasks, splits, weight),
+        get_criterion(criterion),
+        get_prior(prior),
+        get_solver(solver),
+        **{"inner_tol": 1e-13, **settings},
+    )
+
+
+def make_objective(X: Any, y: np.ndarray, **settings: Any) -> BilevelObjective:
+    return BilevelObjective.from_problem(make_problem(X, y, **settings))

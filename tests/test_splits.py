@@ -1,0 +1,173 @@
+"""From labels and splits to columns."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
+
+from bisvm.splits import class_tasks, freeze_splits, split_columns, training_columns
+
+Y = np.array([0, 1, 0, 1, 0, 1, 0, 1, 1, 0])
+X = np.arange(20.0).reshape(10, 2)
+ONES = np.ones(10)
+
+
+def seeded():
+    return np.random.RandomState(0)
+
+
+def test_two_classes_are_one_task():
+    np.testing.assert_array_equal(class_tasks(np.array([0, 1, 1]), 2, "ovr").T, [[-1, 1, 1]])
+    np.testing.assert_array_equal(class_tasks(np.array([0, 1, 1]), 2, "ovo").T, [[-1, 1, 1]])
+
+
+def test_one_against_the_rest_has_a_task_for_every_class():
+    tasks = class_tasks(np.array([0, 1, 2]), 3, "ovr")
+    np.testing.assert_array_equal(tasks, 2 * np.eye(3) - 1)
+
+
+def test_one_against_one_leaves_the_other_classes_out():
+    tasks = class_tasks(np.array([0, 1, 2]), 3, "ovo")
+    np.testing.assert_array_equal(tasks, [[1, 1, 0], [-1, 0, 1], [0, -1, -1]])
+
+
+def test_other_ways_to_several_classes_are_refused():
+    for n_classes in (2, 3):
+        with pytest.raises(ValueError, match="'ovr' or 'ovo'"):
+            class_tasks(np.arange(n_classes), n_classes, "one")
+
+
+def test_the_final_machine_trains_on_all_points_of_its_task():
+    tasks = class_tasks(np.array([0, 1, 2, 0]), 3, "ovo")
+    columns = training_columns(tasks, np.array([1.0, 2.0, 3.0, 4.0]))
+    np.testing.assert_array_equal(columns.train[:, 0], [1.0, 2.0, 0.0, 4.0])
+    assert set(np.unique(columns.labels)) == {-1.0, 1.0}
+    assert not columns.validation.any()
+
+
+def test_every_split_of_every_task_is_a_column():
+    y = np.arange(12) % 3
+    tasks = class_tasks(y, 3, "ovr")
+    splits = freeze_splits(4, None, y, random_state=seeded())
+    columns = split_columns(tasks, splits, np.ones(12))
+    assert columns.labels.shape == columns.train.shape == (12, 4 * 3)
+    for k, (train, validation) in enumerate(splits):
+        for task in range(3):
+            column = 3 * k + task
+            np.testing.assert_array_equal(
+                np.flatnonzero(columns.train[:, column]), np.sort(train)
+            )
+            np.testing.assert_array_equal(
+                np.flatnonzero(columns.validation[:, column]), np.sort(validation)
+            )
+            np.testing.assert_array_equal(columns.labels[:, column], tasks[:, task])
+
+
+def test_validation_weights_sum_to_one_with_equal_shares():
+    weight = np.linspace(0.5, 3.0, 10)
+    splits = [(np.arange(7), np.arange(7, 10)), (np.arange(2, 10), np.arange(2))]
+    columns = split_columns(class_tasks(Y, 2, "ovr"), splits, weight)
+    np.testing.assert_allclose(columns.validation.sum(axis=0), [0.5, 0.5])
+    shares = columns.validation[7:, 0] / columns.validation[7, 0]
+    np.testing.assert_allclose(shares, weight[7:] / weight[7])
+    np.testing.assert_allclose(columns.train[:7, 0], weight[:7])
+
+
+def test_a_column_that_cannot_be_trained_is_left_out():
+    y = np.array([0, 1, 2, 0, 1, 2, 0, 1])
+    splits = [
+        (np.array([0, 1, 3, 4]), np.array([2, 5])),  # never sees class 2
+        (np.array([0, 1, 2]), np.arange(3, 8)),
+    ]
+    columns = split_columns(class_tasks(y, 3, "ovr"), splits, np.ones(8))
+    assert columns.labels.shape[1] == 2 + 3
+    assert columns.validation.sum() == pytest.approx(1.0)
+
+
+def test_a_split_that_serves_no_task_is_an_error():
+    one_class = [(np.flatnonzero(Y == 0), np.flatnonzero(Y == 1))]
+    nothing_held_out = [(np.arange(10), np.array([], dtype=int))]
+    for splits in (one_class, nothing_held_out):
+        with pytest.raises(ValueError, match="Split 0 cannot be used"):
+            split_columns(class_tasks(Y, 2, "ovr"), splits, ONES)
+
+
+def test_no_splits_at_all_is_an_error_that_says_so():
+    with pytest.raises(ValueError, match="cv|split"):
+        split_columns(class_tasks(Y, 2, "ovr"), freeze_splits([], X, Y), ONES)
+
+
+def test_a_number_means_stratified_shuffled_folds():
+    y = np.repeat([0, 1], [30, 10])
+    splits = freeze_splits(5, None, y, random_state=seeded())
+    assert len(splits) == 5
+    for train, validation in splits:
+        assert np.bincount(y[validation]).tolist() == [6, 2]
+        assert sorted([*train, *validation]) == list(range(40))
+    contiguous = all(np.all(np.diff(v[y[v] == 0]) == 1) for _, v in splits)
+    assert not contiguous
+
+
+def test_splits_follow_the_seed():
+    again = [freeze_splits(5, None, Y.repeat(3), random_state=seeded()) for _ in range(2)]
+    for (a, b), (c, d) in zip(*again, strict=True):
+        np.testing.assert_array_equal(a, c)
+        np.testing.assert_array_equal(b, d)
+
+
+def test_splitters_of_scikit_learn_are_used_as_they_are():
+    for splitter in (KFold(3), ShuffleSplit(2, random_state=0)):
+        for found, expected in zip(
+            freeze_splits(splitter, X, Y), splitter.split(X, Y), strict=True
+        ):
+            np.testing.assert_array_equal(found[0], expected[0])
+            np.testing.assert_array_equal(found[1], expected[1])
+
+
+def test_group_splitters_keep_groups_together():
+    groups = np.array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4])
+    for train, validation in freeze_splits(GroupKFold(3), X, Y, groups=groups):
+        assert not set(groups[train]) & set(groups[validation])
+
+
+def test_index_pairs_may_be_lists_masks_or_a_generator():
+    mask = np.arange(10) < 7
+    pairs = [([0, 1, 2], [3, -1]), (mask, ~mask)]
+    for given in (pairs, iter(pairs), tuple(pairs)):
+        splits = freeze_splits(given, X, Y)
+        np.testing.assert_array_equal(splits[0][1], [3, -1])
+        np.testing.assert_array_equal(splits[1][0], np.arange(7))
+
+
+def test_negative_indices_count_from_the_end():
+    splits = freeze_splits([([0, 1, 2, 3], [-1, -2])], X, Y)
+    columns = split_columns(class_tasks(Y, 2, "ovr"), splits, ONES)
+    np.testing.assert_array_equal(np.flatnonzero(columns.validation), [8, 9])
+
+
+@pytest.mark.parametrize(
+    "cv, message",
+    [
+        (1, "at least two folds"),
+        (True, "cv=True is not understood"),
+        (None, "cv=None is not understood"),
+        ("5", "cv='5' is not understood"),
+        ([([0, 1], [10])], "outside the data"),
+        ([([0, 1], [-11])], "outside the data"),
+        ([3, 4], "pairs"),
+        ([(np.ones(4, dtype=bool), np.ones(4, dtype=bool))], "mask|length|entries"),
+    ],
+)
+def test_a_cv_that_makes_no_sense_is_refused(cv, message):
+    with pytest.raises(ValueError, match=message):
+        freeze_splits(cv, X, Y)
+
+
+def test_a_small_class_means_fewer_folds_and_a_warning():
+    y = np.repeat([0, 1], [20, 3])
+    with pytest.warns(UserWarning, match="3 members, fewer than cv=5.*using 3 folds"):
+        assert len(freeze_splits(5, None, y, random_state=seeded())) == 3
+
+
+def test_a_class_of_one_is_an_error():
+    with pytest.raises(ValueError, match="one member only"):
+        freeze_splits(5, None, np.repeat([0, 1], [20, 1]), random_state=seeded())
