@@ -1,5 +1,8 @@
 """Small data and bilevel problems that many tests share."""
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -83,3 +86,22 @@ def make_problem(
 
 def make_objective(X: Any, y: np.ndarray, **settings: Any) -> BilevelObjective:
     return BilevelObjective.from_problem(make_problem(X, y, **settings))
+
+
+@contextmanager
+def within(seconds: int) -> Iterator[None]:
+    """Fail what does not come back, where the system has alarms."""
+
+    def give_up(*_: Any) -> None:
+        raise AssertionError(f"it takes more than {seconds} seconds")
+
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

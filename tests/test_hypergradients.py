@@ -59,7 +59,9 @@ def distance_to_kinks(objective: BilevelObjective, theta: np.ndarray) -> float:
     if not below + above:
         return np.inf
     values = objective.hyperparameters(theta)
-    machine = problem.model.machine(values, problem.X, columns.labels, columns.train)
+    machine = problem.model.machine(
+        values, problem.X, columns.labels, columns.train, problem.landmarks
+    )
     margins = columns.labels * problem.solver.solve(machine, None, 1e-8).fitted
     trained, held_out = margins[columns.train > 0], margins[columns.validation > 0]
     gaps = [np.abs(trained - kink).min() for kink in below]
@@ -162,6 +164,15 @@ def test_different_losses_give_different_hypergradients():
         objective = make_objective(X, y, loss=loss)
         gradients.append(objective(objective.theta0)[1])
     assert np.linalg.norm(np.diff(gradients, axis=0), axis=1).min() > 1e-3
+
+
+@pytest.mark.parametrize("loss", SMOOTH_LOSSES)
+@pytest.mark.parametrize("kernel", ["rbf", "ard"])
+def test_a_machine_on_landmarks_has_its_own_exact_hypergradient(kernel, loss):
+    for intercept, data in product(INTERCEPTS, (X, sparse_twin(X))):
+        settings = {"kernel": kernel, "loss": loss, "intercept": intercept}
+        objective = make_objective(data, y, landmarks=np.arange(0, 36, 4), **settings)
+        check(objective)
 
 
 class Matrixless(Model):

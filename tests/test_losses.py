@@ -196,10 +196,11 @@ def test_shape_and_precision_are_kept(loss):
 
 
 def test_relaxed_losses_lead_from_wide_to_narrow():
-    assert Quartic(0.125).relaxed() == (Quartic(2.0), Quartic(0.5))
-    assert Quartic(1.0).relaxed() == ()
-    assert ModifiedLog(12.0).relaxed() == (ModifiedLog(3.0),)
-    assert ModifiedLog(64.0).relaxed() == tuple(ModifiedLog(m) for m in (1.0, 4.0, 16))
+    widths = (2.0, 1.0, 0.5, 0.25)
+    assert Quartic(0.125).relaxed() == tuple(Quartic(eps) for eps in widths)
+    assert Quartic(1.5).relaxed() == ()
+    sharpnesses = (1.5, 3.0, 6.0)
+    assert ModifiedLog(12.0).relaxed() == tuple(ModifiedLog(m) for m in sharpnesses)
     assert SquaredHinge().relaxed() == Logistic().relaxed() == Hinge().relaxed() == ()
 
 

@@ -189,8 +189,8 @@ def _figure_5_9(gammas: np.ndarray) -> Any:
 def _notes(splits: int) -> list[str]:
     return [
         f"Mean ± standard deviation over {splits} stratified random splits: 150 points "
-        "for training (five folds), 60 for testing. H is in the thesis's units, half the "
-        "mean squared error; H_min is its mean over the folds.",
+        "for training (five folds), 60 for testing. H is in the thesis's units, half "
+        "the mean squared error; H_min is its mean over the folds.",
         "The scaling was not published: features are scaled to [-1, 1] on the training "
         "part. Standardised, raw or [0, 1] features give the same H and rates within "
         "the spread (tried on 15 splits); only the sizes of γ change.",

@@ -1,7 +1,7 @@
 """bisvm: support vector machines that tune themselves.
 
-All hyperparameters, from one C to hundreds of kernel parameters, are learned by gradient
-descent on a validation loss, differentiated through the trained machine.
+All hyperparameters, from one C to hundreds of kernel parameters, are learned by
+gradient descent on a validation loss, differentiated through the trained machine.
 """
 
 from bisvm.estimators import BilevelLinearSVC, BilevelSVC

@@ -25,6 +25,7 @@ from bisvm.parts import Part, resolve
 
 __all__ = [
     "CRITERIA",
+    "Blend",
     "CalibratedLogistic",
     "Criterion",
     "CriterionValue",
@@ -79,10 +80,6 @@ class Criterion(Part):
             pointwise, slopes = self._pointwise(u)
             value = float(_weighted(weights, pointwise).sum())
             return CriterionValue(value, pointwise, _weighted(weights, slopes))
-
-    def validate(self) -> Self:
-        """This criterion, or a ValueError if its parameters make no sense."""
-        return self
 
     def _pointwise(self, u: Floats) -> tuple[Floats, Floats]:
         """h(u) and h'(u) at every margin."""
@@ -202,8 +199,7 @@ class CalibratedLogistic(Criterion):
         return math.exp(min(bottoms)[1])
 
     def validate(self) -> Self:
-        losses.check_positive("CalibratedLogistic", "ridge", self.ridge)
-        losses.check_positive("CalibratedLogistic", "center", self.center)
+        self.check_positive("ridge", "center")
         return self
 
 
@@ -317,7 +313,48 @@ def _weighted(weights: Floats, terms: Floats) -> Floats:
     return np.multiply(weights, terms, out=np.zeros_like(terms), where=weights != 0.0)
 
 
+class Blend(Criterion):
+    """H = first + weight * second: two views of the same held-out points.
+
+    The default criterion of the estimators is the calibrated logistic loss with a tenth
+    of the squared error. Once few points are left on the wrong side the first looks at
+    those few alone, and many hyperparameters over-fit them; the second looks at all.
+
+    Parameters
+    ----------
+    first, second : str or Criterion
+    weight : float, default=0.1
+    """
+
+    def __init__(
+        self,
+        first: str | Criterion = "calibrated_logistic",
+        second: str | Criterion = "mse",
+        weight: float = 0.1,
+    ):
+        self.first = first
+        self.second = second
+        self.weight = weight
+
+    def validate(self) -> Self:
+        self.check_positive("weight")
+        return self
+
+    @property
+    def at_zero(self) -> float:
+        first, second = get_criterion(self.first), get_criterion(self.second)
+        return first.at_zero + self.weight * second.at_zero
+
+    def evaluate(self, u: npt.ArrayLike, weights: npt.ArrayLike) -> CriterionValue:
+        first = get_criterion(self.first).evaluate(u, weights)
+        second = get_criterion(self.second).evaluate(u, weights)
+        return CriterionValue(
+            *(a + self.weight * b for a, b in zip(first, second, strict=True))
+        )
+
+
 CRITERIA: dict[str, type[Criterion]] = {
+    "blend": Blend,
     "mse": MeanSquaredError,
     "squared_hinge": MeanSquaredHinge,
     "hinge": MeanHinge,

@@ -17,7 +17,8 @@ class Record:
     task : number of the class (or pair) that is tuned on its own, else 0
     value, criterion : H with and without the prior
     gradient_norm : largest entry of the gradient in theta's coordinates
-    inner_iterations : Newton (or other) steps of the lower level, over all columns
+    solves : lower-level problems solved
+    inner_iterations : Newton (or other) steps of the lower level, over all of them
     residual : largest optimality residual of the lower level
     seconds : since the fit began
     """
@@ -29,6 +30,7 @@ class Record:
     value: float
     criterion: float
     gradient_norm: float
+    solves: int
     inner_iterations: int
     residual: float
     seconds: float
@@ -39,8 +41,8 @@ class Progress:
     """What a callback is given after every evaluation.
 
     Return True from the callback to stop; the best model so far is then fitted.
-    `model()` fits and returns that model at any time: keep the last `Progress` and a run
-    that is interrupted from the keyboard is not lost.
+    `model()` fits and returns that model at any time: keep the last `Progress` and a
+    run that is interrupted from the keyboard is not lost.
     """
 
     record: Record

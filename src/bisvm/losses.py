@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -35,6 +34,10 @@ Floats = npt.NDArray[np.floating[Any]]
 # Entries handled at a time: the temporaries of one block stay in a core's own cache,
 # which makes large arrays almost twice as fast.
 _BLOCK = 8192
+
+# How much wider each relaxed loss is than the next. By twos Newton's method converges
+# for corners as sharp as eps = 1e-3; by fours it does not.
+RELAXATION = 2.0
 
 # Beyond this exponent exp(-x) is exactly zero; the cut keeps inf out of products.
 _EXP_ZERO = 1000.0
@@ -104,10 +107,6 @@ class Loss(Part):
         """
         return ()
 
-    def validate(self) -> Self:
-        """This loss, or a ValueError if its parameters make no sense."""
-        return self
-
     def _evaluate(self, u: Floats) -> tuple[Floats, Floats, Floats]:
         """`evaluate` on one block; must leave `u` as it is."""
         raise NotImplementedError
@@ -155,14 +154,14 @@ class Quartic(Loss):
 
     def relaxed(self) -> tuple[Self, ...]:
         widths = []
-        eps = 4.0 * self.eps
+        eps = RELAXATION * self.eps
         while eps <= 2.0:
             widths.append(eps)
-            eps *= 4.0
+            eps *= RELAXATION
         return tuple(self.replace(eps=eps) for eps in reversed(widths))
 
     def validate(self) -> Self:
-        check_positive("Quartic", "eps", self.eps)
+        self.check_positive("eps")
         return self
 
     def _evaluate(self, u: Floats) -> tuple[Floats, Floats, Floats]:
@@ -227,14 +226,14 @@ class ModifiedLog(Loss):
 
     def relaxed(self) -> tuple[Self, ...]:
         sharpnesses = []
-        mu = self.mu / 4.0
+        mu = self.mu / RELAXATION
         while mu >= 1.0:
             sharpnesses.append(mu)
-            mu /= 4.0
+            mu /= RELAXATION
         return tuple(self.replace(mu=mu) for mu in reversed(sharpnesses))
 
     def validate(self) -> Self:
-        check_positive("ModifiedLog", "mu", self.mu)
+        self.check_positive("mu")
         return self
 
     def _evaluate(self, u: Floats) -> tuple[Floats, Floats, Floats]:
@@ -349,17 +348,6 @@ def _as_floats(u: npt.ArrayLike) -> Floats:
     if np.issubdtype(array.dtype, np.floating):
         return array
     return array.astype(np.float64)
-
-
-def check_positive(owner: str, name: str, given: Any) -> None:
-    if (
-        not isinstance(given, Real)
-        or isinstance(given, bool)
-        or not 0.0 < float(given) < math.inf
-    ):
-        raise ValueError(
-            f"{owner}: {name} must be a positive, finite number; got {given!r}."
-        )
 
 
 LOSSES: dict[str, type[Loss]] = {

@@ -31,7 +31,7 @@ def check_memory(n_samples: int, n_columns: int, max_memory: Any) -> None:
     limit = _limit(max_memory)
     if limit is not None and needed > limit:
         raise MemoryError(
-            f"A kernel machine on {n_samples} samples needs about {needed / 1e9:.1f} GB, "
+            f"A kernel machine on {n_samples} samples needs {needed / 1e9:.1f} GB, "
             f"and max_memory allows {limit / 1e9:.1f} GB. Use fewer samples, a linear "
             "machine (BilevelLinearSVC), or a larger max_memory (in bytes)."
         )

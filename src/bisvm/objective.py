@@ -60,6 +60,7 @@ class Evaluation:
     losses : validation loss of every held-out point, in the order of the columns
     criterion : H without the prior
     residual : largest optimality residual of the lower level
+    solves, iterations : lower-level problems solved, and the solver's steps in all
     """
 
     theta: np.ndarray
@@ -68,6 +69,7 @@ class Evaluation:
     losses: np.ndarray
     criterion: float
     residual: float
+    solves: int
     iterations: int
     converged: bool
     seconds: float
@@ -76,9 +78,9 @@ class Evaluation:
 class BilevelObjective:
     """value, gradient = objective(theta): bring your own optimizer.
 
-    The splits are frozen at construction; the value is a deterministic function of theta
-    up to the inner tolerance. theta holds the learned hyperparameters in the optimizer's
-    coordinates (logarithms); `hyperparameters(theta)` speaks natural units.
+    The splits are frozen at construction; the value is a deterministic function of
+    theta up to the inner tolerance. theta holds the learned hyperparameters in the
+    optimizer's coordinates (logarithms); `hyperparameters(theta)` speaks natural units.
 
     Parameters
     ----------
@@ -108,7 +110,12 @@ class BilevelObjective:
     """
 
     def __init__(
-        self, estimator: Any, X: Any, y: Any, groups: Any = None, sample_weight: Any = None
+        self,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        groups: Any = None,
+        sample_weight: Any = None,
     ):
         problem = estimator._problem(X, y, groups=groups, sample_weight=sample_weight)
         self._set_up(problem)
@@ -122,9 +129,21 @@ class BilevelObjective:
         `fitted` are the fitted values (n, q) from which the first solve starts.
         """
         self = cls.__new__(cls)
-        self._set_up(problem)
-        self._fitted = fitted
+        self._set_up(problem, fitted)
         return self
+
+    def _set_up(self, problem: Problem, fitted: np.ndarray | None = None) -> None:
+        self.problem = problem
+        model = problem.model
+        self.space = Space(
+            model.parameters(problem.X, problem.sample_weight),
+            problem.learn,
+            problem.feature_names,
+        )
+        self.n_svm_evaluations = 0
+        self._held_out = problem.columns.validation > 0
+        # Fitted values from which the next solve starts.
+        self._fitted: np.ndarray | None = fitted
 
     def on_landmarks(self, landmarks: np.ndarray) -> BilevelObjective:
         """The same objective with its machines restricted to some rows' functions."""
@@ -141,18 +160,6 @@ class BilevelObjective:
     def warm_up(self, other: BilevelObjective) -> None:
         """Start the next solve from the fitted values of a similar objective."""
         self._fitted = other._fitted
-
-    def _set_up(self, problem: Problem) -> None:
-        self.problem = problem
-        model = problem.model
-        self.space = Space(
-            model.parameters(problem.X, problem.sample_weight),
-            problem.learn,
-            problem.feature_names,
-        )
-        self.n_svm_evaluations = 0
-        self._held_out = problem.columns.validation > 0
-        self._fitted: np.ndarray | None = None
 
     @property
     def theta0(self) -> np.ndarray:
@@ -210,6 +217,7 @@ class BilevelObjective:
             losses=upper.losses,
             criterion=upper.value,
             residual=float(solution.residual.max()),
+            solves=machine.n_columns,
             iterations=solution.iterations,
             converged=solution.status != "max_iter",
             seconds=time.perf_counter() - began,

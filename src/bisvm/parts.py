@@ -9,8 +9,10 @@ A part that owns hyperparameters exposes them as `Parameter` records.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from difflib import get_close_matches
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -18,11 +20,35 @@ from sklearn.base import BaseEstimator
 
 
 class Part(BaseEstimator):
-    """Value object in scikit-learn's manner: `get_params`, `clone`, `repr`, equality."""
+    """Value object as in scikit-learn: `get_params`, `clone`, `repr`, equality."""
 
     def replace(self, **params: Any) -> Self:
         """A copy with some constructor arguments changed."""
         return type(self)(**{**self.get_params(deep=False), **params})
+
+    def validate(self) -> Self:
+        """This part, or a ValueError that says which argument makes no sense."""
+        return self
+
+    def check_positive(self, *names: str) -> None:
+        """Each of these arguments must be a positive, finite number."""
+        for name in names:
+            given = getattr(self, name)
+            if not _is_number(given, Real) or not 0.0 < float(given) < math.inf:
+                raise ValueError(
+                    f"{type(self).__name__}: {name} must be a positive, finite number; "
+                    f"got {given!r}."
+                )
+
+    def check_count(self, *names: str) -> None:
+        """Each of these arguments must be an integer of at least one."""
+        for name in names:
+            given = getattr(self, name)
+            if not _is_number(given, Integral) or given < 1:
+                raise ValueError(
+                    f"{type(self).__name__}: {name} must be an integer of at least 1; "
+                    f"got {given!r}."
+                )
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
@@ -33,6 +59,10 @@ class Part(BaseEstimator):
 
     def __hash__(self) -> int:
         return hash((type(self), repr(sorted(self.get_params(deep=False)))))
+
+
+def _is_number(given: Any, kind: type) -> bool:
+    return isinstance(given, kind) and not isinstance(given, bool)
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -44,7 +44,9 @@ class Space:
     @property
     def names(self) -> list[str]:
         every = [name for entries in self._entries for name in entries]
-        return [name for name, learned in zip(every, self.learned, strict=True) if learned]
+        return [
+            name for name, learned in zip(every, self.learned, strict=True) if learned
+        ]
 
     @property
     def bounds(self) -> np.ndarray:
@@ -64,7 +66,9 @@ class Space:
         unknown = set(values) - {p.name for p in self.parameters}
         if unknown:
             known = ", ".join(repr(p.name) for p in self.parameters)
-            raise ValueError(f"Unknown hyperparameters {sorted(unknown)}; there are {known}.")
+            raise ValueError(
+                f"Unknown hyperparameters {sorted(unknown)}; there are {known}."
+            )
         full = self._start.copy()
         for p, part in zip(self.parameters, self._slices(), strict=True):
             if p.name in values:
@@ -72,12 +76,12 @@ class Space:
         return full[self.learned]
 
     def restrict(self, gradient: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The learned entries of a gradient given by parameter, in theta's coordinates."""
+        """The learned entries of a gradient that is given by parameter."""
         full = [np.atleast_1d(gradient[p.name]) for p in self.parameters]
         return np.concatenate(full or [np.empty(0)])[self.learned]
 
     def vectors(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For every learned vector of log-values: its entries in theta, and log unit."""
+        """Every learned vector of log-values: its entries in theta, and log unit."""
         position = np.cumsum(self.learned) - 1
         out = []
         for p, part in zip(self.parameters, self._slices(), strict=True):
@@ -98,8 +102,8 @@ class Space:
         theta = np.asarray(theta, dtype=float)
         if theta.shape != (int(self.learned.sum()),):
             raise ValueError(
-                f"theta has shape {theta.shape}, expected ({int(self.learned.sum())},): "
-                f"{', '.join(self.names)}."
+                f"theta has shape {theta.shape}, expected ({len(self.names)},): "
+                + ", ".join(self.names)
             )
         full = self._start.copy()
         full[self.learned] = theta
@@ -114,7 +118,9 @@ class Space:
 
     def _learned(self, learn: Any) -> np.ndarray:
         if isinstance(learn, str):
-            learn = (learn,) if learn != "all" else tuple(p.name for p in self.parameters)
+            learn = (
+                (learn,) if learn != "all" else tuple(p.name for p in self.parameters)
+            )
         elif learn is None:
             learn = ()
         valid = {p.name for p in self.parameters}
@@ -122,7 +128,9 @@ class Space:
         unknown = [name for name in learn if name not in valid and name not in every]
         if unknown:
             known = ", ".join(repr(p.name) for p in self.parameters)
-            raise ValueError(f"learn={unknown[0]!r} is not known; expected 'all' or {known}.")
+            raise ValueError(
+                f"learn={unknown[0]!r} is not known; expected 'all' or {known}."
+            )
         owner = [
             p.name
             for p, names in zip(self.parameters, self._entries, strict=True)
@@ -150,7 +158,9 @@ class Space:
                 )
 
 
-def _entry_names(parameter: Parameter, feature_names: Sequence[str] | None) -> list[str]:
+def _entry_names(
+    parameter: Parameter, feature_names: Sequence[str] | None
+) -> list[str]:
     if not np.ndim(parameter.value):
         return [parameter.name]
     labels = [str(name) for name in feature_names or range(parameter.size)]

@@ -20,7 +20,8 @@ class Columns:
 
     labels : (n, q), +1 or -1
     train : (n, q), relative weight of a point's training loss, 0 where it is held out
-    validation : (n, q), weight of a point's validation loss; all of them sum to one, and
+    validation : (n, q), weight of a point's validation loss; all of them sum to one,
+    and
         every column has an equal share
     """
 
@@ -32,8 +33,8 @@ class Columns:
 def class_tasks(y: np.ndarray, n_classes: int, multi_class: str) -> np.ndarray:
     """Binary tasks (n, n_tasks): +1, -1, or 0 for a point that has no part in the task.
 
-    y holds class numbers 0 .. n_classes - 1. Two classes are one task; more are one task
-    a class ("ovr") or one a pair ("ovo", +1 for the first of the pair).
+    y holds class numbers 0 .. n_classes - 1. Two classes are one task; more are one
+    task a class ("ovr") or one a pair ("ovo", +1 for the first of the pair).
     """
     if n_classes == 2:
         return np.where(y == 1, 1.0, -1.0)[:, None]
@@ -123,8 +124,8 @@ def _possible_folds(folds: int, y: np.ndarray) -> int:
     fewest = int(members.min())
     if fewest < 2:
         raise ValueError(
-            f"Class number {classes[members.argmin()]} has one member only: it cannot be "
-            "in a training and a validation part. Drop it, or collect more of it."
+            f"Class number {classes[members.argmin()]} has one member only: it cannot "
+            "be in a training and a validation part. Drop it, or collect more of it."
         )
     if fewest < folds:
         warnings.warn(

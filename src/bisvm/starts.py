@@ -1,8 +1,9 @@
 """Where to start, and how far to climb.
 
-The validation loss has several minima, and the lowest of many over-fits it. `tune` takes
-the starts it is told to take, or its own way up ("auto"): from few hyperparameters to
-many, going up a step only where the held-out points show a gain beyond their noise.
+The validation loss has several minima, and the lowest of many over-fits it. `tune`
+takes the starts it is told to take, or its own way up ("auto"): from few
+hyperparameters to many, going up a step only where the held-out points show a gain
+beyond their noise.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from bisvm.tuning import Descent, Run, StopTuning
 # Standard errors by which a step up must lower the paired validation losses: to let the
 # entries of a vector differ at all, and to weaken the prior that holds them together.
 APART_ERRORS = 4.0
-WEAKEN_ERRORS = 3.0
+WEAKEN_ERRORS = 2.0
 WEAKER = (0.3, 0.1)
 # With twice as many rows or more, a subsample of this size finds the way first.
 COARSE_ROWS = 400
@@ -31,7 +32,8 @@ def tune(run: Run, starts: Any, random_state: np.random.RandomState) -> Descent:
     """The descent whose best evaluation is the answer."""
     objective = run.objective
     if not len(objective.theta0):
-        return Descent(run.evaluate(objective.theta0, "nothing to learn"), None)
+        reason = "There is nothing to learn."
+        return Descent(run.evaluate(objective.theta0, reason), None, reason)
     try:
         if isinstance(starts, str) and starts == "auto":
             return _auto(run, random_state)
@@ -40,13 +42,14 @@ def tune(run: Run, starts: Any, random_state: np.random.RandomState) -> Descent:
             for number, theta in enumerate(_starts(objective, starts, random_state), 1)
         ]
         return min(descents, key=lambda descent: descent.best.value)
-    except StopTuning:
-        assert run.best is not None
-        return Descent(run.best, None)
+    except StopTuning as stop:
+        # A run that never left its sketch has not seen the whole data yet.
+        best = run.best or objective.evaluate(stop.best.theta)
+        return Descent(best, None, str(stop), converged=False)
 
 
 def _auto(run: Run, random_state: np.random.RandomState) -> Descent:
-    """One size for all first, on a subsample if n is large; then a climb, if there is one."""
+    """One size for all, by way of a subsample if n is large; then the climb to many."""
     common = _coarse(run, random_state) or _common(run, run.objective.theta0)
     return climb(run, common) if run.objective.space.vectors() else common
 
@@ -58,13 +61,15 @@ def _coarse(run: Run, random_state: np.random.RandomState) -> Descent | None:
     if rows is None:
         return None
     problem = objective.problem
-    coarse = run.on(BilevelObjective.from_problem(problem.subsample(rows)), loosened=10.0)
+    coarse = run.on(
+        BilevelObjective.from_problem(problem.subsample(rows)), loosened=10.0
+    )
     found = _common(coarse, objective.theta0, "sketch")
     ratio = len(problem.sample_weight) / len(rows)
     theta = _grown(objective, found.best.theta, ratio)
     like = found.result
-    landmarks = _landmarks(objective, theta)
-    if landmarks is not None:
+    if not problem.model.linear:
+        landmarks = _landmarks(objective, theta)
         thin = run.on(objective.on_landmarks(landmarks), loosened=3.0)
         found = thin.descend_tied(theta, "landmarks", like)
         objective.warm_up(thin.objective)
@@ -72,14 +77,12 @@ def _coarse(run: Run, random_state: np.random.RandomState) -> Descent | None:
     return run.descend_tied(theta, "one for all", like)
 
 
-def _landmarks(objective: BilevelObjective, theta: np.ndarray) -> np.ndarray | None:
-    """Rows that carry the Gram matrix near theta; None if they are not few.
+def _landmarks(objective: BilevelObjective, theta: np.ndarray) -> np.ndarray:
+    """Rows that carry the Gram matrix near theta, a tenth of all at most.
 
     They are chosen for widths a little narrower than theta's, to stay good as it moves.
     """
     problem = objective.problem
-    if problem.model.linear:
-        return None
     values = objective.hyperparameters(theta)
     narrower = {name: 1.3 * v if name != "C" else v for name, v in values.items()}
     n = len(problem.sample_weight)
@@ -94,7 +97,7 @@ def _landmarks(objective: BilevelObjective, theta: np.ndarray) -> np.ndarray | N
 def _coarse_rows(
     objective: BilevelObjective, random_state: np.random.RandomState
 ) -> np.ndarray | None:
-    """Rows of a small sample with the folds' and classes' shares; None if n is small."""
+    """Rows of a sample with the folds' and classes' shares; None if n is small."""
     columns = objective.problem.columns
     n = len(columns.labels)
     if n < 2 * COARSE_ROWS:
@@ -133,7 +136,7 @@ def _starts(
 
 
 def _common(run: Run, theta: np.ndarray, stage: str = "one for all") -> Descent:
-    """One size for each vector of hyperparameters: look at some starts, descend once."""
+    """One size for each vector: look at some starts, descend from the best."""
     looks = [run.look_tied(t, "start") for t in _candidates(run.objective, theta)]
     best = min(looks, key=lambda evaluation: evaluation.value)
     return run.descend_tied(best.theta, stage)
@@ -171,7 +174,9 @@ def climb(run: Run, common: Descent) -> Descent:
 def _weaken(run: Run, found: Descent) -> Descent:
     """Trust the data more and the prior less, for as long as held-out points gain."""
     prior = run.objective.problem.prior
-    for factor in WEAKER if prior is not None else ():
+    if prior is None:
+        return found
+    for factor in WEAKER:
         weaker = run.on(run.objective.with_prior(prior.weakened(factor)))
         further = weaker.descend(found.best.theta, "weaker prior", found.result)
         if not _gains(found.best, further.best, WEAKEN_ERRORS):

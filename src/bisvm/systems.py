@@ -52,7 +52,7 @@ def _cholesky(Q: np.ndarray) -> np.ndarray:
 
 
 class IterativeSystem:
-    """Q known by its action alone: conjugate gradients with a diagonal preconditioner."""
+    """Q known by its action: conjugate gradients, diagonally preconditioned."""
 
     def __init__(
         self,

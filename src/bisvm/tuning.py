@@ -17,7 +17,11 @@ from bisvm.optimizers import Optimizer
 
 
 class StopTuning(Exception):
-    """Raised inside an evaluation to end the run; the best point so far stands."""
+    """Raised inside an evaluation to end the run; `best` so far stands."""
+
+    def __init__(self, reason: str, best: Evaluation):
+        super().__init__(reason)
+        self.best = best
 
 
 @dataclass
@@ -37,13 +41,14 @@ class Run:
     began: float = field(default_factory=time.perf_counter)
     history: list[Record] = field(default_factory=list)
     best: Evaluation | None = None
-    stopped: str | None = None
     _seen: dict[bytes, Evaluation] = field(default_factory=dict)
 
     def on(self, objective: BilevelObjective, loosened: float = 1.0) -> Run:
-        """A run on a related objective, under the same limits and in the same record."""
+        """A run on a related objective, under the same limits and record."""
         optimizer = self.optimizer.loosened(loosened)
-        return replace(self, objective=objective, optimizer=optimizer, best=None, _seen={})
+        return replace(
+            self, objective=objective, optimizer=optimizer, best=None, _seen={}
+        )
 
     def evaluate(self, theta: np.ndarray, stage: str) -> Evaluation:
         """Evaluate, record, report; may raise StopTuning."""
@@ -64,6 +69,7 @@ class Run:
             value=evaluation.value,
             criterion=evaluation.criterion,
             gradient_norm=float(np.max(np.abs(evaluation.gradient), initial=0.0)),
+            solves=evaluation.solves,
             inner_iterations=evaluation.iterations,
             residual=evaluation.residual,
             seconds=time.perf_counter() - self.began,
@@ -87,17 +93,16 @@ class Run:
                 lambda: model(values) if model is not None else None,
             )
             if self.callback(progress):
-                self.stopped = "stopped by the callback"
-                raise StopTuning
-        if self.deadline is not None and time.perf_counter() > self.deadline:
-            self.stopped = "the time limit was reached"
-            raise StopTuning
+                raise StopTuning("The callback asked for it.", best)
+        late = self.deadline is not None and time.perf_counter() > self.deadline
+        if late and self.best is not None:
+            raise StopTuning("The time limit was reached.", self.best)
 
     def _print(self, record: Record) -> None:
         if record.number == 1:
             print(
-                f"{'eval':>5} {'loss':>10} {'best':>10} {'gradient':>9} {'seconds':>8}  "
-                "stage",
+                f"{'eval':>5} {'loss':>10} {'best':>10} {'gradient':>9} {'seconds':>8}"
+                "  stage",
                 file=sys.stderr,
             )
         assert self.best is not None
@@ -140,27 +145,35 @@ class Run:
         result = self.optimizer.minimize(fun, start, view.bounds, like)
         return Descent(best[0], result)
 
-    def certificate(self, chosen: Evaluation, result: OptimizeResult | None) -> Certificate:
-        gradient = projected(chosen.theta, chosen.gradient, self.objective.bounds)
-        reason = self.stopped or (result.message if result is not None else "nothing to learn")
-        return Certificate(
-            lower_residual=chosen.residual,
-            upper_gradient=float(np.max(np.abs(gradient), initial=0.0))
-            / max(abs(chosen.value), 1e-300),
-            converged=self.stopped is None and (result is None or bool(result.success)),
-            reason=str(reason),
-        )
-
 
 @dataclass(frozen=True)
 class Descent:
-    """Where one descent ended: its best evaluation, and the optimizer's result."""
+    """Where one descent ended: its best evaluation, and the optimizer's result.
+
+    `result` is None where no optimizer came to an end; `reason` then says why.
+    """
 
     best: Evaluation
-    result: OptimizeResult
+    result: OptimizeResult | None
+    reason: str = ""
+    converged: bool = True
+
+    def certificate(self, bounds: np.ndarray) -> Certificate:
+        """How near to optimal the best evaluation is, on both levels."""
+        gradient = projected(self.best.theta, self.best.gradient, bounds)
+        size = float(np.max(np.abs(gradient), initial=0.0))
+        done = self.converged and (self.result is None or bool(self.result.success))
+        return Certificate(
+            lower_residual=self.best.residual,
+            upper_gradient=size / max(abs(self.best.value), 1e-300),
+            converged=done,
+            reason=self.reason if self.result is None else str(self.result.message),
+        )
 
 
-def projected(theta: np.ndarray, gradient: np.ndarray, bounds: np.ndarray) -> np.ndarray:
+def projected(
+    theta: np.ndarray, gradient: np.ndarray, bounds: np.ndarray
+) -> np.ndarray:
     """The gradient without entries that point out of the bounds."""
     low, high = bounds[:, 0], bounds[:, 1]
     outward = ((theta <= low) & (gradient > 0)) | ((theta >= high) & (gradient < 0))

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from bisvm.adjoint import implicit_gradient
 from bisvm.kernels import RBF, Linear
 from bisvm.losses import Quartic, SquaredHinge
 from bisvm.machines import Coefficients, KernelMachine, LinearMachine
+from bisvm.machines.landmarks import choose_landmarks, landmark_machine
 from bisvm.solvers import Newton
 from bisvm.testing import check_machine
 from tests.problems import sparse_twin, thinned, toy_data
@@ -73,3 +75,38 @@ def test_coefficients_are_never_changed_in_place():
     np.testing.assert_array_equal(moved.coef, [[2.0, 3.0], [2.0, 3.0]])
     np.testing.assert_array_equal((moved - x).intercept, [1.0, 2.0])
     np.testing.assert_array_equal(moved.select([1]).coef, [[3.0], [3.0]])
+
+
+@pytest.mark.parametrize("data", [X, sparse_twin(X)], ids=["dense", "sparse"])
+def test_the_landmark_machine_keeps_the_contract(data):
+    kernel, chosen = RBF(0.4), np.array([0, 3, 7, 11, 12, 19])
+    check_machine(lambda *parts: landmark_machine(*parts, kernel, data, chosen))
+
+
+def test_with_every_row_a_landmark_it_is_the_kernel_machine():
+    X, y = toy_data(25)
+    labels, weights = (2.0 * y - 1.0)[:, None], np.ones((25, 1))
+    parts = (labels, weights, Quartic(), "free", RBF(2.0), X)
+    whole = KernelMachine(*parts, RBF(2.0).gram(X))
+    landmarks = landmark_machine(*parts, np.arange(25))
+    a, b = (Newton().solve(machine, None, 1e-11) for machine in (whole, landmarks))
+    np.testing.assert_allclose(a.fitted, b.fitted, atol=1e-6)
+    P = np.random.default_rng(0).normal(size=(25, 1))
+    gradients = [
+        implicit_gradient(machine, solution, P)
+        for machine, solution in ((whole, a), (landmarks, b))
+    ]
+    np.testing.assert_allclose(gradients[1].kernel, gradients[0].kernel, atol=1e-5)
+    np.testing.assert_allclose(
+        gradients[1].weights.sum(), gradients[0].weights.sum(), atol=1e-5
+    )
+
+
+def test_landmarks_span_the_others_up_to_the_tolerance():
+    X, _ = toy_data(80)
+    kernel = RBF(0.1)
+    chosen = choose_landmarks(kernel, X, tol=1e-3, most=60)
+    assert len(set(chosen)) == len(chosen) < 60
+    K_nm, K_mm = kernel(X, X[chosen]), kernel(X[chosen])
+    left_over = 1.0 - np.einsum("im,mi->i", K_nm, np.linalg.solve(K_mm, K_nm.T))
+    assert left_over.max() <= 1.1e-3

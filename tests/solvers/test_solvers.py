@@ -10,7 +10,7 @@ from bisvm.losses import Hinge, Quartic, get_loss
 from bisvm.machines import KernelMachine, LinearMachine
 from bisvm.solvers import FISTA, SOLVERS, Newton, get_solver
 from bisvm.testing import check_solver
-from tests.problems import INTERCEPTS, SMOOTH_LOSSES, sparse_twin, toy_data
+from tests.problems import INTERCEPTS, SMOOTH_LOSSES, sparse_twin, toy_data, within
 
 
 def linear_machine(X, y, *, C=1.0, loss="quartic", intercept="free", **settings):
@@ -126,6 +126,20 @@ def test_a_tolerance_below_rounding_stalls_and_says_so(build):
     assert solution.residual.max() < 1e-8
 
 
+@pytest.mark.parametrize("eps", [1e-3, 0.125])
+@pytest.mark.parametrize("surplus", [0, 1, 2, 10])
+@BOTH
+def test_an_intercept_that_no_point_holds_finds_its_place(build, surplus, eps):
+    """Small C: every point is inside the margin, and only the class sizes pull."""
+    X, y = toy_data(400)
+    half = 100
+    rows = np.r_[np.flatnonzero(y == 0)[:half], np.flatnonzero(y)[: half - surplus]]
+    for C in (1e-3, 0.02, 0.05):
+        machine = build(X[rows], y[rows], C=C, loss=Quartic(eps))
+        solution = Newton().solve(machine, None, 1e-8)
+        assert solution.residual.max() <= 1e-6, f"C={C:g}: {solution.status}"
+
+
 @BOTH
 @pytest.mark.parametrize("intercept", INTERCEPTS)
 def test_two_points_are_enough(build, intercept):
@@ -220,6 +234,19 @@ def test_constant_columns_do_no_harm():
         solution = Newton().solve(machine, None, 1e-10)
         assert solution.residual.max() <= 1e-8
         assert solution.x.coef[3, 0] == 0.0
+
+
+@BOTH
+def test_fista_comes_to_an_end_on_the_hinge(build):
+    """Either it refuses a loss whose slope jumps, or it says how far it got."""
+    X, y = toy_data(20)
+    with within(5):
+        try:
+            solution = FISTA(max_iter=50).solve(build(X, y, loss=Hinge()), None, 1e-8)
+        except ValueError as refusal:
+            assert "Hinge" in str(refusal)
+        else:
+            assert solution.status in ("converged", "max_iter")
 
 
 def test_newton_refuses_a_loss_without_curvature():

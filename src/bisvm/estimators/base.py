@@ -13,14 +13,23 @@ from joblib import Parallel, delayed
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.multiclass import (
+    _ovr_decision_function,
+    check_classification_targets,
+)
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_is_fitted,
+    validate_data,
+)
 from threadpoolctl import ThreadpoolController
 
 from bisvm.criteria import get_criterion
+from bisvm.estimators.export import to_sklearn
 from bisvm.history import Certificate
-from bisvm.kernels import Kernel
+from bisvm.kernels import Factors, Kernel
 from bisvm.losses import get_loss
 from bisvm.memory import check_memory
 from bisvm.model import Model
@@ -28,8 +37,15 @@ from bisvm.objective import BilevelObjective, Problem
 from bisvm.optimizers import Optimizer, get_optimizer
 from bisvm.penalties import get_penalty
 from bisvm.priors import get_prior
+from bisvm.scaling import column_variance
 from bisvm.solvers import Solution, get_solver
-from bisvm.splits import Split, class_tasks, freeze_splits, split_columns, training_columns
+from bisvm.splits import (
+    Split,
+    class_tasks,
+    freeze_splits,
+    split_columns,
+    training_columns,
+)
 from bisvm.starts import tune
 from bisvm.tuning import Descent, Run
 
@@ -81,7 +97,9 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
     def _kernel(self) -> Kernel:
         raise NotImplementedError
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> Self:
         """Learn the hyperparameters on the splits, then the machine on all of X.
 
         Parameters
@@ -295,12 +313,12 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             began=began,
         )
         descent = tune(run, self.starts, np.random.RandomState(seed))
-        certificate = run.certificate(descent.best, descent.result)
+        certificate = descent.certificate(objective.bounds)
         values = objective.hyperparameters(descent.best.theta)
         return Tuned(values, run, descent, certificate)
 
     def _model_at(self, data: Data, values: dict[str, Any], number: int) -> Any:
-        """A fitted copy at given hyperparameters, for a callback in the middle of a run."""
+        """A fitted copy at given hyperparameters, for a callback during a run."""
         copy = clone(self)
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
@@ -360,36 +378,66 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
     def _report(self, data: Data, tuned: list[Tuned]) -> None:
         one = len(tuned) == 1
         self.history_ = [record for t in tuned for record in t.run.history]
-        self.criterion_value_ = float(np.mean([t.descent.best.criterion for t in tuned]))
-        self.n_svm_evaluations_ = sum(t.run.objective.n_svm_evaluations for t in tuned)
+        self.criterion_value_ = float(
+            np.mean([t.descent.best.criterion for t in tuned])
+        )
+        self.n_svm_evaluations_ = sum(record.solves for record in self.history_)
         self.n_iter_ = len(self.history_)
-        self.result_ = tuned[0].descent.result if one else [t.descent.result for t in tuned]
+        self.result_ = (
+            tuned[0].descent.result if one else [t.descent.result for t in tuned]
+        )
         certificates = [t.certificate for t in tuned]
         self.certificate_ = certificates[0] if one else certificates
-        self._relevance(data)
+        self.relevance_ = self._relevance(data)
         for certificate in certificates:
             if not certificate.converged:
                 warnings.warn(
-                    f"Tuning stopped early: {certificate.reason}. The best model so far "
-                    "is fitted. Raise max_iter or time_limit, or loosen tol; "
+                    f"Tuning stopped early: {certificate.reason} The best model so "
+                    "far is fitted. Raise max_iter or time_limit, or loosen tol; "
                     "certificate_ says how far it got.",
                     ConvergenceWarning,
                     stacklevel=3,
                 )
 
-    def _relevance(self, data: Data) -> None:
-        """gamma_d times the variance of feature d: a number without units."""
-        parameters = self._model().parameters(data.X, data.weight)
-        for parameter in parameters[1:]:
-            if parameter.name == "gamma" and np.ndim(parameter.value):
-                gamma = self.hyperparameters_["gamma"]
-                spread = _spread(data.X)
-                self.relevance_ = np.where(spread, gamma / parameter.unit, 0.0)
+    def _relevance(self, data: Data) -> np.ndarray:
+        """Share of every feature in the mean squared slope of the decision function.
+
+        r_d is proportional to the mean over rows and tasks of (sd_d df/dx_d)^2, sd_d
+        the standard deviation of feature d: what it does, whatever its units.
+        """
+        if self._linear:
+            slopes = self.coef_[:, None, :]
+        else:
+            # A few hundred rows settle an average.
+            rows = np.linspace(0, len(data.y) - 1, min(len(data.y), 500)).astype(int)
+            slopes = self._slopes(data.X[rows])
+        spread = np.where(_spread(data.X), column_variance(data.X, data.weight), 0.0)
+        effect = spread * np.mean(slopes**2, axis=(0, 1))
+        return effect / max(effect.sum(), np.finfo(float).tiny)
+
+    def _slopes(self, X: Any) -> np.ndarray:
+        """df/dx of every task at every row: (n_tasks, n_rows, n_features)."""
+        out: list[Any] = []
+        for kernel, block in self._kernel_blocks():
+            gram = kernel.gram(X, self.support_vectors_)
+            for k in block:
+                weights = Factors(np.ones((X.shape[0], 1)), self.dual_coef_[[k]].T)
+                gradient = kernel.pullback(
+                    X, self.support_vectors_, gram, weights, inputs=True
+                )
+                out.append(gradient.X)
+        return np.stack(out)
+
+    def _kernel_blocks(self) -> list[tuple[Kernel, np.ndarray]]:
+        """Every kernel with the tasks that it serves."""
+        tasks = np.arange(len(self.intercept_))
+        blocks = np.array_split(tasks, len(self._kernels))
+        return list(zip(self._kernels, blocks, strict=True))
 
     # --- prediction -------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Signed distance to the boundary: (n,) for two classes, else (n, n_classes)."""
+        """Decision values: (n,) for two classes, (n, n_classes) for more."""
         check_is_fitted(self)
         X = validate_data(
             self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False
@@ -408,12 +456,11 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         if self._linear:
             return X @ self.coef_.T + self.intercept_
         scores = np.empty((X.shape[0], len(self.intercept_)))
-        blocks = np.array_split(np.arange(len(self.intercept_)), len(self._kernels))
         # Rows at a time, so that the Gram matrix stays a temporary of 64 MB.
         rows = max(1, (1 << 23) // max(len(self.support_), 1))
         for first in range(0, X.shape[0], rows):
             part = slice(first, first + rows)
-            for kernel, block in zip(self._kernels, blocks, strict=True):
+            for kernel, block in self._kernel_blocks():
                 gram = kernel.gram(X[part], self.support_vectors_)
                 scores[part, block] = gram @ self.dual_coef_[block].T
         return scores + self.intercept_
@@ -424,6 +471,15 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         if scores.ndim == 1:
             return self.classes_[(scores > 0).astype(int)]
         return self.classes_[scores.argmax(axis=1)]
+
+    def to_sklearn(self) -> Pipeline:
+        """The learned hyperparameters as a stock, unfitted scikit-learn Pipeline.
+
+        Its SVC has the exact hinge: close to this machine, and the same one only for
+        `loss="hinge"`. Raises ValueError where scikit-learn cannot express the model.
+        """
+        check_is_fitted(self)
+        return to_sklearn(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

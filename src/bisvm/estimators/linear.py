@@ -9,7 +9,83 @@ from bisvm.kernels import Kernel, Linear
 
 
 class BilevelLinearSVC(BilevelClassifier):
-    """doc"""
+    """Linear SVM that learns C, or one C for each feature, on a validation loss.
+
+    Dense or sparse (CSR) data; sparse data stay sparse.
+
+    Parameters
+    ----------
+    C : float or array, default=1.0
+        Start of C, or its value if `learn` leaves it out. C multiplies the summed loss,
+        1/2 |f|^2 + C sum_i loss(u_i), as in scikit-learn.
+    penalty : {"shared", "per_feature"} or Penalty, default="shared"
+        One C, or (linear machines) one for each feature.
+    loss : {"quartic", "modified_log", "squared_hinge", "logistic"} or Loss
+        What the lower level minimises. "quartic" is the hinge with a rounded corner.
+    criterion : {"calibrated_logistic", "mse", "squared_hinge", "hinge", "logistic"} or
+    \
+        What the upper level minimises on held-out points.
+    cv : int, splitter or list of (train, validation) index pairs, default=5
+        An int means stratified, shuffled folds. Splits are drawn once per fit.
+    intercept : {"free", "penalized", "none"}, default="free"
+    learn : "all", or names of hyperparameters such as "C" or ("C", "gamma")
+    prior : "auto", None or Prior
+        Pulls the entries of a vector of hyperparameters together; "auto" is
+        `priors.Shrinkage(0.1)`, weakened where the held-out points speak for it.
+    optimizer : {"bfgs", "lbfgs", "rprop", "grid"} or Optimizer, default="bfgs"
+    solver : {"auto", "newton", "fista"} or Solver, default="auto"
+    starts : "auto", int or list of dicts, default="auto"
+        "auto" starts from one common value for each vector of hyperparameters and lets
+        them differ only where that lowers the held-out losses beyond their noise; 1 is
+        the values given in the arguments alone; a number adds random ones.
+    multi_class : {"ovr", "ovo"}, default="ovr"
+    shared : bool, default=True
+        Whether all classes have the same hyperparameters.
+    class_weight : None, "balanced" or dict, default=None
+        Factors of the sample weights, in training and validation.
+    refit : {"rescaled", "same"}, default="rescaled"
+        Whether C is scaled to the larger sample when the final machine is trained.
+    tol : float, default=1e-3
+        Accuracy of the tuning: about the relative size of a decrease of H that is not
+        worth another step.
+    max_iter : int, default=100
+        Steps of the optimizer in each descent.
+    time_limit : float, optional
+        Seconds after which tuning stops and the best model so far is fitted.
+    n_jobs : int, optional
+        Classes with hyperparameters of their own that are tuned at a time.
+    verbose : int, default=0
+        1 prints a line for every evaluation to standard error.
+    callback : callable, optional
+        Called with a `bisvm.history.Progress` after every evaluation; True stops.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    C_, hyperparameters_ : learned on the folds, natural units
+    refit_C_ : C of the final machine
+    kernel_ : the kernel at the learned values
+    relevance_ : array of shape (n_features,)
+        Share of every feature in the mean squared slope of the decision function.
+    criterion_value_ : float
+        Mean over folds of the mean validation loss at the optimum.
+    certificate_ : how near to optimal both levels are, and why tuning stopped
+    history_ : list of `bisvm.history.Record`, one for every evaluation
+    n_svm_evaluations_ : int
+        Lower-level problems solved.
+    result_ : OptimizeResult of the descent that was chosen
+    classes_, n_features_in_, feature_names_in_ : as in scikit-learn
+    coef_, intercept_ : arrays of shape (n_tasks, n_features) and (n_tasks,)
+    support_, support_vectors_, dual_coef_ : points with a part in coef_
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from bisvm import BilevelLinearSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> BilevelLinearSVC(random_state=0).fit(X, y).score(X, y) > 0.9
+    True
+    """
 
     def __init__(
         self,
@@ -17,7 +93,7 @@ class BilevelLinearSVC(BilevelClassifier):
         C: Any = 1.0,
         penalty: Any = "shared",
         loss: Any = "quartic",
-        criterion: Any = "calibrated_logistic",
+        criterion: Any = "blend",
         cv: Any = 5,
         intercept: str = "free",
         learn: Any = "all",

@@ -26,4 +26,12 @@ def get_kernel(kernel: Any) -> Kernel:
     return resolve("kernel", kernel, KERNELS, Kernel)
 
 
-__all__ = ["KERNELS", "RBF", "Factors", "Kernel", "KernelGradient", "Linear", "get_kernel"]
+__all__ = [
+    "KERNELS",
+    "RBF",
+    "Factors",
+    "Kernel",
+    "KernelGradient",
+    "Linear",
+    "get_kernel",
+]

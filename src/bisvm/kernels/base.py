@@ -54,7 +54,7 @@ class Kernel(Part):
     """
 
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
-        """The kernel's hyperparameters; the data settle what the arguments leave open."""
+        """The kernel's hyperparameters; data settle what the arguments leave open."""
         return ()
 
     def with_values(self, values: Mapping[str, Any]) -> Self:

@@ -5,16 +5,17 @@ A *machine* is a batch of q convex training problems, its columns, on the same n
     E_k(f) = 1/2 |f|^2 + rho/2 b^2 + sum_i W_ik loss(Y_ik f(x_i)),      k = 1..q.
 
 A column is one split of one class task. All columns share the data (one Gram matrix),
-and differ by their labels Y and weights W alone: a point that is held out, or belongs to
-neither class of a pair, has weight zero. C, class weights and sample weights are in W.
+and differ by their labels Y and weights W alone: a point that is held out, or belongs
+to neither class of a pair, has weight zero. C, class weights and sample weights are in
+W.
 
 Solvers and the adjoint need of a machine only its *linearisation* at fitted values F,
 the weighted least-squares problem
 
     1/2 |f|^2 + rho/2 b^2 + sum_i S_ik (f_i - F_ik) + 1/2 D_ik (f_i - F_ik)^2
 
-with S = W Y loss'(Y F) and D = W loss''(Y F). It depends on F alone, so that a solve may
-start from the fitted values of another machine: those of the last hyperparameters.
+with S = W Y loss'(Y F) and D = W loss''(Y F). It depends on F alone, so that a solve
+may start from the fitted values of another machine: those of the last hyperparameters.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Coefficients:
 
     def __sub__(self, other: Self) -> Self:
         return replace(
-            self, coef=self.coef - other.coef, intercept=self.intercept - other.intercept
+            self,
+            coef=self.coef - other.coef,
+            intercept=self.intercept - other.intercept,
         )
 
     def step(self, direction: Self, length: Any) -> Self:
@@ -132,7 +135,9 @@ class Machine(ABC):
         """F = f(x_i), intercept included."""
 
     @abstractmethod
-    def inner(self, x: Coefficients, y: Coefficients, y_values: np.ndarray) -> np.ndarray:
+    def inner(
+        self, x: Coefficients, y: Coefficients, y_values: np.ndarray
+    ) -> np.ndarray:
         """<x, y> in the regulariser's inner product; y_values are y's fitted values."""
 
     @abstractmethod

@@ -47,7 +47,9 @@ class KernelMachine(Machine):
     def fit_values(self, x: Coefficients) -> np.ndarray:
         return self.gram @ x.coef + x.intercept
 
-    def inner(self, x: Coefficients, y: Coefficients, y_values: np.ndarray) -> np.ndarray:
+    def inner(
+        self, x: Coefficients, y: Coefficients, y_values: np.ndarray
+    ) -> np.ndarray:
         functions = np.sum(x.coef * (y_values - y.intercept), axis=0)
         return functions + self.intercept_precision * x.intercept * y.intercept
 
@@ -116,7 +118,7 @@ class KernelLinearization(Linearization):
         ]
 
     def minimizer(self) -> Coefficients:
-        """alpha = -S - D (f - F), 1'alpha = rho b; outside the active set alpha = -S."""
+        """alpha = -S - D (f - F), 1'alpha = rho b: -S outside the active set."""
         alpha = -self.tangent.slope
         change = self.machine.gram @ alpha - self.tangent.fitted
         v, mu = self._solve(change, alpha.sum(axis=0))

@@ -82,9 +82,7 @@ def landmark_machine(
     )
 
 
-def choose_landmarks(
-    kernel: Kernel, X: Any, *, tol: float, most: int
-) -> np.ndarray:
+def choose_landmarks(kernel: Kernel, X: Any, *, tol: float, most: int) -> np.ndarray:
     """Rows of X whose functions k(x_j, .) span all others up to `tol`, greedily.
 
     Pivoted Cholesky factorisation of the Gram matrix: each landmark is the row worst

@@ -56,7 +56,9 @@ class LinearMachine(Machine):
             return self.precision @ w
         return self.precision[:, None] * w
 
-    def inner(self, x: Coefficients, y: Coefficients, y_values: np.ndarray) -> np.ndarray:
+    def inner(
+        self, x: Coefficients, y: Coefficients, y_values: np.ndarray
+    ) -> np.ndarray:
         weights = np.sum(x.coef * self.penalize(y.coef), axis=0)
         return weights + self.intercept_precision * x.intercept * y.intercept
 
@@ -86,7 +88,7 @@ class LinearMachine(Machine):
         return Coefficients(np.stack(columns, axis=1), intercept)
 
     def residual(self, x: Coefficients, tangent: Tangent) -> np.ndarray:
-        """Gradient entries, each in units of the sum of |W_i x_id| that it is made of."""
+        """Gradient entries in units of the sum of |W_i x_id| that each is made of."""
         gradient = self.loss_gradient(tangent)
         size = abs(self.X).T @ self.weights
         stationarity = np.abs(self.penalize(x.coef) + gradient.coef)
@@ -113,7 +115,7 @@ class LinearMachine(Machine):
 
 
 class LinearLinearization(Linearization):
-    """Hessian diag(rho) + X'D X, bordered by the intercept as one more column of ones."""
+    """Hessian R + X'D X, bordered by the intercept as one more column of ones."""
 
     def __init__(self, machine: LinearMachine, tangent: Tangent):
         self.machine = machine

@@ -7,10 +7,8 @@ Whatever an optimizer does on its way, it returns the best point that was evalua
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from numbers import Integral, Real
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -64,13 +62,10 @@ class Optimizer(Part):
 
     def loosened(self, factor: float) -> Self:
         """This optimizer with wider tolerances, for a problem that is only a sketch."""
-        wider = {name: factor * getattr(self, name) for name in ("ftol", "gtol")
-                 if hasattr(self, name)}
-        return self.replace(**wider)
-
-    def validate(self) -> Self:
-        """This optimizer, or a ValueError if its parameters make no sense."""
-        return self
+        tolerances = [name for name in ("ftol", "gtol") if hasattr(self, name)]
+        return self.replace(
+            **{name: factor * getattr(self, name) for name in tolerances}
+        )
 
     def _minimize(
         self, problem: Problem, like: OptimizeResult | None = None
@@ -180,28 +175,6 @@ def check_bounds(bounds: npt.ArrayLike | None, n: int) -> tuple[Floats, Floats]:
                 "exceed the upper one, and neither may be NaN."
             )
     return pairs[:, 0].copy(), pairs[:, 1].copy()
-
-
-def check_positive(owner: str, **numbers: Any) -> None:
-    """Every keyword must be a positive, finite number."""
-    for name, given in numbers.items():
-        if not _is_number(given, Real) or not 0.0 < float(given) < math.inf:
-            raise ValueError(
-                f"{owner}: {name} must be a positive, finite number; got {given!r}."
-            )
-
-
-def check_count(owner: str, **numbers: Any) -> None:
-    """Every keyword must be an integer of at least one."""
-    for name, given in numbers.items():
-        if not _is_number(given, Integral) or given < 1:
-            raise ValueError(
-                f"{owner}: {name} must be an integer of at least 1; got {given!r}."
-            )
-
-
-def _is_number(given: Any, kind: type) -> bool:
-    return isinstance(given, kind) and not isinstance(given, bool)
 
 
 def _check_start(x0: npt.ArrayLike) -> Floats:

@@ -18,8 +18,6 @@ from bisvm.optimizers.base import (
     Objective,
     Optimizer,
     Problem,
-    check_count,
-    check_positive,
 )
 
 # Of the predicted decrease, what a step must bring at least.
@@ -36,12 +34,12 @@ class BFGS(Optimizer):
 
     ::
 
-        d = -B g on the entries that no bound holds,  g = grad log H
-        x+ = projection of x + t d,                   t = 1, or cut back by interpolation
-        B+ = (I - r s y') B (I - r y s') + r s s',    s = x+ - x, y = g+ - g, r = 1 / y's
+        d = -B g on the entries that no bound holds,  g = grad log H x+ = projection of
+        x + t d,                   t = 1, or cut back by interpolation B+ = (I - r s y')
+        B (I - r y s') + r s s',    s = x+ - x, y = g+ - g, r = 1 / y's
 
-    Hyperparameters are few and an evaluation is dear: one step takes one evaluation as a
-    rule, and the logarithm makes first steps right whatever the units of H. B can be
+    Hyperparameters are few and an evaluation is dear: one step takes one evaluation as
+    a rule, and the logarithm makes first steps right whatever the units of H. B can be
     carried over from a similar problem (`like`), such as the same data subsampled.
 
     Parameters
@@ -70,8 +68,8 @@ class BFGS(Optimizer):
         self.max_step = max_step
 
     def validate(self) -> Self:
-        check_count("BFGS", max_iter=self.max_iter)
-        check_positive("BFGS", ftol=self.ftol, gtol=self.gtol, max_step=self.max_step)
+        self.check_count("max_iter")
+        self.check_positive("ftol", "gtol", "max_step")
         return self
 
     def _minimize(
@@ -149,7 +147,7 @@ class _State:
         self.fresh = True
 
     def search(self, step: Floats) -> float | None:
-        """Take the longest acceptable part of the step: the decrease, None if none is."""
+        """Take the longest acceptable part of the step; the decrease, or None."""
         slope = float(self.gradient @ step)
         length = 1.0
         for _ in range(_MAX_BACKTRACKS):
@@ -163,7 +161,9 @@ class _State:
                     decrease = self.value - value
                     self.x, self.value, self.gradient = x, value, gradient
                     return decrease
-            length *= _interpolated(value - self.value, slope * length) if finite else 0.25
+            length *= (
+                _interpolated(value - self.value, slope * length) if finite else 0.25
+            )
         return None
 
     def _update(self, s: Floats, y: Floats) -> None:
@@ -195,7 +195,7 @@ class _State:
 
 
 def _interpolated(rise: float, slope: float) -> float:
-    """Where the parabola through both values and the first slope is least, cut to half."""
+    """Least point of the parabola through both values and the first slope."""
     return float(np.clip(-slope / (2.0 * (rise - slope)), 0.1, 0.5))
 
 

@@ -16,7 +16,6 @@ from bisvm.optimizers.base import (
     Objective,
     Optimizer,
     Problem,
-    check_count,
 )
 
 
@@ -47,9 +46,9 @@ class Grid(Optimizer):
         self.max_points = max_points
 
     def validate(self) -> Self:
-        check_count("Grid", max_points=self.max_points)
-        for count in np.atleast_1d(np.asarray(self.points, dtype=object)):
-            check_count("Grid", points=count)
+        self.check_count("max_points")
+        for points in np.atleast_1d(np.asarray(self.points, dtype=object)):
+            self.replace(points=points).check_count("points")
         return self
 
     def _minimize(

@@ -20,8 +20,6 @@ from bisvm.optimizers.base import (
     Objective,
     Optimizer,
     Problem,
-    check_count,
-    check_positive,
 )
 
 TRANSFORMS = ("log", "none")
@@ -95,8 +93,8 @@ class LBFGS(Optimizer):
         self.transform = transform
 
     def validate(self) -> Self:
-        check_count("LBFGS", max_iter=self.max_iter, memory=self.memory)
-        check_positive("LBFGS", ftol=self.ftol, gtol=self.gtol, max_step=self.max_step)
+        self.check_count("max_iter", "memory")
+        self.check_positive("ftol", "gtol", "max_step")
         if self.transform not in TRANSFORMS:
             raise ValueError(
                 f"LBFGS: transform must be one of {TRANSFORMS}; got {self.transform!r}."

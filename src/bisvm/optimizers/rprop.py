@@ -16,8 +16,6 @@ from bisvm.optimizers.base import (
     Objective,
     Optimizer,
     Problem,
-    check_count,
-    check_positive,
 )
 
 _STUCK = "The search got stuck at values that are not finite."
@@ -76,16 +74,10 @@ class RPROP(Optimizer):
         self.tol = tol
 
     def validate(self) -> Self:
-        check_positive(
-            "RPROP",
-            step=self.step,
-            increase=self.increase,
-            decrease=self.decrease,
-            min_step=self.min_step,
-            max_step=self.max_step,
-            tol=self.tol,
+        self.check_positive(
+            "step", "increase", "decrease", "min_step", "max_step", "tol"
         )
-        check_count("RPROP", max_iter=self.max_iter)
+        self.check_count("max_iter")
         if not self.decrease < 1.0 <= self.increase:
             raise ValueError(
                 "RPROP: expected decrease < 1 <= increase; got "

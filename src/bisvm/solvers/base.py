@@ -45,8 +45,9 @@ class Solver(Part):
         """Refuse a loss that this solver cannot handle."""
         if self.needs_curvature and not loss.twice_differentiable:
             raise ValueError(
-                f"{type(self).__name__} needs a twice differentiable loss, and {loss!r} "
-                "is not; use 'quartic', 'modified_log', 'squared_hinge' or 'logistic'."
+                f"{type(self).__name__} needs a twice differentiable loss, and "
+                f"{loss!r} is not; use 'quartic', 'modified_log', 'squared_hinge' or "
+                "'logistic'."
             )
 
     def solve(

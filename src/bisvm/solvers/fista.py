@@ -9,10 +9,10 @@ from bisvm.solvers.base import Solution, Solver
 
 
 class FISTA(Solver):
-    """Accelerated proximal gradient steps (Beck and Teboulle 2009; seed 000, section 4.1).
+    """Accelerated proximal gradient steps (Beck and Teboulle 2009).
 
-    With f the summed loss, g the regulariser and M the running estimate of f's Lipschitz
-    constant,
+    Seed 000, section 4.1. With f the summed loss, g the regulariser and M the running
+    estimate of f's Lipschitz constant,
 
         x_k     = prox_{g/M}(y_k - grad f(y_k) / M)
         tau_+   = (1 + sqrt(1 + 4 tau^2)) / 2
@@ -21,8 +21,8 @@ class FISTA(Solver):
     M doubling until f(x) <= f(y) + <grad f(y), x - y> + M/2 |x - y|^2. Momentum is
     dropped whenever it points uphill (O'Donoghue and Candes 2015). For a kernel machine
     the inner product is the one of the kernel's function space, where the gradient is
-    alpha + S and the regulariser has its proximal map in closed form; in plain alpha, as
-    printed in the seed, the conditioning would be that of K^2.
+    alpha + S and the regulariser has its proximal map in closed form; in plain alpha,
+    as printed in the seed, the conditioning would be that of K^2.
 
     Parameters
     ----------
@@ -72,12 +72,15 @@ class FISTA(Solver):
         y, tau = x, 1.0
         x_values = y_values = machine.fit_values(x)
         lipschitz = np.ones(1)
-        iteration, status = 0, "max_iter"
-        for iteration in range(1, self.max_iter + 1):
+        iterations, status = 0, "max_iter"
+        while iterations < self.max_iter:
+            iterations += 1
             tangent = machine.tangent(y_values)
             gradient = machine.loss_gradient(tangent)
             while True:
-                new = machine.shrink(y.step(gradient, -1.0 / lipschitz), 1.0 / lipschitz)
+                new = machine.shrink(
+                    y.step(gradient, -1.0 / lipschitz), 1.0 / lipschitz
+                )
                 new_values = machine.fit_values(new)
                 change = new_values - y_values
                 model = (
@@ -101,7 +104,7 @@ class FISTA(Solver):
             x, x_values, tau = new, new_values, tau_next
         tangent = machine.tangent(machine.fit_values(x))
         residual = machine.residual(x, tangent)
-        return Solution(x, tangent, residual, iteration, status)
+        return Solution(x, tangent, residual, iterations, status)
 
 
 def _column(start: np.ndarray | None, k: int) -> np.ndarray | None:

@@ -19,7 +19,7 @@ def exact_step(
     accept: float = 0.01,
     max_iter: int = 30,
 ) -> np.ndarray:
-    """t that makes phi(t) = E(x + t d) stationary, one a column; `tangent` is that at x.
+    """t that makes phi(t) = E(x + t d) stationary, one a column; `tangent` is at x.
 
     phi is convex and piecewise smooth: a bracketed Newton iteration on phi'(t) = 0,
     started at t = 1 and ended when |phi'(t)| <= accept |phi'(0)|.

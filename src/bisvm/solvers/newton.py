@@ -16,7 +16,8 @@ class Newton(Solver):
 
     The linearisation needs fitted values only, so the first step, a full one, goes from
     those of the start. After that E falls at every step. From a cold start the wider
-    losses of the same family are passed through first. Columns leave when they are done.
+    losses of the same family are passed through first. Columns leave when they are
+    done.
 
     Parameters
     ----------
@@ -55,7 +56,9 @@ class Newton(Solver):
             tangent = part.tangent(fitted[:, todo])
             residual = part.residual(x_todo, tangent)
             # No halving of the residual over several full steps: rounding errors rule.
-            patience[todo] = np.where(residual <= 0.5 * best[todo], 0, patience[todo] + 1)
+            patience[todo] = np.where(
+                residual <= 0.5 * best[todo], 0, patience[todo] + 1
+            )
             best[todo] = np.minimum(best[todo], residual)
             stalled = (patience[todo] >= 4) & (residual <= 1e-6)
             going = ~((residual <= tol) | stalled)

@@ -36,8 +36,12 @@ def check_criterion(criterion: Criterion) -> None:
 def _check_value(criterion: Criterion, u: np.ndarray, weights: np.ndarray) -> None:
     given = u.copy()
     value, losses, slopes = criterion.evaluate(u, weights)
-    require(losses.shape == u.shape, f"losses have shape {losses.shape}, not {u.shape}.")
-    require(slopes.shape == u.shape, f"slopes have shape {slopes.shape}, not {u.shape}.")
+    require(
+        losses.shape == u.shape, f"losses have shape {losses.shape}, not {u.shape}."
+    )
+    require(
+        slopes.shape == u.shape, f"slopes have shape {slopes.shape}, not {u.shape}."
+    )
     require(np.array_equal(u, given), "evaluate changes the margins it is given.")
     require(value == criterion.evaluate(u, weights).value, "it is not reproducible.")
     require(value > 0 and np.all(losses >= 0), "a loss is negative.")
@@ -47,7 +51,9 @@ def _check_value(criterion: Criterion, u: np.ndarray, weights: np.ndarray) -> No
 
 def _check_at_zero(criterion: Criterion, weights: np.ndarray) -> None:
     found = criterion.evaluate(np.zeros_like(weights), weights).value
-    require_close(criterion.at_zero, found, "at_zero is not the value at zero", rtol=1e-9)
+    require_close(
+        criterion.at_zero, found, "at_zero is not the value at zero", rtol=1e-9
+    )
 
 
 def _check_weights(criterion: Criterion, u: np.ndarray, weights: np.ndarray) -> None:

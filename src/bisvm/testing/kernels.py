@@ -69,7 +69,9 @@ def _check_parameters(kernel: Kernel, X: np.ndarray) -> None:
     again = _settled(kernel, X).parameters(X)
     require(repr(kernel) == before, "with_values changed the kernel itself.")
     for p, q in zip(parameters, again, strict=True):
-        require_close(q.value, p.value, f"with_values does not set {p.name}", rtol=1e-12)
+        require_close(
+            q.value, p.value, f"with_values does not set {p.name}", rtol=1e-12
+        )
 
 
 def _check_gram(kernel: Kernel, X: np.ndarray) -> None:

@@ -50,7 +50,8 @@ def _check_shapes(loss: Loss) -> None:
         require(np.array_equal(u, given), "evaluate changes the margins it is given.")
     single = loss.evaluate(MARGINS.astype(np.float32))
     require(
-        all(out.dtype == np.float32 for out in single), "evaluate does not keep float32."
+        all(out.dtype == np.float32 for out in single),
+        "evaluate does not keep float32.",
     )
 
 
@@ -61,7 +62,9 @@ def _check_convexity(loss: Loss) -> None:
     require(np.all(np.diff(slope) >= -1e-12), "the slope decreases: not convex.")
     require(np.all(curvature >= 0), "the curvature is negative somewhere.")
     require(slope.min() < -1e-3, "the loss is flat.")
-    require_close(loss.value(MARGINS), value, "value() is not evaluate()[0]", rtol=1e-14)
+    require_close(
+        loss.value(MARGINS), value, "value() is not evaluate()[0]", rtol=1e-14
+    )
 
 
 def _check_derivatives(loss: Loss) -> None:

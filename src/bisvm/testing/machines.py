@@ -156,7 +156,9 @@ def _check_columns(machine: Machine, x: Coefficients) -> None:
     x_part = x.select([2, 0])
     part_tangent = part.tangent(part.fit_values(x_part))
     _close(
-        part.residual(x_part, part_tangent), residual[[2, 0]], "select changes residuals"
+        part.residual(x_part, part_tangent),
+        residual[[2, 0]],
+        "select changes residuals",
     )
     _close(
         part.linearize(part_tangent).minimizer().coef,

@@ -70,7 +70,9 @@ def check_optimizer(optimizer: Optimizer) -> None:
 def _check_result(result: OptimizeResult, watched: _Watched) -> None:
     points, values = np.array(watched.points), np.array(watched.values)
     inside = (points >= BOUNDS[:, 0] - 1e-12) & (points <= BOUNDS[:, 1] + 1e-12)
-    require(inside.all(), f"evaluated outside the bounds: {points[~inside.all(axis=1)]}.")
+    require(
+        inside.all(), f"evaluated outside the bounds: {points[~inside.all(axis=1)]}."
+    )
     least = np.nanmin(values)
     require(
         result.fun == least,
@@ -78,12 +80,16 @@ def _check_result(result: OptimizeResult, watched: _Watched) -> None:
     )
     value, gradient = watched.fun(result.x)
     require(result.fun == value, "result.fun is not the value at result.x.")
-    require(np.array_equal(result.jac, gradient), "result.jac is not the gradient at x.")
+    require(
+        np.array_equal(result.jac, gradient), "result.jac is not the gradient at x."
+    )
     require(
         result.nfev == len(values),
         f"result.nfev = {result.nfev}, but there were {len(values)} evaluations.",
     )
-    require(result.fun < watched.fun(START)[0], "the result is no lower than the start.")
+    require(
+        result.fun < watched.fun(START)[0], "the result is no lower than the start."
+    )
     require(result.status in (0, 1, 2, 3), f"status {result.status} is not known.")
     require(
         bool(result.success) == (result.status == 0), "success and status disagree."

@@ -48,7 +48,9 @@ def _machines(loss: Loss, intercept: Intercept) -> list[Machine]:
     X = rng.normal(size=(24, 3))
     y = np.sign(X[:, 0] * X[:, 1] + 0.5 * X[:, 2] + 0.3 * rng.normal(size=24))
     labels = np.column_stack([y, -y])
-    weights = rng.uniform(0.2, 2.0, size=labels.shape) * (rng.random(labels.shape) < 0.8)
+    weights = rng.uniform(0.2, 2.0, size=labels.shape) * (
+        rng.random(labels.shape) < 0.8
+    )
     kernel = RBF(0.5)
     return [
         LinearMachine(labels, weights, loss, intercept, X, np.array([1.0, 2.0, 0.5])),

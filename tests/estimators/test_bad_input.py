@@ -1,0 +1,276 @@
+"""Bad input gets a clear error, and nothing is lost."""
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.model_selection import GroupKFold
+
+from bisvm import BilevelLinearSVC, BilevelSVC
+from bisvm.kernels import RBF
+from bisvm.losses import ModifiedLog, Quartic
+from bisvm.optimizers import LBFGS
+from bisvm.penalties import Shared
+from bisvm.priors import Shrinkage
+from tests.problems import sparse_twin, toy_data, within
+
+X, y = toy_data(40)
+MAKERS = [
+    lambda **s: BilevelSVC(random_state=0, **s),
+    lambda **s: BilevelSVC("ard", random_state=0, **s),
+    lambda **s: BilevelLinearSVC(random_state=0, **s),
+    lambda **s: BilevelLinearSVC(penalty="per_feature", random_state=0, **s),
+]
+EACH = pytest.mark.parametrize(
+    "make", MAKERS, ids=["rbf", "ard", "linear", "one C per feature"]
+)
+QUIET = pytest.mark.filterwarnings("ignore:Tuning stopped early")
+
+
+# --- data -----------------------------------------------------------------------------
+
+
+@EACH
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_refused(make, bad):
+    broken = X.copy()
+    broken[3, 1] = bad
+    with pytest.raises(ValueError, match="NaN|infinity"):
+        make().fit(broken, y)
+    with pytest.raises(ValueError, match="NaN|infinity"):
+        make().fit(sparse.csr_array(broken), y)
+    model = make(learn=()).fit(X, y)
+    with pytest.raises(ValueError, match="NaN|infinity"):
+        model.predict(broken)
+
+
+@EACH
+def test_one_class_is_refused(make):
+    with pytest.raises(ValueError, match="one class only"):
+        make().fit(X, np.zeros(40))
+    weight = np.where(y == 1, 1.0, 0.0)
+    with pytest.raises(ValueError, match="one class only after points of weight zero"):
+        make().fit(X, y, sample_weight=weight)
+    with pytest.raises(ValueError, match="class"):
+        make(class_weight={0: 0.0}).fit(X, y)
+
+
+@EACH
+def test_a_class_with_fewer_members_than_folds_means_fewer_folds(make):
+    few = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:3]]
+    with pytest.warns(UserWarning, match="3 members, fewer than cv=5.*using 3 folds"):
+        model = make(starts=1).fit(X[few], y[few])
+    assert model.n_svm_evaluations_ == 3 * len(model.history_)
+
+
+@EACH
+def test_a_class_of_one_is_refused_by_its_name(make):
+    words = np.where(np.arange(40) == 7, "rare", "common")
+    with pytest.raises(ValueError, match="rare.*one member"):
+        make().fit(X, words)
+
+
+@EACH
+def test_fewer_points_than_folds_means_fewer_folds(make):
+    rows = np.r_[np.flatnonzero(y == 0)[:2], np.flatnonzero(y == 1)[:2]]
+    with pytest.warns(UserWarning, match="using 2 folds"):
+        model = make(cv=10).fit(X[rows], y[rows])
+    assert model.predict(X).shape == (40,)
+
+
+@EACH
+def test_two_points_cannot_be_split(make):
+    with pytest.raises(ValueError, match="one member only"):
+        make().fit(np.array([[0.0, 1.0], [1.0, 0.0]]), [0, 1])
+
+
+@QUIET
+@EACH
+@pytest.mark.parametrize("stored", [np.asarray, sparse_twin], ids=["dense", "sparse"])
+def test_constant_columns_do_no_harm(make, stored):
+    padded = np.hstack([X, np.zeros((40, 1)), np.full((40, 1), 3.7)])
+    model = make().fit(stored(padded), y)
+    assert model.score(stored(padded), y) > 0.6
+    if hasattr(model, "relevance_"):
+        np.testing.assert_array_equal(model.relevance_[3:], 0.0)
+    plain = make().fit(stored(X), y)
+    assert model.score(stored(padded), y) > plain.score(stored(X), y) - 0.1
+
+
+@QUIET
+@EACH
+def test_all_columns_may_be_constant(make):
+    model = make().fit(np.ones((40, 2)), y)
+    assert len(set(model.predict(np.ones((3, 2))))) == 1
+
+
+@QUIET
+@EACH
+def test_duplicated_rows_with_opposite_labels_are_no_obstacle(make):
+    rows, labels = np.vstack([X, X]), np.repeat([0, 1], 40)
+    with within(60):
+        model = make().fit(rows, labels)
+    assert np.all(np.isfinite(model.decision_function(X)))
+
+
+@EACH
+def test_negative_weights_and_weights_that_are_all_zero_are_refused(make):
+    with pytest.raises(ValueError, match="[Nn]egative"):
+        make().fit(X, y, sample_weight=np.where(np.arange(40) == 3, -1.0, 1.0))
+    with pytest.raises(ValueError, match=r"[Aa]ll.*weights are zero|[Ss]ample weights"):
+        make().fit(X, y, sample_weight=np.zeros(40))
+    with pytest.raises(ValueError, match="NaN|finite"):
+        make().fit(X, y, sample_weight=np.full(40, np.nan))
+    with pytest.raises(ValueError, match="shape"):
+        make().fit(X, y, sample_weight=np.ones(39))
+
+
+@QUIET
+@EACH
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+@pytest.mark.parametrize("stored", [np.asarray, sparse_twin], ids=["dense", "sparse"])
+def test_absurd_scales_do_not_crash(make, scale, stored):
+    data = stored(X) * scale
+    with within(20):
+        model = make().fit(data, y)
+    assert np.all(np.isfinite(model.decision_function(data)))
+    if make in MAKERS[:2]:  # a linear machine's C starts at 1, whatever the scale
+        plain = make().fit(stored(X), y)
+        assert model.score(data, y) >= plain.score(stored(X), y) - 0.15
+
+
+@QUIET
+@EACH
+@pytest.mark.parametrize("stored", [np.asarray, sparse_twin], ids=["dense", "sparse"])
+def test_features_of_absurdly_different_scales_do_not_crash(make, stored):
+    data = stored(X) * np.array([1e150, 1e-150, 1.0])[None, :]
+    with within(20):
+        model = make().fit(data, y)
+    assert np.all(np.isfinite(model.decision_function(data)))
+
+
+@EACH
+def test_predicting_with_other_features_is_refused(make):
+    model = make(learn=()).fit(X, y)
+    with pytest.raises(ValueError, match="2 features.*expecting 3"):
+        model.predict(X[:, :2])
+
+
+@EACH
+def test_a_target_with_numbers_in_between_is_refused(make):
+    with pytest.raises(ValueError, match="continuous"):
+        make().fit(X, X[:, 0])
+
+
+# --- splits ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "cv, message",
+    [
+        (1, "at least two folds"),
+        ("five", "cv='five' is not understood"),
+        ([], "cv|split"),
+        ([(np.arange(40), np.array([], dtype=int))], "validation part is empty"),
+        ([([0, 1, 2], [40])], "outside the data"),
+    ],
+)
+def test_splits_that_make_no_sense_are_refused(cv, message):
+    with pytest.raises(ValueError, match=message):
+        BilevelSVC(cv=cv).fit(X, y)
+
+
+def test_groups_that_are_missing_or_too_few_are_refused():
+    with pytest.raises(ValueError, match="groups"):
+        BilevelSVC(cv=GroupKFold(3)).fit(X, y)
+    with pytest.raises(ValueError, match="inconsistent|groups|length"):
+        BilevelSVC(cv=GroupKFold(3)).fit(X, y, groups=np.arange(5))
+
+
+# --- settings -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings, listed",
+    [
+        ({"kernel": "rbg"}, ["'linear'", "'rbf'", "'ard'", "mean 'rbf'"]),
+        ({"loss": "quadratic"}, ["'quartic'", "'modified_log'", "'squared_hinge'"]),
+        ({"criterion": "mae"}, ["'mse'", "'hinge'", "'calibrated_logistic'"]),
+        ({"optimizer": "adam"}, ["'lbfgs'", "'rprop'", "'grid'"]),
+        ({"solver": "smoo"}, ["'auto'", "'newton'", "'fista'"]),
+        ({"penalty": "l2"}, ["'shared'", "'per_feature'"]),
+        ({"prior": "flat"}, ["'auto'", "'shrinkage'"]),
+        ({"intercept": "yes"}, ["'free'", "'penalized'", "'none'"]),
+        ({"multi_class": "crammer"}, ["'ovr'", "'ovo'"]),
+        ({"refit": "yes"}, ["'rescaled'", "'same'"]),
+        ({"learn": "gama"}, ["'all'", "'C'", "'gamma'"]),
+        ({"starts": "many"}, ["'auto'", "list of dicts"]),
+        ({"starts": [{"c": 1.0}]}, ["'C'", "'gamma'"]),
+        ({"class_weight": "equal"}, ["None", "'balanced'", "dict"]),
+        ({"class_weight": {7: 1.0}}, ["7", "[0, 1]"]),
+    ],
+    ids=str,
+)
+def test_unknown_names_list_the_valid_ones(settings, listed):
+    with pytest.raises(ValueError) as raised:
+        BilevelSVC(**settings).fit(X, y)
+    for name in listed:
+        assert name in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"C": 0.0}, "C must be positive"),
+        ({"C": -1.0}, "C must be positive"),
+        ({"C": np.nan}, "C must be positive"),
+        ({"C": [1.0, 2.0]}, "penalty='per_feature'"),
+        ({"penalty": "per_feature"}, "kernel='ard'"),
+        ({"penalty": Shared(C_bounds=(10.0, 1.0))}, "wrong way round"),
+        ({"penalty": Shared(C_bounds=(10.0, 20.0))}, "C = 1 lies outside its bounds"),
+        ({"kernel": RBF(gamma_bounds=(10.0, 1.0))}, "wrong way round"),
+        ({"kernel": RBF(-1.0)}, "gamma must be positive"),
+        ({"loss": Quartic(-1.0)}, "eps must be a positive"),
+        ({"loss": ModifiedLog(0.0)}, "mu must be a positive"),
+        ({"prior": Shrinkage(-1.0), "kernel": "ard"}, "must not be negative"),
+        ({"optimizer": LBFGS(max_iter=0)}, "max_iter must be an integer"),
+        ({"max_iter": 0}, "max_iter must be an integer"),
+        ({"tol": 0.0}, "positive"),
+        ({"tol": -1.0, "learn": ()}, "tol"),
+        ({"starts": 0}, "at least one start"),
+        ({"class_weight": {0: -1.0}}, "must not be negative"),
+        ({"max_memory": -1.0}, "max_memory must be positive"),
+        ({"loss": "hinge"}, "Newton needs a twice differentiable loss.*'quartic'"),
+    ],
+    ids=str,
+)
+def test_settings_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        BilevelSVC(**settings).fit(X, y)
+
+
+@pytest.mark.parametrize("solver", ["auto", "newton", "fista"])
+def test_the_hinge_has_no_hypergradient_and_every_solver_says_so(solver):
+    for make in (BilevelSVC, BilevelLinearSVC):
+        with within(10), pytest.raises(ValueError, match="differentiable.*Hinge"):
+            make(loss="hinge", solver=solver).fit(X, y)
+
+
+def test_parts_of_the_wrong_kind_are_refused():
+    with pytest.raises(TypeError, match="loss must be one of.*Loss object"):
+        BilevelSVC(loss=RBF()).fit(X, y)
+    with pytest.raises(TypeError, match="kernel must be one of.*Kernel object"):
+        BilevelSVC(kernel=Quartic()).fit(X, y)
+
+
+def test_a_gram_matrix_that_does_not_fit_is_refused_before_it_is_made():
+    with pytest.raises(MemoryError, match=r"40 samples.*max_memory.*BilevelLinearSVC"):
+        BilevelSVC(max_memory=1e3).fit(X, y)
+
+
+@EACH
+def test_plain_data_give_no_warnings(make):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make().fit(X, y).predict(X)

@@ -1,0 +1,99 @@
+"""One random state, one answer, on any number of jobs."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from bisvm import BilevelLinearSVC, BilevelSVC
+from tests.problems import sparse_twin, three_classes, toy_data
+
+X, y = toy_data(60)
+X3, y3 = three_classes(60)
+
+ESTIMATORS = [
+    BilevelSVC(random_state=0),
+    BilevelSVC("ard", random_state=0),
+    BilevelSVC("ard", starts=3, max_iter=5, random_state=0),
+    BilevelLinearSVC(random_state=0),
+    BilevelLinearSVC(penalty="per_feature", random_state=0),
+]
+EACH = pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+QUIET = pytest.mark.filterwarnings("ignore:Tuning stopped early")
+
+
+def assert_same_fit(a, b):
+    """Bit for bit: what was learned, how it was found, and what it predicts."""
+    assert a.hyperparameters_.keys() == b.hyperparameters_.keys()
+    for name, value in a.hyperparameters_.items():
+        np.testing.assert_array_equal(value, b.hyperparameters_[name])
+    for name in ("intercept_", "dual_coef_", "support_", "refit_C_", "criterion_value_"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    assert [r.value for r in a.history_] == [r.value for r in b.history_]
+    assert a.n_svm_evaluations_ == b.n_svm_evaluations_
+
+
+@QUIET
+@EACH
+def test_two_fits_agree_bit_for_bit(estimator):
+    a, b = (clone(estimator).fit(X, y) for _ in range(2))
+    assert_same_fit(a, b)
+    np.testing.assert_array_equal(a.decision_function(X), b.decision_function(X))
+
+
+@QUIET
+@EACH
+def test_fitting_again_forgets_the_first_fit(estimator):
+    twice = clone(estimator).fit(X3, y3).fit(X, y)
+    assert_same_fit(twice, clone(estimator).fit(X, y))
+
+
+@QUIET
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_two_jobs_give_the_answer_of_one(kernel, multi_class, shared):
+    one, two = (
+        BilevelSVC(
+            kernel,
+            multi_class=multi_class,
+            shared=shared,
+            n_jobs=n_jobs,
+            random_state=0,
+        ).fit(X3, y3)
+        for n_jobs in (1, 2)
+    )
+    assert_same_fit(one, two)
+
+
+@QUIET
+def test_a_random_state_object_moves_on():
+    state = np.random.RandomState(0)
+    estimator = BilevelSVC(random_state=state)
+    first = estimator.fit(X, y).criterion_value_
+    second = estimator.fit(X, y).criterion_value_
+    assert first != second
+
+
+@QUIET
+@EACH
+def test_a_pickled_model_predicts_the_same(estimator):
+    for data in (X, sparse_twin(X)):
+        model = clone(estimator).fit(data, y)
+        copy = pickle.loads(pickle.dumps(model))
+        assert_same_fit(model, copy)
+        np.testing.assert_array_equal(
+            model.decision_function(data), copy.decision_function(data)
+        )
+
+
+@QUIET
+def test_the_callers_data_stay_as_they_are():
+    for data in (X, sparse_twin(X)):
+        before = data.copy()
+        labels, weight = y.copy(), np.linspace(0.5, 2.0, len(y))
+        BilevelSVC("ard", max_iter=2, random_state=0).fit(data, labels, weight)
+        assert abs(before - data).max() == 0
+        np.testing.assert_array_equal(labels, y)
+        np.testing.assert_array_equal(weight, np.linspace(0.5, 2.0, len(y)))
