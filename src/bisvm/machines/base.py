@@ -21,7 +21,7 @@ may start from the fitted values of another machine: those of the last hyperpara
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -58,9 +58,11 @@ class Coefficients:
         )
 
     def select(self, columns: Any) -> Self:
-        return replace(
-            self, coef=self.coef[:, columns], intercept=self.intercept[columns]
-        )
+        return _select(self, columns)
+
+    def put(self, columns: Any, part: Self) -> Self:
+        """A copy with these columns replaced."""
+        return _put(self, columns, part)
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,26 @@ class Tangent:
     value: np.ndarray
     slope: np.ndarray
     curvature: np.ndarray
+
+    def select(self, columns: Any) -> Self:
+        return _select(self, columns)
+
+    def put(self, columns: Any, part: Self) -> Self:
+        return _put(self, columns, part)
+
+
+def _select(record: Any, columns: Any) -> Any:
+    """These columns of every array of a record."""
+    arrays = {f.name: getattr(record, f.name) for f in fields(record)}
+    return replace(record, **{name: a[..., columns] for name, a in arrays.items()})
+
+
+def _put(record: Any, columns: Any, part: Any) -> Any:
+    changed = {}
+    for f in fields(record):
+        changed[f.name] = getattr(record, f.name).copy()
+        changed[f.name][..., columns] = getattr(part, f.name)
+    return replace(record, **changed)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,11 @@ from bisvm.machines import Coefficients, Machine, Tangent
 from bisvm.solvers.base import Solution, Solver
 from bisvm.solvers.line_search import exact_step
 
+# Steps without a halving of the residual after which rounding errors are to blame, if
+# it is as small as this.
+_PATIENCE = 4
+_ROUNDING = 1e-6
+
 
 class Newton(Solver):
     """Step from F to the minimiser of the machine's linearisation at F.
@@ -43,48 +48,61 @@ class Newton(Solver):
         return replace(solution, iterations=solution.iterations + iterations)
 
     def _descend(self, machine: Machine, start: np.ndarray, tol: float) -> Solution:
-        q = machine.n_columns
-        x = machine.linearize(_usable(machine, machine.tangent(start))).minimizer()
-        x, fitted = _balanced(machine, x, machine.fit_values(x))
-        best = np.full(q, np.inf)
-        patience = np.zeros(q, dtype=int)
-        todo = np.arange(q)
-        iterations = q
+        x, fitted = _newton_point(machine, machine.tangent(start))
+        x, tangent = _balanced(machine, x, machine.tangent(fitted))
+        watch = _Watch(machine.n_columns)
+        iterations = machine.n_columns
+        todo = watch.unfinished(machine.residual(x, tangent), tol)
         for _ in range(self.max_iter):
-            part = machine.select(todo)
-            x_todo = x.select(todo)
-            tangent = part.tangent(fitted[:, todo])
-            residual = part.residual(x_todo, tangent)
-            # No halving of the residual over several full steps: rounding errors rule.
-            patience[todo] = np.where(
-                residual <= 0.5 * best[todo], 0, patience[todo] + 1
-            )
-            best[todo] = np.minimum(best[todo], residual)
-            stalled = (patience[todo] >= 4) & (residual <= 1e-6)
-            going = ~((residual <= tol) | stalled)
-            todo = todo[going]
             if not len(todo):
                 break
-            if not going.all():
-                part, x_todo = machine.select(todo), x_todo.select(going)
-                tangent = _select(tangent, going)
+            part = machine.select(todo)
+            stepped = _step(part, x.select(todo), tangent.select(todo))
+            x, tangent = x.put(todo, stepped[0]), tangent.put(todo, stepped[1])
             iterations += len(todo)
-            target = part.linearize(_usable(part, tangent)).minimizer()
-            direction = target - x_todo
-            values = part.fit_values(target) - tangent.fitted
-            step = exact_step(part, x_todo, tangent, direction, values)
-            x_todo, fitted_todo = _balanced(
-                part, x_todo.step(direction, step), tangent.fitted + step * values
-            )
-            x = _update(x, todo, x_todo)
-            fitted[:, todo] = fitted_todo
+            todo = watch.unfinished(machine.residual(x, tangent), tol)
+        # The fitted values of the steps were summed up: once more from x itself.
         tangent = machine.tangent(machine.fit_values(x))
         residual = machine.residual(x, tangent)
-        if len(todo):
-            status = "max_iter"
-        else:
-            status = "converged" if np.all(residual <= 2 * tol) else "stalled"
+        reached = "converged" if np.all(residual <= 2 * tol) else "stalled"
+        status = "max_iter" if len(todo) else reached
         return Solution(x, tangent, residual, iterations, status)
+
+
+class _Watch:
+    """Which columns still go on: neither within tolerance nor at a standstill."""
+
+    def __init__(self, n_columns: int) -> None:
+        self.done = np.zeros(n_columns, dtype=bool)
+        self.best = np.full(n_columns, np.inf)
+        self.waited = np.zeros(n_columns, dtype=int)
+
+    def unfinished(self, residual: np.ndarray, tol: float) -> np.ndarray:
+        self.waited = np.where(residual <= 0.5 * self.best, 0, self.waited + 1)
+        self.best = np.minimum(self.best, residual)
+        stalled = (self.waited >= _PATIENCE) & (residual <= _ROUNDING)
+        self.done |= (residual <= tol) | stalled
+        return np.flatnonzero(~self.done)
+
+
+def _newton_point(
+    machine: Machine, tangent: Tangent
+) -> tuple[Coefficients, np.ndarray]:
+    """The minimiser of the linearisation, and its fitted values."""
+    x = machine.linearize(_usable(machine, tangent)).minimizer()
+    return x, machine.fit_values(x)
+
+
+def _step(
+    machine: Machine, x: Coefficients, tangent: Tangent
+) -> tuple[Coefficients, Tangent]:
+    """Towards the Newton point, as far as E falls."""
+    target, target_values = _newton_point(machine, tangent)
+    direction = target - x
+    values = target_values - tangent.fitted
+    length = exact_step(machine, x, tangent, direction, values)
+    x = x.step(direction, length)
+    return _balanced(machine, x, machine.tangent(tangent.fitted + length * values))
 
 
 def _unheld(machine: Machine, tangent: Tangent, tol: float) -> np.ndarray:
@@ -106,33 +124,17 @@ def _usable(machine: Machine, tangent: Tangent) -> Tangent:
 
 
 def _balanced(
-    machine: Machine, x: Coefficients, fitted: np.ndarray
-) -> tuple[Coefficients, np.ndarray]:
+    machine: Machine, x: Coefficients, tangent: Tangent
+) -> tuple[Coefficients, Tangent]:
     """Move the intercept alone to its optimum where no active point holds it.
 
     A step that leaves no point near its margin would take it out of sight otherwise.
     """
-    tangent = machine.tangent(fitted)
     unheld = _unheld(machine, tangent, 1e-2)
     if not unheld.any():
-        return x, fitted
+        return x, tangent
     away = tangent.slope.sum(axis=0) / machine.weights.sum(axis=0)
     move = Coefficients(np.zeros_like(x.coef), np.where(unheld, -away, 0.0))
-    values = np.broadcast_to(move.intercept, fitted.shape)
-    step = exact_step(machine, x, tangent, move, values)
-    return x.step(move, step), fitted + step * values
-
-
-def _select(tangent: Tangent, columns: np.ndarray) -> Tangent:
-    return Tangent(
-        tangent.fitted[:, columns],
-        tangent.value[columns],
-        tangent.slope[:, columns],
-        tangent.curvature[:, columns],
-    )
-
-
-def _update(x: Coefficients, columns: np.ndarray, part: Coefficients) -> Coefficients:
-    coef, intercept = x.coef.copy(), x.intercept.copy()
-    coef[:, columns], intercept[columns] = part.coef, part.intercept
-    return Coefficients(coef, intercept)
+    values = np.broadcast_to(move.intercept, tangent.fitted.shape)
+    length = exact_step(machine, x, tangent, move, values)
+    return x.step(move, length), machine.tangent(tangent.fitted + length * values)

@@ -1,0 +1,71 @@
+"""Watch a fit, stop it early, and lose nothing to Ctrl-C.
+
+A callback is called after every evaluation. It returns True to stop; the best model so
+far is then fitted. What it was told last can fit that model too, at any time: also after
+the fit was interrupted from the keyboard.
+"""
+
+import signal
+import warnings
+
+from sklearn.exceptions import ConvergenceWarning
+
+from bisvm import BilevelSVC
+from bisvm.datasets import make_moons_with_noise
+
+X, y = make_moons_with_noise(1300, random_state=0)
+X, X_test, y, y_test = X[:300], X[300:], y[:300], y[300:]
+
+
+class Patience:
+    """Stop when the best loss has not fallen by 1% over some evaluations."""
+
+    def __init__(self, evaluations):
+        self.evaluations = evaluations
+        self.stage, self.best, self.since = None, float("inf"), 0
+
+    def __call__(self, progress):
+        stage = progress.record.stage
+        if stage != self.stage or progress.best_value < 0.99 * self.best:
+            self.stage, self.best, self.since = stage, progress.best_value, 0
+        else:
+            self.since += 1
+        return self.since >= self.evaluations
+
+
+def fit(callback):
+    return BilevelSVC(kernel="ard", random_state=0, callback=callback).fit(X, y)
+
+
+def report(text, model):
+    error = 1 - model.score(X_test, y_test)
+    print(f"{text:<28} C = {model.C_:8.3g}   test error {error:.1%}")
+
+
+# 1. The whole way, for comparison.
+model = fit(callback=None)
+report(f"to the end ({model.n_iter_} evaluations)", model)
+
+# 2. Early stopping.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", ConvergenceWarning)  # it says that it was stopped
+    model = fit(callback=Patience(evaluations=5))
+report(f"patience ({model.n_iter_} evaluations)", model)
+print(f"  {model.certificate_.reason}")
+
+# 3. Ctrl-C, pressed here by the program itself.
+last = None
+
+
+def keep(progress):
+    global last
+    last = progress
+    if progress.record.number == 35:
+        signal.raise_signal(signal.SIGINT)
+
+
+try:
+    model = fit(callback=keep)
+except KeyboardInterrupt:
+    model = last.model()
+    report(f"Ctrl-C at evaluation {last.record.number}", model)

@@ -1,0 +1,1 @@
+"""What the defaults were chosen by."""
