@@ -5,8 +5,8 @@ The rational quadratic kernel is a mixture of Gaussians of all widths:
     k(x, y) = B^-a,    B = 1 + gamma |x - y|^2 / a.
 
 A kernel states its parameters, and gives its Gram matrix and the gradient of any
-weighted sum of its entries. Everything else follows: the machine, the hypergradient, the
-estimator. `check_kernel` compares the gradients with differences.
+weighted sum of its entries. Everything else follows: the machine, the hypergradient,
+the estimator. `check_kernel` compares the gradients with differences.
 """
 
 import numpy as np

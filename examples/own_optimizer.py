@@ -33,5 +33,7 @@ for method in ("L-BFGS-B", "SLSQP"):
 value, gradient = objective(objective.theta0)
 step = 1e-3 * gradient / (gradient @ gradient) ** 0.5
 lower, _ = objective(objective.theta0 - step)
-print(f"\n{len(objective.names)} hyperparameters: {', '.join(objective.names[:3])}, ...")
+print(
+    f"\n{len(objective.names)} hyperparameters: {', '.join(objective.names[:3])}, ..."
+)
 print(f"promised by the gradient: {step @ gradient:.3e}, found: {value - lower:.3e}")

@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="name the experiments")
     parser.add_argument("--all", action="store_true", help="run all of them")
     parser.add_argument(
-        "--splits", type=int, default=20, help="random splits (default: 20)"
+        "--splits", type=_count, default=20, help="random splits (default: 20)"
     )
     parser.add_argument(
         "--output",
@@ -69,6 +69,12 @@ def _parser() -> argparse.ArgumentParser:
         help="folder for tables and pictures (default: experiments/results)",
     )
     return parser
+
+
+def _count(text: str) -> int:
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected 1 or more, got {text}")
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -71,9 +71,7 @@ def make_problem(
     splits = freeze_splits(cv, X, y, groups=groups, random_state=random_state)
     tasks = class_tasks(y, len(np.unique(y)), multi_class)
     return Problem(
-        Model(
-            get_kernel(kernel), get_penalty(penalty), C, get_loss(loss), intercept
-        ),
+        Model(get_kernel(kernel), get_penalty(penalty), C, get_loss(loss), intercept),
         X,
         weight,
         split_columns(tasks, splits, weight),

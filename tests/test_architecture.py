@@ -13,14 +13,16 @@ PACKAGE = Path(__file__).parents[1] / "src" / "bisvm"
 # From low to high: a module imports from its own layer and from those before it.
 # "bisvm" stands for names taken from the package itself (`from bisvm import X`).
 LAYERS = (
-    "history parts scaling losses criteria priors penalties systems splits",
+    "history parts scaling memory threads losses criteria priors systems splits",
     "transforms",
     "kernels",
     "machines",
-    "solvers",
+    "penalties solvers",
     "adjoint",
-    "space model objective",
-    "optimizers starts",
+    "space model",
+    "objective optimizers",
+    "tuning",
+    "starts",
     "estimators",
     "bisvm datasets testing",
     "plots report cli demo",

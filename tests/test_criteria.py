@@ -10,6 +10,7 @@ from sklearn.base import clone
 from bisvm.criteria import (
     CRITERIA,
     CalibratedLogistic,
+    CalibratedSquaredError,
     MeanHinge,
     MeanLogistic,
     MeanSquaredError,
@@ -78,12 +79,26 @@ def test_value_is_the_weighted_mean_of_the_losses(criterion):
     u, weights = sample()
     result = criterion.evaluate(u, weights)
     ridge = 0.0
-    if isinstance(criterion, CalibratedLogistic):
-        scale = criterion.scale(u, weights)
-        ridge = 0.5 * criterion.ridge * math.log(scale / criterion.center) ** 2
+    logistic = get_criterion(getattr(criterion, "first", criterion))
+    if isinstance(logistic, CalibratedLogistic):
+        scale = logistic.scale(u, weights)
+        ridge = 0.5 * logistic.ridge * math.log(scale / logistic.center) ** 2
     assert result.value == pytest.approx(weights @ result.losses + ridge, rel=1e-14)
     assert isinstance(result.value, float)
     assert result.losses.shape == result.slopes.shape == u.shape
+
+
+def test_calibrated_squared_error_is_least_over_the_scale():
+    u, weights = sample()
+    criterion = CalibratedSquaredError()
+    for scale in (1.0, 1e-9, 1e9):
+        value = criterion.evaluate(scale * u, weights).value
+        brute = minimize_scalar(
+            lambda a: weights @ (1.0 - a * u) ** 2, bounds=(0, 10), method="bounded"
+        )
+        assert value == pytest.approx(brute.fun, rel=1e-8)
+    assert criterion.evaluate(-np.abs(u), weights).value == pytest.approx(1.0)
+    assert criterion.evaluate(np.zeros(5), np.full(5, 0.2)).value == 1.0
 
 
 def test_formulas():

@@ -53,7 +53,7 @@ def kinks_of_criterion(criterion: criteria.Criterion) -> list[float]:
 
 
 def distance_to_kinks(objective: BilevelObjective, theta: np.ndarray) -> float:
-    """Least distance of a training or held-out margin from a kink that it would feel."""
+    """Least distance of a training or held-out margin from a kink that counts."""
     problem, columns = objective.problem, objective.problem.columns
     below, above = kinks_of(problem.model.loss), kinks_of_criterion(problem.criterion)
     if not below + above:
@@ -120,7 +120,10 @@ def test_group_splits_and_index_pairs_have_hypergradients(machine):
     groups = np.arange(len(y)) % 5
     check(make_objective(X, y, cv=GroupKFold(3), groups=groups, **MACHINES[machine]))
     # Unequal parts, points in neither, and points validated twice.
-    pairs = [(np.arange(0, 20), np.arange(20, 30)), (np.arange(8, 36), np.arange(0, 12))]
+    pairs = [
+        (np.arange(0, 20), np.arange(20, 30)),
+        (np.arange(8, 36), np.arange(0, 12)),
+    ]
     check(make_objective(X, y, cv=pairs, **MACHINES[machine]))
 
 

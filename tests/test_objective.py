@@ -52,9 +52,7 @@ def test_the_value_is_that_of_a_loop_over_the_folds(intercept, weight):
 
 def test_the_value_is_that_of_cross_validated_svcs():
     """Nearly the hinge: libsvm's machines have the same held-out hinge loss."""
-    estimator = svc(
-        "rbf", loss=Quartic(1e-3), criterion="hinge", prior=None, tol=1e-7
-    )
+    estimator = svc("rbf", loss=Quartic(1e-3), criterion="hinge", prior=None, tol=1e-7)
     objective = BilevelObjective(estimator, X, y)
     theta = objective.space.theta({"C": 3.0, "gamma": 0.4})
     means = []
@@ -132,7 +130,7 @@ def test_the_oracle_says_how_accurate_it_was():
 
 def test_an_evaluation_keeps_what_the_climb_needs():
     objective = make_objective(X, y, kernel="ard", criterion="mse", prior="auto", cv=3)
-    theta = objective.theta0 + [0.0, 1.0, -1.0, 0.5]
+    theta = objective.theta0 + np.array([0.0, 1.0, -1.0, 0.5])
     evaluation = objective.evaluate(theta)
     assert evaluation.losses.shape == (60,)
     assert evaluation.criterion == pytest.approx(evaluation.losses.mean())
@@ -145,7 +143,9 @@ def test_an_evaluation_keeps_what_the_climb_needs():
 
 
 def test_a_lower_level_that_does_not_get_there_is_reported():
-    objective = make_objective(X, y, C=1e4, loss=Quartic(1e-4), solver=Newton(max_iter=1))
+    objective = make_objective(
+        X, y, C=1e4, loss=Quartic(1e-4), solver=Newton(max_iter=1)
+    )
     evaluation = objective.evaluate(objective.theta0)
     assert not evaluation.converged
     assert evaluation.residual > 1e-6

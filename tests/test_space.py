@@ -5,6 +5,7 @@ import pytest
 
 from bisvm.parts import Parameter
 from bisvm.space import Space
+from tests.problems import make_objective, toy_data
 
 C = Parameter("C", 2.0, (0.1, 10.0))
 GAMMA = Parameter(
@@ -30,7 +31,11 @@ def test_theta_holds_logarithms_where_the_scale_says_so():
 
 def test_names_say_which_entry_belongs_to_which_feature():
     assert space().names == ["C", "gamma[0]", "gamma[1]", "gamma[2]", "offset"]
-    assert space(names=["a", "b", "c"]).names[1:4] == ["gamma[a]", "gamma[b]", "gamma[c]"]
+    assert space(names=["a", "b", "c"]).names[1:4] == [
+        "gamma[a]",
+        "gamma[b]",
+        "gamma[c]",
+    ]
 
 
 def test_feature_names_may_be_an_array():
@@ -40,6 +45,14 @@ def test_feature_names_may_be_an_array():
 def test_one_entry_more_than_features_is_the_intercept():
     per_feature = Parameter("C", np.ones(3), (0.1, 10.0))
     assert Space([per_feature], "all", ["a", "b"]).names[-1] == "C[intercept]"
+
+
+def test_the_intercept_has_its_name_where_features_have_none():
+    X, y = toy_data(20)
+    objective = make_objective(
+        X, y, kernel="linear", penalty="per_feature", intercept="penalized"
+    )
+    assert objective.names == ["C[0]", "C[1]", "C[2]", "C[intercept]"]
 
 
 def test_values_and_theta_are_inverse():
@@ -94,7 +107,9 @@ def test_what_is_not_learned_stays_fixed():
 
 def test_a_gradient_by_parameter_becomes_that_of_theta():
     gradient = {"C": np.array([1.0]), "gamma": np.arange(3.0), "offset": -1.0}
-    np.testing.assert_array_equal(space().restrict(gradient), [1.0, 0.0, 1.0, 2.0, -1.0])
+    np.testing.assert_array_equal(
+        space().restrict(gradient), [1.0, 0.0, 1.0, 2.0, -1.0]
+    )
     np.testing.assert_array_equal(
         space(("C", "gamma[2]")).restrict(gradient), [1.0, 2.0]
     )
@@ -109,7 +124,9 @@ def test_vectors_are_the_learned_log_values_in_their_units():
 
 
 def test_an_unknown_name_is_refused_with_the_valid_ones():
-    with pytest.raises(ValueError, match="learn='gama'.*'all' or 'C', 'gamma', 'offset'"):
+    with pytest.raises(
+        ValueError, match="learn='gama'.*'all' or 'C', 'gamma', 'offset'"
+    ):
         space("gama")
     with pytest.raises(ValueError, match=r"\['c'\]; there are 'C', 'gamma'"):
         space().theta({"c": 1.0})
@@ -121,12 +138,16 @@ def test_theta_of_the_wrong_length_is_refused():
 
 
 def test_bounds_the_wrong_way_round_are_refused():
-    with pytest.raises(ValueError, match=r"Bounds of C are the wrong way round: \(10, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"Bounds of C are the wrong way round: \(10, 1\)"
+    ):
         Space([Parameter("C", 2.0, (10.0, 1.0))])
 
 
 def test_a_start_outside_its_bounds_is_refused():
-    with pytest.raises(ValueError, match=r"start C = 20 lies outside its bounds \(1, 10\)"):
+    with pytest.raises(
+        ValueError, match=r"start C = 20 lies outside its bounds \(1, 10\)"
+    ):
         Space([Parameter("C", 20.0, (1.0, 10.0))])
 
 

@@ -16,8 +16,12 @@ def seeded():
 
 
 def test_two_classes_are_one_task():
-    np.testing.assert_array_equal(class_tasks(np.array([0, 1, 1]), 2, "ovr").T, [[-1, 1, 1]])
-    np.testing.assert_array_equal(class_tasks(np.array([0, 1, 1]), 2, "ovo").T, [[-1, 1, 1]])
+    np.testing.assert_array_equal(
+        class_tasks(np.array([0, 1, 1]), 2, "ovr").T, [[-1, 1, 1]]
+    )
+    np.testing.assert_array_equal(
+        class_tasks(np.array([0, 1, 1]), 2, "ovo").T, [[-1, 1, 1]]
+    )
 
 
 def test_one_against_the_rest_has_a_task_for_every_class():
@@ -108,7 +112,9 @@ def test_a_number_means_stratified_shuffled_folds():
 
 
 def test_splits_follow_the_seed():
-    again = [freeze_splits(5, None, Y.repeat(3), random_state=seeded()) for _ in range(2)]
+    again = [
+        freeze_splits(5, None, Y.repeat(3), random_state=seeded()) for _ in range(2)
+    ]
     for (a, b), (c, d) in zip(*again, strict=True):
         np.testing.assert_array_equal(a, c)
         np.testing.assert_array_equal(b, d)

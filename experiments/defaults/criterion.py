@@ -26,7 +26,7 @@ from experiments.common import Context, Result, Spread, Table
 TITLE = "Defaults: criteria on the IDA sets and the noisy moons"
 
 SETS = ("banana", "breast_cancer", "diabetis", "heart", "thyroid")
-CRITERIA = ("blend", "calibrated_logistic", "mse")
+CRITERIA = ("blend", "calibrated_logistic", "calibrated_mse", "mse")
 GRID = {"C": np.logspace(-2, 3, 11), "gamma": np.logspace(-4, 1, 10)}
 
 Part = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]

@@ -31,7 +31,12 @@ IRIS_SIZES = (50, 50, 50)
 
 @dataclass(frozen=True)
 class Path:
-    """Every evaluation of a descent, in order: theta (n, p), H (n,) and |gradient| (n,)."""
+    """Every evaluation of a descent, in order.
+
+    theta : (n, p), log C and log gamma
+    H : (n,), in the thesis's units
+    slope : (n,), largest entry of the gradient
+    """
 
     theta: np.ndarray
     H: np.ndarray
@@ -52,7 +57,9 @@ class Path:
         its differences are lost in rounding long before the gradient is.
         """
         steepness, count = np.inf, np.inf
-        for number, (theta, slope) in enumerate(zip(self.theta, self.slope, strict=True), 1):
+        for number, (theta, slope) in enumerate(
+            zip(self.theta, self.slope, strict=True), 1
+        ):
             if slope < steepness:
                 steepness = slope
                 count = min(count, number) if near(theta) else np.inf
@@ -112,7 +119,9 @@ def minimum(objective: BilevelObjective, low: float, high: float) -> float:
         lambda x: objective([x])[0], bounds=(scan[k - 1], scan[k + 1]), method="bounded"
     ).x
     # Values of H are flat at the minimum; its gradient is not.
-    log_C = brentq(lambda x: objective([x])[1][0], log_C - 1e-3, log_C + 1e-3, xtol=1e-12)
+    log_C = brentq(
+        lambda x: objective([x])[1][0], log_C - 1e-3, log_C + 1e-3, xtol=1e-12
+    )
     return float(np.exp(-log_C))
 
 

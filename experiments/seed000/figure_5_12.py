@@ -115,6 +115,6 @@ def _figure(data: HoldOut) -> Any:
 
 
 NOTES = [
-    "Both H are piecewise smooth along c: kinks come from points that enter or leave "
-    "the rounded corner of the loss, and are shared by both.",
+    "The squared hinge is less smooth along c than the squared error, as the thesis "
+    "found: it has more local minima, and L-BFGS-B may end in one that is not lowest.",
 ]

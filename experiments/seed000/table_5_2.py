@@ -2,7 +2,7 @@
 
 The thesis counts SVM evaluations from c = 9 until c is within 1, 0.1, 0.01 and 0.001 of
 the optimum, for L-BFGS-B and RPROP, and quotes the grids over 1 <= c <= 100 that would
-be as fine. Data and machine are those of Table 5.1; its counts are averages over losses.
+be as fine. Data and machine are those of Table 5.1; counts are averages over losses.
 
 Not known: which losses were averaged (it says three, and describes two), and the
 coordinates. Ours move log c, and a point counts from the evaluation after which the
@@ -143,7 +143,5 @@ def _notes(within: dict) -> list[str]:
     return [
         f"Required: log C within {LOG_PRECISION:g} in at most 10 evaluations. "
         f"Medians: {medians}.",
-        "Along log c the slope of H is several times steeper on one side of the minimum "
-        "than on the other: secant steps from the flat side overshoot.",
-        "RPROP's count depends on its first step (0.1 in log c here), and on little else.",
+        "RPROP steps along log c here, first by 0.1; the thesis does not say how.",
     ]

@@ -141,10 +141,10 @@ def theta_of(c: float, gamma: float) -> np.ndarray:
 def outcome(data: HoldOut, loss: losses.Loss) -> Outcome:
     objective = objective_of(data, loss)
     began = time.perf_counter()
-    paths = {"L-BFGS-B": _from_all_starts(objective, "L-BFGS-B")}
+    paths = {"L-BFGS-B": from_all_starts(objective, "L-BFGS-B")}
     seconds = time.perf_counter() - began
     for name in OPTIMIZERS.keys() - paths.keys():
-        paths[name] = _from_all_starts(objective, name)
+        paths[name] = from_all_starts(objective, name)
     tight = descend(objective, LBFGS(ftol=1e-12, gtol=1e-7), theta_of(*STARTS[0]))
     return Outcome(
         paths,
@@ -155,7 +155,7 @@ def outcome(data: HoldOut, loss: losses.Loss) -> Outcome:
     )
 
 
-def _from_all_starts(objective: BilevelObjective, name: str) -> list[Path]:
+def from_all_starts(objective: BilevelObjective, name: str) -> list[Path]:
     return [descend(objective, OPTIMIZERS[name], theta_of(*start)) for start in STARTS]
 
 
@@ -253,14 +253,18 @@ def _table_5_4(outcomes: dict[str, list[Outcome]]) -> Table:
     rows = [
         [precision, points]
         + [
-            Spread.of(one.tight.evaluations_until(_near(one.tight, precision)) for one in ours)
+            Spread.of(
+                one.tight.evaluations_until(_near(one.tight, precision)) for one in ours
+            )
             for ours in outcomes.values()
         ]
         for precision, points in PUBLISHED_GRIDS.items()
     ]
     columns = {"precision": "g", "grid (published)": ""}
     columns |= {f"L-BFGS-B, {loss}": ".1f" for loss in outcomes}
-    title = "Table 5.4: evaluations until c and gamma are known to a precision, from (3, 3)"
+    title = (
+        "Table 5.4: evaluations until c and gamma are known to a precision, from (3, 3)"
+    )
     return Table(title, columns, rows, name="5_4")
 
 
@@ -281,7 +285,9 @@ def _intercept(outcomes: dict[str, list[Outcome]]) -> Table:
         for name, values in (("none", without), ("free", [one.free for one in ours])):
             rows.append([loss, name, *map(Spread.of, zip(*values, strict=True))])
     columns = {"loss": "", "intercept": "", "c": ".2f", "gamma": ".3f", "H": ".5f"}
-    return Table("The optimum, and what an intercept changes", columns, rows, "intercept")
+    return Table(
+        "The optimum, and what an intercept changes", columns, rows, "intercept"
+    )
 
 
 def _figure(grid: np.ndarray, first: Outcome) -> Any:
@@ -300,7 +306,9 @@ def _figure(grid: np.ndarray, first: Outcome) -> Any:
                 label = f"({start[0]:g}, {start[1]:g}): {path.evaluations}"
                 ax.plot(c, gamma, line, lw=0.8, ms=3.5, mfc="w", mew=0.8, label=label)
             ax.plot(C_GRID[i], GAMMA_GRID[j], "k*", ms=11, mec="w", zorder=5)
-            ax.set(title=name, xlabel="c", xlim=C_GRID[[0, -1]], ylim=GAMMA_GRID[[0, -1]])
+            ax.set(
+                title=name, xlabel="c", xlim=C_GRID[[0, -1]], ylim=GAMMA_GRID[[0, -1]]
+            )
             legend = ax.legend(
                 title="start (c, gamma): evaluations",
                 loc="upper right",

@@ -98,7 +98,11 @@ def outcome(sample: Sample, method: str, case: str) -> tuple[float, float, float
     tested = BilevelObjective(estimator, sample.X, sample.y)
     theta = tested.space.theta(fitted.hyperparameters_)
     correct = fitted.score(sample.X[sample.n :], sample.y[sample.n :])
-    return fitted.criterion_value_, tested.evaluate(theta).criterion, 100 * (1 - correct)
+    return (
+        fitted.criterion_value_,
+        tested.evaluate(theta).criterion,
+        100 * (1 - correct),
+    )
 
 
 def _from(name: str, n: int) -> Callable[[int], Iterator[Sample]]:
@@ -113,7 +117,7 @@ def _from(name: str, n: int) -> Callable[[int], Iterator[Sample]]:
     return draw
 
 
-def _moons(n_splits: int, n: int = 200, n_test: int = 1000) -> Iterator[Sample]:
+def moons(n_splits: int, n: int = 200, n_test: int = 1000) -> Iterator[Sample]:
     for number in range(n_splits):
         X, y = datasets.make_moons_with_noise(n + n_test, random_state=number)
         yield Sample(standardize(X, np.arange(n)), y, n)
@@ -122,13 +126,18 @@ def _moons(n_splits: int, n: int = 200, n_test: int = 1000) -> Iterator[Sample]:
 DATA = {
     "heart": _from("ida_heart", 170),
     "diabetis": _from("ida_diabetis", 200),
-    "moons and 10 noise columns": _moons,
+    "moons and 10 noise columns": moons,
 }
 
 
 def _table(found: dict[tuple[str, str, str], np.ndarray]) -> Table:
     rows = [
-        [name, method, case, *map(Spread.of, (*values[:2], values[0] - values[1], values[2]))]
+        [
+            name,
+            method,
+            case,
+            *map(Spread.of, (*values[:2], values[0] - values[1], values[2])),
+        ]
         for (name, method, case), values in found.items()
     ]
     columns = {"data": "", "hyperparameters": "", "validation": ""}
@@ -151,7 +160,7 @@ def _figure(found: dict[tuple[str, str, str], np.ndarray]) -> Any:
             column[1].set_xlabel("validation share")
         axes[0, 0].set_ylabel("validation - test loss")
         axes[1, 0].set_ylabel("test error, %")
-        axes[0, 0].legend()
+        axes[0, 1].legend(loc="lower right")
     return figure
 
 
@@ -165,4 +174,14 @@ def _curve(ax: Any, values: list[np.ndarray], line: str, label: str) -> None:
     ax.errorbar(x[-1:], mean[-1:], error[-1:], fmt=line, **style)
 
 
-NOTES: list[str] = []
+NOTES = [
+    "A gamma for every feature meets a validation part of 5% (about ten points) almost "
+    "exactly, and the test loss is then many times the validation loss. The gap closes "
+    "slowly with the share, and five folds leave the smallest one.",
+    "Two hyperparameters over-fit little from a quarter of the rows on, and hardly at "
+    "all with five folds.",
+    "Prior and climb bring the gap of many gammas back to that of one. The price: with "
+    "50 validation points or fewer the moons are rarely found.",
+    "Five folds give the lowest test error in seven of the nine curves; a gamma for "
+    "every feature on diabetis, with and without the prior, is the exception.",
+]

@@ -27,6 +27,7 @@ __all__ = [
     "CRITERIA",
     "Blend",
     "CalibratedLogistic",
+    "CalibratedSquaredError",
     "Criterion",
     "CriterionValue",
     "MeanHinge",
@@ -313,24 +314,52 @@ def _weighted(weights: Floats, terms: Floats) -> Floats:
     return np.multiply(weights, terms, out=np.zeros_like(terms), where=weights != 0.0)
 
 
+class CalibratedSquaredError(Criterion):
+    """H = min over a >= 0 of sum_i w_i (1 - a v_i)^2 = 1 - (mean v)^2 / mean v^2.
+
+    The squared error without its fixed idea of how large a margin should be: it asks
+    how evenly the margins lie on the right side. Since a is optimal the slopes need no
+    term for its change.
+    """
+
+    @property
+    def at_zero(self) -> float:
+        return 1.0
+
+    def evaluate(self, u: npt.ArrayLike, weights: npt.ArrayLike) -> CriterionValue:
+        u, weights = np.asarray(u, dtype=float), np.asarray(weights, dtype=float)
+        counted = np.where(weights > 0, u, 0.0)
+        size = float(np.abs(counted).max(initial=0.0))
+        if not math.isfinite(size):
+            value = math.nan if math.isnan(size) else math.inf
+            return CriterionValue(value, np.full_like(u, value), np.zeros_like(u))
+        # In units of the largest margin nothing overflows.
+        v = counted / max(size, np.finfo(float).tiny)
+        a = max(float(weights @ v), 0.0) / max(float(weights @ v**2), 1e-300)
+        residual = 1.0 - a * v
+        losses = residual**2
+        slopes = -2.0 * (a / max(size, np.finfo(float).tiny)) * weights * residual
+        return CriterionValue(float(weights @ losses), losses, slopes)
+
+
 class Blend(Criterion):
     """H = first + weight * second: two views of the same held-out points.
 
-    The default criterion of the estimators is the calibrated logistic loss with a tenth
-    of the squared error. Once few points are left on the wrong side the first looks at
-    those few alone, and many hyperparameters over-fit them; the second looks at all.
+    The default criterion of the estimators. Once few points are left near the boundary
+    the logistic loss looks at those few alone, and many hyperparameters over-fit them;
+    the squared error looks at all. Both are calibrated: neither prefers a size of f.
 
     Parameters
     ----------
     first, second : str or Criterion
-    weight : float, default=0.1
+    weight : float, default=0.5
     """
 
     def __init__(
         self,
         first: str | Criterion = "calibrated_logistic",
-        second: str | Criterion = "mse",
-        weight: float = 0.1,
+        second: str | Criterion = "calibrated_mse",
+        weight: float = 0.5,
     ):
         self.first = first
         self.second = second
@@ -349,7 +378,9 @@ class Blend(Criterion):
         first = get_criterion(self.first).evaluate(u, weights)
         second = get_criterion(self.second).evaluate(u, weights)
         return CriterionValue(
-            *(a + self.weight * b for a, b in zip(first, second, strict=True))
+            first.value + self.weight * second.value,
+            first.losses + self.weight * second.losses,
+            first.slopes + self.weight * second.slopes,
         )
 
 
@@ -360,6 +391,7 @@ CRITERIA: dict[str, type[Criterion]] = {
     "hinge": MeanHinge,
     "logistic": MeanLogistic,
     "calibrated_logistic": CalibratedLogistic,
+    "calibrated_mse": CalibratedSquaredError,
 }
 
 

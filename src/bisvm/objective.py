@@ -16,6 +16,10 @@ from bisvm.priors import Prior
 from bisvm.solvers import Solution, Solver
 from bisvm.space import Space
 from bisvm.splits import Columns
+from bisvm.threads import one_blas_thread
+
+# Optimality residual of the lower level behind a public objective's values.
+PUBLIC_TOL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,8 @@ class BilevelObjective:
         sample_weight: Any = None,
     ):
         problem = estimator._problem(X, y, groups=groups, sample_weight=sample_weight)
-        self._set_up(problem)
+        # Whoever brings an optimizer of their own may trust the gradient.
+        self._set_up(replace(problem, inner_tol=PUBLIC_TOL))
 
     @classmethod
     def from_problem(
@@ -192,6 +197,10 @@ class BilevelObjective:
 
     def evaluate(self, theta: Any, tol: float | None = None) -> Evaluation:
         """H, its gradient, and how the lower level was solved."""
+        with one_blas_thread():
+            return self._evaluate(theta, tol)
+
+    def _evaluate(self, theta: Any, tol: float | None) -> Evaluation:
         began = time.perf_counter()
         problem, columns = self.problem, self.problem.columns
         theta = np.array(theta, dtype=float)

@@ -35,6 +35,8 @@ def tune(run: Run, starts: Any, random_state: np.random.RandomState) -> Descent:
         reason = "There is nothing to learn."
         return Descent(run.evaluate(objective.theta0, reason), None, reason)
     try:
+        if not run.optimizer.uses_start:
+            return run.descend(objective.theta0, "search")
         if isinstance(starts, str) and starts == "auto":
             return _auto(run, random_state)
         descents = [

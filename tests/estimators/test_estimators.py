@@ -65,7 +65,9 @@ def test_fitted_attributes_tell_what_was_learned():
     np.testing.assert_array_equal(model.classes_, [0, 1])
     np.testing.assert_array_equal(model.support_vectors_, X[model.support_])
     assert model.dual_coef_.shape == (1, len(model.support_))
-    assert model.n_svm_evaluations_ >= 5 * len({r.theta.tobytes() for r in model.history_})
+    assert model.n_svm_evaluations_ >= 5 * len(
+        {r.theta.tobytes() for r in model.history_}
+    )
     assert model.criterion_value_ in [r.criterion for r in model.history_]
     assert model.certificate_.lower_residual < 1e-2
     assert model.result_.fun <= model.history_[0].value
@@ -181,7 +183,9 @@ def test_labels_may_be_strings(make):
     words = np.array(["no", "yes"])[y]
     model = make().fit(X, words)
     np.testing.assert_array_equal(model.classes_, ["no", "yes"])
-    np.testing.assert_array_equal(model.predict(X) == "yes", make().fit(X, y).predict(X))
+    np.testing.assert_array_equal(
+        model.predict(X) == "yes", make().fit(X, y).predict(X)
+    )
 
 
 @BOTH
@@ -249,7 +253,9 @@ def test_only_the_ratios_of_weights_and_c_together_matter(make):
     weight = np.random.default_rng(0).uniform(0.5, 2.0, size=len(y))
     one = make(C=1.0, learn=()).fit(X, y, sample_weight=weight)
     other = make(C=0.1, learn=()).fit(X, y, sample_weight=10 * weight)
-    np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-6)
+    np.testing.assert_allclose(
+        one.decision_function(X), other.decision_function(X), atol=1e-6
+    )
 
 
 @BOTH

@@ -71,9 +71,9 @@ def test_a_callback_that_says_true_ends_the_run(kernel):
     assert model.score(X, y) > 0.5
 
 
-def test_stopping_at_any_evaluation_leaves_a_model_and_a_warning():
-    length = len(svc("ard").fit(X, y).history_)
-    for number in range(1, length + 1):
+def test_stopping_at_any_stage_leaves_a_model_and_a_warning():
+    stages = {record.stage: record.number for record in svc("ard").fit(X, y).history_}
+    for number in stages.values():
         with pytest.warns(ConvergenceWarning, match="callback"):
             model = svc("ard", callback=Watch(stop_at=number)).fit(X, y)
         assert len(model.history_) == number
@@ -88,7 +88,9 @@ def test_progress_hands_out_the_best_model_so_far():
         assert model.C_ == progress.best_hyperparameters["C"]
         assert model.predict(X).shape == y.shape
     np.testing.assert_allclose(
-        watch.seen[-1].model().decision_function(X), final.decision_function(X), atol=1e-6
+        watch.seen[-1].model().decision_function(X),
+        final.decision_function(X),
+        atol=1e-6,
     )
 
 
@@ -143,7 +145,9 @@ def test_a_time_limit_gives_the_best_model_so_far(kernel):
     assert model.predict(X).shape == y.shape
 
 
-@pytest.mark.parametrize("settings", [{"time_limit": 1e-9}, {"callback": lambda p: True}])
+@pytest.mark.parametrize(
+    "settings", [{"time_limit": 1e-9}, {"callback": lambda p: True}]
+)
 def test_a_run_on_many_points_can_be_stopped_at_its_first_evaluation(settings):
     """With many points a subsample is tuned first."""
     many, classes = make_moons(900, noise=0.3, random_state=0)

@@ -28,7 +28,13 @@ def assert_same_fit(a, b):
     assert a.hyperparameters_.keys() == b.hyperparameters_.keys()
     for name, value in a.hyperparameters_.items():
         np.testing.assert_array_equal(value, b.hyperparameters_[name])
-    for name in ("intercept_", "dual_coef_", "support_", "refit_C_", "criterion_value_"):
+    for name in (
+        "intercept_",
+        "dual_coef_",
+        "support_",
+        "refit_C_",
+        "criterion_value_",
+    ):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
     assert [r.value for r in a.history_] == [r.value for r in b.history_]
     assert a.n_svm_evaluations_ == b.n_svm_evaluations_

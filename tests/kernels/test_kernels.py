@@ -1,4 +1,4 @@
-"""Kernels: the contract, the explicit formulas, and what is asked of their arguments."""
+"""Kernels: the contract, the explicit formulas, and what their arguments must be."""
 
 import numpy as np
 import pytest

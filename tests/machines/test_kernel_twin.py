@@ -109,7 +109,9 @@ def test_value_and_optimum_are_those_of_the_twin(loss, intercept):
     twin = Twin(GAMMA, 1.3, loss, intercept)
     machine = batched(twin)
     z, solution = solved(twin)
-    np.testing.assert_allclose(machine.value(solution.x, solution.tangent), twin.value(z))
+    np.testing.assert_allclose(
+        machine.value(solution.x, solution.tangent), twin.value(z)
+    )
     np.testing.assert_allclose(twin.gradient(z), 0.0, atol=1e-9)
     assert np.linalg.eigvalsh(twin.hessian(z))[0] > -1e-12
 
@@ -145,9 +147,7 @@ def test_the_hypergradient_is_that_of_the_twin(loss, intercept):
     found = implicit_gradient(batched(twin), solution, P[:, None])
     gradient = np.append(found.weights.sum(), found.kernel)
     assert np.linalg.norm(expected) > 1e-2
-    np.testing.assert_allclose(
-        gradient, expected, atol=1e-6 * np.linalg.norm(expected)
-    )
+    np.testing.assert_allclose(gradient, expected, atol=1e-6 * np.linalg.norm(expected))
 
 
 @CASES

@@ -1,4 +1,4 @@
-"""Every machine keeps the contract, on dense and sparse rows, with and without factors."""
+"""Every machine keeps the contract, on dense and sparse rows, factorised or not."""
 
 import numpy as np
 import pytest
@@ -31,9 +31,7 @@ def test_the_kernel_machine_keeps_the_contract(direct_limit):
     kernel = RBF(0.4)
     gram = kernel.gram(X)
     check_machine(
-        lambda *parts: KernelMachine(
-            *parts, kernel, X, gram, direct_limit=direct_limit
-        )
+        lambda *parts: KernelMachine(*parts, kernel, X, gram, direct_limit=direct_limit)
     )
 
 

@@ -19,18 +19,14 @@ LABELS = (2.0 * y - 1.0)[:, None]
 
 def linear_fit(C, loss, intercept, X=X):
     weights = np.full(LABELS.shape, C)
-    machine = LinearMachine(
-        LABELS, weights, loss, intercept, X, np.ones(X.shape[1])
-    )
+    machine = LinearMachine(LABELS, weights, loss, intercept, X, np.ones(X.shape[1]))
     return Newton().solve(machine, None, 1e-10)
 
 
 def kernel_fit(C, gamma, loss, intercept="free"):
     kernel = RBF(gamma)
     weights = np.full(LABELS.shape, C)
-    machine = KernelMachine(
-        LABELS, weights, loss, intercept, kernel, X, kernel.gram(X)
-    )
+    machine = KernelMachine(LABELS, weights, loss, intercept, kernel, X, kernel.gram(X))
     return Newton().solve(machine, None, 1e-10)
 
 
@@ -112,6 +108,10 @@ def test_a_general_minimiser_finds_nothing_lower(loss, intercept):
         precision[-1] = intercept == "penalized"
         objective = explicit_objective(M, np.diag(precision), 1.5, loss)
         result = minimize(
-            objective, np.zeros(M.shape[1]), jac=True, method="L-BFGS-B", options=options
+            objective,
+            np.zeros(M.shape[1]),
+            jac=True,
+            method="L-BFGS-B",
+            options=options,
         )
         np.testing.assert_allclose(found.fitted[:, 0], M @ result.x, atol=1e-4)

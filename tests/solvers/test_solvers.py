@@ -35,9 +35,7 @@ BOTH = pytest.mark.parametrize("build", [linear_machine, kernel_machine])
 
 
 def true_residual(machine, solution):
-    return machine.residual(
-        solution.x, machine.tangent(machine.fit_values(solution.x))
-    )
+    return machine.residual(solution.x, machine.tangent(machine.fit_values(solution.x)))
 
 
 @pytest.mark.parametrize("solver", [Newton(), FISTA()], ids=repr)

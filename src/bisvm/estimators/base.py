@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -17,16 +16,14 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import (
     _ovr_decision_function,
-    check_classification_targets,
 )
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_is_fitted,
     validate_data,
 )
-from threadpoolctl import ThreadpoolController
 
 from bisvm.criteria import get_criterion
+from bisvm.estimators.data import Data, prepare
 from bisvm.estimators.export import to_sklearn
 from bisvm.history import Certificate
 from bisvm.kernels import Factors, Kernel
@@ -40,40 +37,19 @@ from bisvm.priors import get_prior
 from bisvm.scaling import column_variance
 from bisvm.solvers import Solution, get_solver
 from bisvm.splits import (
-    Split,
-    class_tasks,
-    freeze_splits,
     split_columns,
     training_columns,
 )
 from bisvm.starts import tune
+from bisvm.threads import one_blas_thread
 from bisvm.tuning import Descent, Run
 
 REFIT_TOL = 1e-9
-INTERCEPTS = ("free", "penalized", "none")
-
-
-@dataclass(frozen=True)
-class Data:
-    """Validated training data: rows of positive weight, classes as numbers.
-
-    rows : where each row stands in the X that was given
-    weight : sample weight times class weight
-    tasks : (n, n_tasks), binary labels of every class task, 0 for "no part in it"
-    """
-
-    X: Any
-    y: np.ndarray
-    rows: np.ndarray
-    weight: np.ndarray
-    tasks: np.ndarray
-    splits: list[Split]
-
-    @property
-    def training_share(self) -> float:
-        """Mean training weight of the splits, relative to the total."""
-        inside = [self.weight[train].sum() for train, _ in self.splits]
-        return float(np.mean(inside) / self.weight.sum())
+CHOICES = {
+    "intercept": ("free", "penalized", "none"),
+    "multi_class": ("ovr", "ovo"),
+    "refit": ("rescaled", "same"),
+}
 
 
 @dataclass(frozen=True)
@@ -84,11 +60,6 @@ class Tuned:
     run: Run
     descent: Descent
     certificate: Certificate
-
-
-@functools.cache
-def _threadpools() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 class BilevelClassifier(ClassifierMixin, BaseEstimator):
@@ -112,9 +83,10 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         groups : array of shape (n_samples,), optional
             Passed to a group splitter, which keeps a group's samples together.
         """
+        self._check_settings()
         random_state = check_random_state(self.random_state)
-        data = self._data(X, y, sample_weight, groups, random_state)
-        with _threadpools().limit(limits=1, user_api="blas"):
+        data = prepare(self, X, y, sample_weight, groups, random_state)
+        with one_blas_thread():
             tuned = self._tune(data, random_state)
             self._refit(data, tuned)
         self._report(data, tuned)
@@ -122,105 +94,24 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
 
     # --- settings and data ------------------------------------------------------------
 
-    def _data(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        groups: Any,
-        random_state: np.random.RandomState,
-    ) -> Data:
-        X, y = validate_data(
-            self, X, y, accept_sparse="csr", dtype=np.float64, order="C"
-        )
-        check_classification_targets(y)
-        if sparse.issparse(X):
-            X = sparse.csr_array(X)
-            X.sort_indices()
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        weight = _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        )
-        if not weight.any():
-            raise ValueError("All sample weights are zero: there is nothing to fit.")
-        n_classes = len(self.classes_)
-        present = np.unique(codes[weight > 0])
-        if len(present) < 2:
-            raise ValueError(
-                "y has one class only"
-                + ("" if n_classes < 2 else " after points of weight zero are left out")
-                + f" ({self.classes_[present[0]]!r}); a classifier needs two."
-            )
-        weight = weight * self._class_weights(codes, weight)[codes]
-        rows = np.flatnonzero(weight > 0)
-        splits = self._splits(X, codes, rows, groups, random_state)
-        return Data(
-            X=X[rows],
-            y=codes[rows],
-            rows=rows,
-            weight=weight[rows],
-            tasks=class_tasks(codes[rows], n_classes, self.multi_class),
-            splits=splits,
-        )
-
-    def _class_weights(self, codes: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """One factor a class; "balanced" gives all classes the same total weight."""
-        n_classes = len(self.classes_)
-        if self.class_weight is None:
-            return np.ones(n_classes)
-        if isinstance(self.class_weight, str):
-            if self.class_weight != "balanced":
+    def _check_settings(self) -> None:
+        """Refuse what can be refused before any work is done."""
+        for name, known in CHOICES.items():
+            if getattr(self, name) not in known:
                 raise ValueError(
-                    f"class_weight={self.class_weight!r} is not known; expected None, "
-                    "'balanced' or a dict from class to weight."
+                    f"{name}={getattr(self, name)!r} is not known; expected one of "
+                    + ", ".join(repr(choice) for choice in known)
+                    + "."
                 )
-            total = np.bincount(codes, weight, minlength=n_classes)
-            return weight.sum() / (n_classes * np.where(total > 0, total, 1.0))
-        unknown = set(self.class_weight) - set(self.classes_.tolist())
-        if unknown:
-            raise ValueError(
-                f"class_weight names classes that y does not have: {sorted(unknown)}; "
-                f"y has {self.classes_.tolist()}."
-            )
-        factors = [float(self.class_weight.get(c, 1.0)) for c in self.classes_.tolist()]
-        if min(factors) < 0:
-            raise ValueError(
-                f"class_weight must not be negative, got {self.class_weight}."
-            )
-        return np.array(factors)
-
-    def _splits(
-        self,
-        X: Any,
-        codes: np.ndarray,
-        rows: np.ndarray,
-        groups: Any,
-        random_state: np.random.RandomState,
-    ) -> list[Split]:
-        """Index pairs into the rows of positive weight.
-
-        An int or a splitter divides those rows alone; given index pairs speak of all.
-        """
-        if isinstance(self.cv, (int, np.integer)) or hasattr(self.cv, "split"):
-            groups = None if groups is None else np.asarray(groups)[rows]
-            return freeze_splits(
-                self.cv, X[rows], codes[rows], groups=groups, random_state=random_state
-            )
-        pairs = freeze_splits(self.cv, X, codes, random_state=random_state)
-        place = np.full(len(codes), -1)
-        place[rows] = np.arange(len(rows))
-        return [
-            (_present(place[train]), _present(place[validation]))
-            for train, validation in pairs
-        ]
+        for name in ("tol", "time_limit"):
+            given = getattr(self, name)
+            if given is not None and not given > 0:
+                raise ValueError(f"{name} must be positive, got {given!r}.")
+        solver, loss = get_solver(self.solver), get_loss(self.loss)
+        solver.check(loss)
+        self._optimizer()
 
     def _model(self) -> Model:
-        if self.intercept not in INTERCEPTS:
-            raise ValueError(
-                f"intercept={self.intercept!r} is not known; expected one of "
-                + ", ".join(repr(kind) for kind in INTERCEPTS)
-                + "."
-            )
         return Model(
             kernel=self._kernel(),
             penalty=get_penalty(self.penalty),
@@ -230,8 +121,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def _problem_of(self, data: Data, tasks: np.ndarray) -> Problem:
-        model, solver = self._model(), get_solver(self.solver)
-        solver.check(model.loss)
+        model = self._model()
         columns = split_columns(tasks, data.splits, data.weight)
         if not model.linear:
             check_memory(len(data.weight), columns.labels.shape[1], self.max_memory)
@@ -242,7 +132,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             columns=columns,
             criterion=get_criterion(self.criterion),
             prior=get_prior(self.prior),
-            solver=solver,
+            solver=get_solver(self.solver),
             learn=self.learn,
             feature_names=_names(self),
             # The residual of a linear machine is an average over points.
@@ -254,8 +144,9 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
     ) -> Problem:
         """The bilevel program of these data, for `BilevelObjective`."""
         self = clone(self)
+        self._check_settings()
         random_state = check_random_state(self.random_state)
-        data = self._data(X, y, sample_weight, groups, random_state)
+        data = prepare(self, X, y, sample_weight, groups, random_state)
         if not self.shared and data.tasks.shape[1] > 1:
             raise ValueError(
                 "shared=False learns one set of hyperparameters per class: there is no "
@@ -308,7 +199,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             deadline=deadline,
             callback=self.callback,
             verbose=self.verbose,
-            model=lambda values: self._model_at(data, values, number),
+            model=lambda values: self._model_at(data, values),
             task=number,
             began=began,
         )
@@ -317,15 +208,14 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         values = objective.hyperparameters(descent.best.theta)
         return Tuned(values, run, descent, certificate)
 
-    def _model_at(self, data: Data, values: dict[str, Any], number: int) -> Any:
+    def _model_at(self, data: Data, values: dict[str, Any]) -> Any:
         """A fitted copy at given hyperparameters, for a callback during a run."""
         copy = clone(self)
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(copy, name, getattr(self, name))
-        tasks = data.tasks if self.shared else data.tasks[:, [number]]
-        with _threadpools().limit(limits=1, user_api="blas"):
-            copy._fit_machines(replace(data, tasks=tasks), [values])
+        with one_blas_thread():
+            copy._fit_machines(data, [values])
         return copy
 
     # --- final machine ----------------------------------------------------------------
@@ -335,10 +225,6 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
 
     def _fit_machines(self, data: Data, values: list[dict[str, Any]]) -> None:
         """Train on all rows at the learned hyperparameters, and keep what predicts."""
-        if self.refit not in ("rescaled", "same"):
-            raise ValueError(
-                f"refit={self.refit!r} is not known; expected 'rescaled' or 'same'."
-            )
         model = self._model()
         ratio = data.training_share if self.refit == "rescaled" else 1.0
         columns = training_columns(data.tasks, data.weight)
@@ -442,8 +328,10 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         X = validate_data(
             self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False
         )
-        if sparse.issparse(X):
+        if sparse.issparse(self.support_vectors_):
             X = sparse.csr_array(X)
+        elif sparse.issparse(X) and not self._linear:
+            X = X.toarray()
         scores = self._scores(X)
         if len(self.classes_) == 2:
             return scores[:, 0]
@@ -485,10 +373,6 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _present(places: np.ndarray) -> np.ndarray:
-    return places[places >= 0]
 
 
 def _names(estimator: Any) -> list[str] | None:

@@ -22,10 +22,10 @@ class BilevelLinearSVC(BilevelClassifier):
         One C, or (linear machines) one for each feature.
     loss : {"quartic", "modified_log", "squared_hinge", "logistic"} or Loss
         What the lower level minimises. "quartic" is the hinge with a rounded corner.
-    criterion : {"blend", "calibrated_logistic", "mse", "squared_hinge", "hinge", \
-            "logistic"} or Criterion, default="blend"
+    criterion : {"blend", "calibrated_logistic", "calibrated_mse", "mse", \
+            "squared_hinge", "hinge", "logistic"} or Criterion, default="blend"
         What the upper level minimises on held-out points. "blend" is the calibrated
-        logistic loss with a tenth of the squared error.
+        logistic loss with half the calibrated squared error.
     cv : int, splitter or list of (train, validation) index pairs, default=5
         An int means stratified, shuffled folds. Splits are drawn once per fit.
     intercept : {"free", "penalized", "none"}, default="free"

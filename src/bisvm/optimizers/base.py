@@ -29,6 +29,9 @@ NOT_FINITE = 3
 class Optimizer(Part):
     """Moves theta within bounds to a minimum of an objective with gradient."""
 
+    # Whether the answer depends on where the search starts.
+    uses_start = True
+
     def minimize(
         self,
         fun: Objective,

@@ -39,6 +39,8 @@ class Grid(Optimizer):
     are not finite are kept there, and never win.
     """
 
+    uses_start = False
+
     def __init__(
         self, points: int | Sequence[int] = 10, max_points: int = 10_000
     ) -> None:

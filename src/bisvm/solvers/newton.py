@@ -14,6 +14,8 @@ from bisvm.solvers.line_search import exact_step
 # it is as small as this.
 _PATIENCE = 4
 _ROUNDING = 1e-6
+# The wider losses on the way from a cold start are only touched upon.
+_WIDE_TOL = 0.3
 
 
 class Newton(Solver):
@@ -41,7 +43,9 @@ class Newton(Solver):
         if start is None:
             start = machine.cold_start()
             for loss in machine.loss.relaxed():
-                wide = self._descend(machine.with_loss(loss), start, max(tol, 1e-2))
+                wide = self._descend(
+                    machine.with_loss(loss), start, max(tol, _WIDE_TOL)
+                )
                 start = wide.fitted
                 iterations += wide.iterations
         solution = self._descend(machine, start, tol)

@@ -83,7 +83,10 @@ def _pointwise(f):  # type: ignore[no-untyped-def]
 def _check_far_out(loss: Loss) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        outputs = loss.evaluate(FAR)
+        try:
+            outputs = loss.evaluate(FAR)
+        except RuntimeWarning as warning:
+            raise AssertionError(f"evaluate warns at {FAR}: {warning}.") from None
     for name, out in zip(("value", "slope", "curvature"), outputs, strict=True):
         require(np.all(np.isfinite(out)), f"the {name} at {FAR} is not finite: {out}.")
 

@@ -11,7 +11,7 @@ from bisvm.testing.requirements import require
 
 
 def check_part(part: Part) -> None:
-    """A part is its constructor arguments: `get_params`, clone, pickle, equality, repr."""
+    """A part is its arguments: `get_params`, clone, pickle, equality, repr."""
     name = type(part).__name__
     require(isinstance(part, Part), f"{name} is not a bisvm Part.")
     params = part.get_params(deep=False)

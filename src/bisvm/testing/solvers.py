@@ -35,12 +35,13 @@ def check_solver(solver: Solver) -> None:
 
 
 def _check_refusal(solver: Solver) -> None:
-    machine = next(iter(_machines(Hinge(), "free")))
-    try:
-        solver.solve(machine)
-    except ValueError:
-        return
-    raise AssertionError("a loss without curvature is not refused by a ValueError.")
+    (machine, _) = _machines(Hinge(), "free")
+    for refuse in (solver.check, lambda _: solver.solve(machine)):
+        try:
+            refuse(machine.loss)
+        except ValueError:
+            continue
+        raise AssertionError("a loss without curvature is not refused by a ValueError.")
 
 
 def _machines(loss: Loss, intercept: Intercept) -> list[Machine]:

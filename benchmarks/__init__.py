@@ -1,0 +1,1 @@
+"""What tuning costs, measured: `python -m benchmarks.price`."""

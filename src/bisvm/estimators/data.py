@@ -1,0 +1,144 @@
+"""From what a user passes to `fit` to data that need no further questions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from bisvm.splits import Split, class_tasks, freeze_splits
+
+
+@dataclass(frozen=True)
+class Data:
+    """Validated training data: rows of positive weight, classes as numbers.
+
+    rows : where each row stands in the X that was given
+    weight : sample weight times class weight
+    tasks : (n, n_tasks), binary labels of every class task, 0 for "no part in it"
+    """
+
+    X: Any
+    y: np.ndarray
+    rows: np.ndarray
+    weight: np.ndarray
+    tasks: np.ndarray
+    splits: list[Split]
+
+    @property
+    def training_share(self) -> float:
+        """Mean training weight of the splits, relative to the total."""
+        inside = [self.weight[train].sum() for train, _ in self.splits]
+        return float(np.mean(inside) / self.weight.sum())
+
+
+def prepare(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    groups: Any,
+    random_state: np.random.RandomState,
+) -> Data:
+    """Validate everything; sets `classes_` and what scikit-learn keeps of X."""
+    X, y = validate_data(
+        estimator, X, y, accept_sparse="csr", dtype=np.float64, order="C"
+    )
+    check_classification_targets(y)
+    if sparse.issparse(X):
+        X = sparse.csr_array(X)
+        X.sort_indices()
+    classes, codes = np.unique(y, return_inverse=True)
+    weight = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    _check_classes(classes, codes, weight)
+    factors = class_factors(estimator.class_weight, classes, codes, weight)
+    weight = weight * factors[codes]
+    rows = np.flatnonzero(weight > 0)
+    _check_classes(classes, codes, weight)
+    estimator.classes_ = classes
+    return Data(
+        X=X[rows],
+        y=codes[rows],
+        rows=rows,
+        weight=weight[rows],
+        tasks=class_tasks(codes[rows], len(classes), estimator.multi_class),
+        splits=_splits(estimator.cv, X, codes, rows, groups, random_state),
+    )
+
+
+def _check_classes(classes: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> None:
+    """Two classes at least, among the points that count."""
+    if not weight.any():
+        raise ValueError("All sample weights are zero: there is nothing to fit.")
+    present = np.unique(codes[weight > 0])
+    if len(present) < 2:
+        without = (
+            "" if len(classes) < 2 else " after points of weight zero are left out"
+        )
+        raise ValueError(
+            f"y has one class only{without}, {classes[present[0]]!r}; "
+            "a classifier needs two."
+        )
+
+
+def class_factors(
+    class_weight: Any, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """One factor a class; "balanced" gives all classes the same total weight."""
+    n_classes = len(classes)
+    if class_weight is None:
+        return np.ones(n_classes)
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise ValueError(
+                f"class_weight={class_weight!r} is not known; expected None, "
+                "'balanced' or a dict from class to weight."
+            )
+        total = np.bincount(codes, weight, minlength=n_classes)
+        return weight.sum() / (n_classes * np.where(total > 0, total, 1.0))
+    unknown = set(class_weight) - set(classes.tolist())
+    if unknown:
+        raise ValueError(
+            f"class_weight names classes that y does not have: {sorted(unknown)}; "
+            f"y has {classes.tolist()}."
+        )
+    factors = np.array([float(class_weight.get(c, 1.0)) for c in classes.tolist()])
+    if factors.min() < 0:
+        raise ValueError(f"class_weight must not be negative, got {class_weight}.")
+    return factors
+
+
+def _splits(
+    cv: Any,
+    X: Any,
+    codes: np.ndarray,
+    rows: np.ndarray,
+    groups: Any,
+    random_state: np.random.RandomState,
+) -> list[Split]:
+    """Index pairs into the rows of positive weight.
+
+    An int or a splitter divides those rows alone; given index pairs speak of all.
+    """
+    if isinstance(cv, (int, np.integer)) or hasattr(cv, "split"):
+        groups = None if groups is None else np.asarray(groups)[rows]
+        return freeze_splits(
+            cv, X[rows], codes[rows], groups=groups, random_state=random_state
+        )
+    pairs = freeze_splits(cv, X, codes, random_state=random_state)
+    place = np.full(len(codes), -1)
+    place[rows] = np.arange(len(rows))
+    return [
+        (_present(place[train]), _present(place[validation]))
+        for train, validation in pairs
+    ]
+
+
+def _present(places: np.ndarray) -> np.ndarray:
+    return places[places >= 0]

@@ -1,0 +1,62 @@
+"""Every example runs as a program of its own; the benchmark on a small sample."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_moons
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+
+# What an example must have printed, or written.
+PRINTS = {
+    "callback.py": ["to the end", "good enough", "Ctrl-C at evaluation"],
+    "own_kernel.py": ["gradients agree", "RationalQuadratic"],
+    "own_optimizer.py": ["L-BFGS-B", "31 hyperparameters"],
+    "plot_moons.py": ["most relevant: moons 1 and moons 2", "grid search"],
+}
+WRITES = {"plot_moons.py": ["moons.png"]}
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_example(path, tmp_path):
+    environment = {
+        **os.environ,
+        "MPLBACKEND": "Agg",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-W", "error::RuntimeWarning", str(path)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    for text in PRINTS[path.name]:
+        assert text in done.stdout
+    for name in WRITES.get(path.name, []):
+        assert (tmp_path / name).stat().st_size > 0
+
+
+def test_every_example_is_listed():
+    assert {path.name for path in EXAMPLES} == set(PRINTS)
+
+
+def test_benchmark_of_a_small_sample(monkeypatch):
+    from benchmarks import price
+
+    monkeypatch.setattr(price, "GRID", {"C": [1.0, 10.0], "gamma": [0.1, 1.0]})
+    X, y = make_moons(60, noise=0.25, random_state=0)
+    row = price.price(price.Sample("moons", X, y), repetitions=1)
+    values = dict(zip(price.PRICE_COLUMNS, row, strict=True))
+    assert values["n"] == 60 and values["features"] == 2
+    numbers = np.array([v for v in values.values() if not isinstance(v, str)])
+    assert np.all(np.isfinite(numbers))
+    assert values["H"] <= values["H, grid"] * (1 + 1e-6)
+    assert "bisvm" in price.versions()
