@@ -190,6 +190,6 @@ def _notes(splits: int) -> list[str]:
         "The data were not published: these moons have radius 3.5 and noise 0.7, so "
         "that the best γ comes near the published one. The best c grows with the "
         "number of points, which is not known.",
-        "The last row is BilevelSVC() with no argument: free intercept, calibrated "
-        "logistic criterion, its own starts; its H has other units.",
+        "The last row is BilevelSVC() with no argument: its own criterion "
+        f"({BilevelSVC().criterion!r}), hence no H, a free intercept, its own starts.",
     ]

@@ -110,8 +110,8 @@ def _name(loss: losses.Loss) -> str:
 NOTES = [
     "H falls as the loss comes closer to the hinge, and levels off, as published; both "
     "losses end at the same H. The published H is within one deviation of ours.",
-    "The published rates agree with 100 (1 - H) on the test part, not with the share of "
-    "flowers that are classified correctly, which is 100%.",
+    "The published rates agree with 100 (1 - H) on the test part, not with the share "
+    "of flowers that are classified correctly, which is 100%.",
     "The 33 to 47 evaluations published for some parameters are not seen here. At "
     "mu = 64, H(c) has a second minimum on some of the splits.",
 ]

@@ -197,7 +197,7 @@ def _notes(splits: int) -> list[str]:
         "Evaluations are lower-level solves, folds included, and the final machine. "
         "RPROP's published 501 are its limit of 100 rounds; ours stops when all steps "
         "are below 0.001.",
-        "The last three rows are BilevelSVC(kernel='ard') with no other argument: free "
-        "intercept, calibrated logistic criterion, prior, its own starts, and one set "
-        "of hyperparameters for the three classes.",
+        "The last three rows are BilevelSVC(kernel='ard') with no other argument: its "
+        f"own criterion ({BilevelSVC().criterion!r}), a free intercept, a prior, its "
+        "own starts, and one set of hyperparameters for the three classes.",
     ]

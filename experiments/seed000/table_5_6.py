@@ -317,6 +317,6 @@ def _notes(fits: dict[str, list[Fits]], splits: int) -> list[str]:
         f"{bias[FILE]:.0%} of the runs on the file's split, and in {bias[RANDOM]:.0%} "
         "on random splits. In most of the others fasting blood sugar, which is -1 in "
         "85% of the rows, takes the bias's place.",
-        "The last rows are the estimators with no other argument: free intercept, "
-        "calibrated logistic criterion, prior, their own starts.",
+        "The last rows are the estimators with no other argument: their own criterion "
+        f"({BilevelSVC().criterion!r}), a free intercept, a prior, their own starts.",
     ]

@@ -121,9 +121,10 @@ def test_an_interrupt_leaves_the_best_model_in_the_callbacks_record(shared, n_jo
     estimator = svc(shared=shared, callback=watch, n_jobs=n_jobs)
     with pytest.raises(KeyboardInterrupt):
         estimator.fit(X3, y3)
-    model = watch.seen[-1].model()
+    last = watch.seen[-1]
+    model = last.model()
     assert model.score(X3, y3) > 0.5
-    assert model.C_ == watch.seen[-1].best_hyperparameters["C"]
+    assert model.C_ == last.best_hyperparameters["C"]
 
 
 def test_an_error_in_the_callback_is_the_users():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bisvm.kernels import RBF
-from bisvm.losses import Hinge, Quartic, get_loss
+from bisvm.losses import Hinge, ModifiedLog, Quartic, get_loss
 from bisvm.machines import KernelMachine, LinearMachine
 from bisvm.solvers import FISTA, SOLVERS, Newton, get_solver
 from bisvm.testing import check_solver
@@ -134,6 +134,18 @@ def test_an_intercept_that_no_point_holds_finds_its_place(build, surplus, eps):
     rows = np.r_[np.flatnonzero(y == 0)[:half], np.flatnonzero(y)[: half - surplus]]
     for C in (1e-3, 0.02, 0.05):
         machine = build(X[rows], y[rows], C=C, loss=Quartic(eps))
+        solution = Newton().solve(machine, None, 1e-8)
+        assert solution.residual.max() <= 1e-6, f"C={C:g}: {solution.status}"
+
+
+@pytest.mark.parametrize("seed", [11, 78, 89, 112, 149])
+def test_a_sharp_loss_is_solved_on_separated_classes(seed):
+    """On the way hardly any point has curvature, and E must fall all the same."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(60, int(rng.integers(1, 4))))
+    y = X[:, 0] + 0.1 * rng.normal(size=60) * rng.integers(0, 2) > 0.8
+    for C in (1e3, 1e4, 1e5):
+        machine = linear_machine(X, y, C=C, loss=ModifiedLog(100.0))
         solution = Newton().solve(machine, None, 1e-8)
         assert solution.residual.max() <= 1e-6, f"C={C:g}: {solution.status}"
 
