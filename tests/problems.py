@@ -70,14 +70,14 @@ def make_problem(
     random_state = np.random.RandomState(0)
     splits = freeze_splits(cv, X, y, groups=groups, random_state=random_state)
     tasks = class_tasks(y, len(np.unique(y)), multi_class)
-    return Problem(
+    return Problem.of(
         Model(get_kernel(kernel), get_penalty(penalty), C, get_loss(loss), intercept),
         X,
         weight,
         split_columns(tasks, splits, weight),
-        get_criterion(criterion),
-        get_prior(prior),
-        get_solver(solver),
+        criterion=get_criterion(criterion),
+        prior=get_prior(prior),
+        solver=get_solver(solver),
         **{"inner_tol": 1e-13, **settings},
     )
 

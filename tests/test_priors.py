@@ -35,7 +35,7 @@ def test_a_common_size_costs_nothing():
 def test_a_negative_strength_is_refused():
     for strength in (-1.0, np.nan):
         with pytest.raises(ValueError, match="must not be negative"):
-            Shrinkage(strength).evaluate(V)
+            Shrinkage(strength).validate()
 
 
 def test_names_stand_for_priors_and_none_for_no_prior():

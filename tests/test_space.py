@@ -42,8 +42,8 @@ def test_feature_names_may_be_an_array():
     assert space(names=np.array(["a", "b", "c"])).names[1] == "gamma[a]"
 
 
-def test_one_entry_more_than_features_is_the_intercept():
-    per_feature = Parameter("C", np.ones(3), (0.1, 10.0))
+def test_an_entry_that_belongs_to_no_feature_has_a_name_of_its_own():
+    per_feature = Parameter("C", np.ones(3), (0.1, 10.0), extra=("intercept",))
     assert Space([per_feature], "all", ["a", "b"]).names[-1] == "C[intercept]"
 
 

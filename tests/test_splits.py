@@ -140,7 +140,7 @@ def test_index_pairs_may_be_lists_masks_or_a_generator():
     pairs = [([0, 1, 2], [3, -1]), (mask, ~mask)]
     for given in (pairs, iter(pairs), tuple(pairs)):
         splits = freeze_splits(given, X, Y)
-        np.testing.assert_array_equal(splits[0][1], [3, -1])
+        np.testing.assert_array_equal(splits[0][1], [3, 9])
         np.testing.assert_array_equal(splits[1][0], np.arange(7))
 
 

@@ -45,7 +45,11 @@ def run(context: Context) -> Result:
                 seconds.setdefault(method, []).append(time.perf_counter() - began)
                 errors.setdefault(method, {}).setdefault(name, []).append(error)
     rows = [
-        [method, *(Spread.of(by_set[name]) for name in names), np.median(seconds[method])]
+        [
+            method,
+            *(Spread.of(by_set[name]) for name in names),
+            np.median(seconds[method]),
+        ]
         for method, by_set in errors.items()
     ]
     columns = {"method": "", **dict.fromkeys(names, ".1f"), "median seconds": ".2f"}

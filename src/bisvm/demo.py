@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+import textwrap
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -216,14 +217,15 @@ def verdict(grid: Entry, many: Entry) -> str:
         judgement = "That is chance: one gamma is enough for these data"
     else:
         judgement = "That is more than chance"
-    return (
+    sentences = (
         f"By gradients {many.tuned} hyperparameters took {many.seconds:.1f} s; "
-        f"trying pairs of {grid.tuned} took {grid.seconds:.1f} s.\n"
+        f"trying pairs of {grid.tuned} took {grid.seconds:.1f} s.",
         f"Of {len(grid.right)} held-out tumours, one gamma per feature gets {gained} "
-        f"right that the grid gets\nwrong, and {lost} wrong that it gets right. "
-        f"{judgement}.\n"
-        "Where some features are noise it pays: see examples/plot_moons.py."
+        f"right that the grid gets wrong, and {lost} wrong that it gets right. "
+        f"{judgement}.",
+        "Where some features are noise it pays: see examples/plot_moons.py.",
     )
+    return "\n".join(textwrap.fill(sentence, 80) for sentence in sentences)
 
 
 def draw(model: BilevelSVC, names: Sequence[str], folder: Path) -> str:

@@ -60,14 +60,16 @@ class Progress:
 class Certificate:
     """How good the answer is.
 
-    lower_residual : largest optimality residual of the lower level at the solution
-    upper_gradient : largest entry of the projected gradient of the upper level,
-        relative to the value of H
-    converged : whether the optimizer met its tolerance
+    lower_residual : largest optimality residual of the lower level on the splits
+    final_residual : that of the final machine, trained on all rows
+    upper_gradient : largest entry of the projected gradient of the upper level in the
+        coordinates that were searched, relative to H
+    converged : whether both levels met their tolerances
     reason : why it stopped
     """
 
     lower_residual: float
+    final_residual: float
     upper_gradient: float
     converged: bool
     reason: str

@@ -21,13 +21,15 @@ def available_memory() -> int | None:
         return None
 
 
-def check_memory(n_samples: int, n_columns: int, max_memory: Any) -> None:
+def check_memory(
+    n_samples: int, n_columns: int, max_memory: Any, n_jobs: int = 1
+) -> None:
     """Refuse a Gram matrix that does not fit, before it is allocated.
 
-    A kernel machine holds the Gram matrix, one temporary of that size for its active
-    set, and a few arrays of the size of its columns.
+    A kernel machine holds the Gram matrix, a block of it and its factor for the active
+    set of one column at a time, and a few arrays of the size of its columns.
     """
-    needed = 8 * (2 * n_samples**2 + 12 * n_samples * n_columns)
+    needed = 8 * n_jobs * (3 * n_samples**2 + 12 * n_samples * n_columns)
     limit = _limit(max_memory)
     if limit is not None and needed > limit:
         raise MemoryError(

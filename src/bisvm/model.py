@@ -7,14 +7,44 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from bisvm.kernels import Kernel, Linear
 from bisvm.losses import Loss
-from bisvm.machines import KernelMachine, LinearMachine, Machine, Sensitivity
+from bisvm.machines import (
+    Coefficients,
+    KernelMachine,
+    LinearMachine,
+    Machine,
+    Sensitivity,
+)
 from bisvm.machines.base import Intercept
 from bisvm.machines.landmarks import landmark_machine
 from bisvm.parts import Parameter
 from bisvm.penalties import Penalty
+from bisvm.scaling import column_variance
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Coordinates z = (x - origin) / scale in which a linear machine is trained.
+
+    The same machine, wherever the data lie and in whatever units: w'x + b with penalty
+    rho_d w_d^2 is v'z + b' with v_d = scale_d w_d and penalty rho_d / scale_d^2 v_d^2.
+    """
+
+    origin: np.ndarray
+    scale: np.ndarray
+
+    def inside(self, X: Any) -> Any:
+        if sparse.issparse(X):
+            return sparse.csr_array(X @ sparse.diags_array(1.0 / self.scale))
+        return (X - self.origin) / self.scale
+
+    def outside(self, x: Coefficients) -> Coefficients:
+        """Coefficients of the inputs as they were given."""
+        coef = x.coef / self.scale[:, None]
+        return Coefficients(coef, x.intercept - self.origin @ coef)
 
 
 @dataclass(frozen=True)
@@ -30,6 +60,15 @@ class Model:
     loss: Loss
     intercept: Intercept
 
+    def check(self) -> None:
+        """Refuse a loss through which the upper level cannot be differentiated."""
+        if not self.loss.twice_differentiable:
+            raise ValueError(
+                "The gradient of the validation loss needs a twice differentiable "
+                f"loss, and {self.loss!r} is not; use 'quartic' (a hinge with a "
+                "rounded corner), 'modified_log', 'squared_hinge' or 'logistic'."
+            )
+
     @property
     def linear(self) -> bool:
         return isinstance(self.kernel, Linear)
@@ -42,8 +81,23 @@ class Model:
             *self.kernel.parameters(X, sample_weight),
         )
 
+    def frame(self, X: Any, sample_weight: Any = None) -> Frame | None:
+        """Where a linear machine is trained; None for a kernel.
+
+        Only a free intercept takes up a shift of the origin; a sparse matrix would be
+        filled by it.
+        """
+        if not self.linear:
+            return None
+        scale = np.sqrt(column_variance(X, sample_weight))
+        origin = np.zeros(X.shape[1])
+        if self.intercept == "free" and not sparse.issparse(X):
+            origin = np.average(X, axis=0, weights=sample_weight)
+        return Frame(origin, scale)
+
     def kernel_at(self, values: Mapping[str, Any]) -> Kernel:
-        return self.kernel.with_values({k: v for k, v in values.items() if k != "C"})
+        own = {k: v for k, v in values.items() if k not in self.penalty.names}
+        return self.kernel.with_values(own)
 
     def machine(
         self,
@@ -52,9 +106,11 @@ class Model:
         labels: np.ndarray,
         train: np.ndarray,
         landmarks: np.ndarray | None = None,
+        frame: Frame | None = None,
     ) -> Machine:
         """The machine at these hyperparameters.
 
+        X : inputs, inside the frame of a linear machine
         train : (n, q), relative weights
         landmarks : rows of X to which a kernel machine is restricted, or None
         """
@@ -62,6 +118,8 @@ class Model:
         weights = self.penalty.weights(C, train)
         if self.linear:
             precision, for_intercept = self.penalty.precision(C, X.shape[1])
+            if frame is not None:
+                precision = precision / frame.scale**2
             return LinearMachine(
                 labels, weights, self.loss, self.intercept, X, precision, for_intercept
             )
@@ -83,7 +141,9 @@ class Model:
         """dH by parameter, in the optimizer's coordinates."""
         out = {"C": self.penalty.pullback(values["C"], sensitivity)}
         done = 0
-        for parameter in parameters[1:]:
+        for parameter in parameters:
+            if parameter.name in self.penalty.names:
+                continue
             assert sensitivity.kernel is not None
             out[parameter.name] = sensitivity.kernel[done : done + parameter.size]
             done += parameter.size

@@ -11,7 +11,8 @@ import numpy as np
 
 from bisvm.adjoint import implicit_gradient
 from bisvm.criteria import Criterion
-from bisvm.model import Model
+from bisvm.model import Frame, Model
+from bisvm.parts import Parameter
 from bisvm.priors import Prior
 from bisvm.solvers import Solution, Solver
 from bisvm.space import Space
@@ -24,10 +25,17 @@ PUBLIC_TOL = 1e-9
 
 @dataclass(frozen=True)
 class Problem:
-    """A bilevel program with its data and its splits, ready to be evaluated."""
+    """A bilevel program with its data and its splits, ready to be evaluated.
+
+    parameters : the hyperparameters, as the whole data suggest their starts and bounds
+    X : inputs, inside the frame of a linear machine
+    landmarks : rows to which a kernel machine is restricted, or None
+    """
 
     model: Model
+    parameters: tuple[Parameter, ...]
     X: Any
+    frame: Frame | None
     sample_weight: np.ndarray
     columns: Columns
     criterion: Criterion
@@ -37,6 +45,27 @@ class Problem:
     feature_names: Sequence[str] | None = None
     inner_tol: float = 1e-6
     landmarks: np.ndarray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        X: Any,
+        sample_weight: np.ndarray,
+        columns: Columns,
+        **rest: Any,
+    ) -> Problem:
+        """The program on inputs as they were given."""
+        frame = model.frame(X, sample_weight)
+        return cls(
+            model=model,
+            parameters=model.parameters(X, sample_weight),
+            X=X if frame is None else frame.inside(X),
+            frame=frame,
+            sample_weight=sample_weight,
+            columns=columns,
+            **rest,
+        )
 
     def subsample(self, rows: np.ndarray) -> Problem:
         """The same program on some of the rows."""
@@ -61,7 +90,8 @@ class Evaluation:
 
     value : H, prior included
     gradient : dH/dtheta
-    losses : validation loss of every held-out point, in the order of the columns
+    row_losses : (n,), share of every row in the criterion
+    row_weights : (n,), the rows' weights in it; they sum to one
     criterion : H without the prior
     residual : largest optimality residual of the lower level
     solves, iterations : lower-level problems solved, and the solver's steps in all
@@ -70,7 +100,8 @@ class Evaluation:
     theta: np.ndarray
     value: float
     gradient: np.ndarray
-    losses: np.ndarray
+    row_losses: np.ndarray
+    row_weights: np.ndarray
     criterion: float
     residual: float
     solves: int
@@ -139,12 +170,7 @@ class BilevelObjective:
 
     def _set_up(self, problem: Problem, fitted: np.ndarray | None = None) -> None:
         self.problem = problem
-        model = problem.model
-        self.space = Space(
-            model.parameters(problem.X, problem.sample_weight),
-            problem.learn,
-            problem.feature_names,
-        )
+        self.space = Space(problem.parameters, problem.learn, problem.feature_names)
         self.n_svm_evaluations = 0
         self._held_out = problem.columns.validation > 0
         # Fitted values from which the next solve starts.
@@ -197,21 +223,50 @@ class BilevelObjective:
 
     def evaluate(self, theta: Any, tol: float | None = None) -> Evaluation:
         """H, its gradient, and how the lower level was solved."""
-        with one_blas_thread():
-            return self._evaluate(theta, tol)
-
-    def _evaluate(self, theta: Any, tol: float | None) -> Evaluation:
         began = time.perf_counter()
-        problem, columns = self.problem, self.problem.columns
         theta = np.array(theta, dtype=float)
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+            try:
+                return self._evaluate(theta, tol, began)
+            except np.linalg.LinAlgError:
+                # Too far out for a linear system: a step that is not to be taken.
+                return self._failed(theta, began)
+
+    def _failed(self, theta: np.ndarray, began: float) -> Evaluation:
+        self._fitted = None
+        n, columns = self._held_out.shape
+        return Evaluation(
+            theta=theta,
+            value=np.inf,
+            gradient=np.zeros_like(theta),
+            row_losses=np.full(n, np.inf),
+            row_weights=self.problem.columns.validation.sum(axis=1),
+            criterion=np.inf,
+            residual=np.inf,
+            solves=columns,
+            iterations=0,
+            converged=False,
+            seconds=time.perf_counter() - began,
+        )
+
+    def _evaluate(
+        self, theta: np.ndarray, tol: float | None, began: float
+    ) -> Evaluation:
+        problem, columns = self.problem, self.problem.columns
         values = self.space.values(theta)
         machine = problem.model.machine(
-            values, problem.X, columns.labels, columns.train, problem.landmarks
+            values,
+            problem.X,
+            columns.labels,
+            columns.train,
+            problem.landmarks,
+            problem.frame,
         )
         tol = problem.inner_tol if tol is None else tol
         solution = problem.solver.solve(machine, self._fitted, tol)
         self.n_svm_evaluations += machine.n_columns
-        self._fitted = solution.fitted
+        # A warm start must not carry one bad theta into all that follow.
+        self._fitted = solution.fitted if np.isfinite(solution.fitted).all() else None
 
         upper, cotangent = self._validate(solution)
         sensitivity = implicit_gradient(machine, solution, cotangent)
@@ -223,7 +278,8 @@ class BilevelObjective:
             theta=theta,
             value=upper.value + prior_value,
             gradient=gradient + prior_gradient,
-            losses=upper.losses,
+            row_losses=self._by_row(upper.losses),
+            row_weights=columns.validation.sum(axis=1),
             criterion=upper.value,
             residual=float(solution.residual.max()),
             solves=machine.n_columns,
@@ -242,6 +298,12 @@ class BilevelObjective:
         cotangent = np.zeros_like(solution.fitted)
         cotangent[held_out] = upper.slopes * labels
         return upper, cotangent
+
+    def _by_row(self, losses: np.ndarray) -> np.ndarray:
+        """Losses of the held-out entries, weighted and summed over the columns."""
+        shares = np.zeros(self._held_out.shape)
+        shares[self._held_out] = losses
+        return (shares * self.problem.columns.validation).sum(axis=1)
 
     def _prior(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = 0.0, np.zeros_like(theta)

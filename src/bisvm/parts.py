@@ -58,7 +58,7 @@ class Part(BaseEstimator):
         return all(_equal(value, theirs[name]) for name, value in mine.items())
 
     def __hash__(self) -> int:
-        return hash((type(self), repr(sorted(self.get_params(deep=False)))))
+        return hash((type(self), repr(sorted(self.get_params(deep=False).items()))))
 
 
 def _is_number(given: Any, kind: type) -> bool:
@@ -68,7 +68,15 @@ def _is_number(given: Any, kind: type) -> bool:
 def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return np.array_equal(a, b)
+    if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
+        return len(a) == len(b) and all(map(_equal, a, b))
     return bool(a == b)
+
+
+# Roles of hyperparameters: one that weighs losses against the norm of f, and one that
+# makes a kernel narrower as it grows.
+PENALTY = "penalty"
+INVERSE_WIDTH = "inverse width"
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +87,8 @@ class Parameter:
     "linear" for the value itself. `bounds` are in natural units and may be arrays.
     `unit` is the natural size of one entry on the data at hand (for a Gaussian width
     1 / variance), so that entries of features measured in different units compare.
+    `role` says what a start may do with it. The entries of a vector belong to the
+    features in their order; `extra` names those that come after them.
     """
 
     name: str
@@ -86,24 +96,39 @@ class Parameter:
     bounds: tuple[Any, Any]
     scale: str = "log"
     unit: Any = 1.0
+    role: str = ""
+    extra: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:
         return int(np.size(self.value))
 
 
-def resolve(kind: str, given: Any, registry: dict[str, Any], base: type) -> Any:
+def natural_bounds(name: str, given: Any) -> tuple[Any, Any]:
+    """A pair of positive bounds, in natural units, as an argument gives them."""
+    try:
+        low, high = (np.asarray(bound, dtype=float) for bound in given)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must be 'scale' or a pair (low, high), got {given!r}."
+        ) from None
+    if not (np.all(low > 0) and np.all(high > 0)):
+        raise ValueError(f"{name} must be positive, got {given!r}.")
+    return low, high
+
+
+def resolve(kind: str, given: Any, registry: dict[str, Any], base: type[Part]) -> Any:
     """The part meant by `given`: a name from the registry, or an object of type `base`.
 
     >>> resolve("loss", "quartic", {"quartic": Quartic}, Loss)   # doctest: +SKIP
     Quartic()
     """
     if isinstance(given, base):
-        return given
+        return given.validate()
     valid = ", ".join(repr(name) for name in registry)
     if isinstance(given, str):
         if given in registry:
-            return registry[given]()
+            return registry[given]().validate()
         near = get_close_matches(given, registry, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"Unknown {kind} {given!r}: expected one of {valid}.{hint}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bisvm.machines import Sensitivity
-from bisvm.parts import Parameter, Part, resolve
+from bisvm.parts import PENALTY, Parameter, Part, natural_bounds, resolve
 from bisvm.scaling import column_variance
 
 
@@ -23,6 +23,9 @@ class Penalty(Part):
 
     def __init__(self, C_bounds: Any = "scale"):
         self.C_bounds = C_bounds
+
+    # Names of the parameters it owns.
+    names: ClassVar[tuple[str, ...]] = ("C",)
 
     def parameters(
         self, C: Any, X: Any, sample_weight: Any, *, linear: bool, intercept: str
@@ -45,16 +48,23 @@ class Penalty(Part):
         """C that balances a loss summed over 1 / ratio times as much weight."""
         return np.asarray(C) * ratio
 
-    def _parameter(self, C: Any, unit: Any) -> tuple[Parameter, ...]:
-        value = np.asarray(C, dtype=float)
+    def _parameter(
+        self, C: Any, unit: Any, extra: tuple[str, ...] = ()
+    ) -> tuple[Parameter, ...]:
+        try:
+            value = np.asarray(C, dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(f"C must be a number or an array, got {C!r}.") from None
         if not (np.all(value > 0) and np.all(np.isfinite(value))):
             raise ValueError(f"C must be positive and finite, got {C!r}.")
-        if isinstance(self.C_bounds, str):
+        if isinstance(self.C_bounds, str) and self.C_bounds == "scale":
             low = np.minimum(1e-4 * unit, value)
             high = np.maximum(1e5 * unit, value)
         else:
-            low, high = self.C_bounds
-        return (Parameter("C", value, (low, high), unit=unit),)
+            low, high = natural_bounds("C_bounds", self.C_bounds)
+        return (
+            Parameter("C", value, (low, high), unit=unit, role=PENALTY, extra=extra),
+        )
 
 
 class Shared(Penalty):
@@ -94,15 +104,14 @@ class PerFeature(Penalty):
                 "for one width per feature of a Gaussian kernel use kernel='ard'."
             )
         unit = 1.0 / column_variance(X, sample_weight)
-        if intercept == "penalized":
-            unit = np.append(unit, 1.0)
+        extra = ("intercept",) if intercept == "penalized" else ()
+        unit = np.append(unit, np.ones(len(extra)))
         if np.ndim(C) and np.size(C) != len(unit):
             raise ValueError(
                 f"C has {np.size(C)} values, expected one number or {len(unit)}: one "
-                "per feature"
-                + (" and one for the intercept." if intercept == "penalized" else ".")
+                "per feature" + (" and one for the intercept." if extra else ".")
             )
-        return self._parameter(np.broadcast_to(C, len(unit)), unit)
+        return self._parameter(np.broadcast_to(C, len(unit)), unit, extra)
 
     def weights(self, C: Any, train: np.ndarray) -> np.ndarray:
         return train

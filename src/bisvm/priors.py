@@ -36,11 +36,14 @@ class Shrinkage(Prior):
     def __init__(self, strength: float = 0.1):
         self.strength = strength
 
-    def evaluate(self, v: np.ndarray) -> tuple[float, np.ndarray]:
+    def validate(self) -> Self:
         if not self.strength >= 0:
             raise ValueError(
                 f"strength of a prior must not be negative, got {self.strength!r}."
             )
+        return self
+
+    def evaluate(self, v: np.ndarray) -> tuple[float, np.ndarray]:
         apart = v - v.mean()
         value = self.strength * float(np.mean(apart**2))
         return value, 2.0 * self.strength * apart / len(v)

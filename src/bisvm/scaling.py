@@ -28,6 +28,8 @@ def column_variance(X: Any, sample_weight: Any = None) -> np.ndarray:
         safe = np.where(largest > 0, largest, 1.0)
         variance = safe**2 * (weight @ (centred / safe) ** 2)
         largest = np.maximum(largest, np.max(np.abs(X), axis=0))
-    # A spread at rounding level is no spread.
-    constant = variance <= (10 * np.finfo(float).eps * largest) ** 2
+    # A spread at rounding level is no spread; without centring that level is higher.
+    rounding = 10 * np.finfo(float).eps
+    level = rounding if sparse.issparse(X) else rounding**2
+    constant = variance <= level * largest**2
     return np.where(constant, 1.0, variance)

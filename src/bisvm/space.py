@@ -81,15 +81,33 @@ class Space:
         return np.concatenate(full or [np.empty(0)])[self.learned]
 
     def vectors(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Every learned vector of log-values: its entries in theta, and log unit."""
+        """Every learned vector of log-values: its entries in theta, and log unit.
+
+        Entries that belong to no feature (`Parameter.extra`) have no part in it.
+        """
         position = np.cumsum(self.learned) - 1
         out = []
         for p, part in zip(self.parameters, self._slices(), strict=True):
-            learned = self.learned[part]
+            learned = self.learned[part].copy()
+            learned[p.size - len(p.extra) :] = False
             if np.ndim(p.value) and p.scale == "log" and learned.sum() > 1:
                 unit = np.broadcast_to(np.log(p.unit), p.size)
                 out.append((position[part][learned], unit[learned]))
         return out
+
+    def has_role(self, role: str) -> np.ndarray:
+        """Which entries of theta have this role and a logarithmic scale."""
+        flags = [
+            np.full(p.size, p.role == role and p.scale == "log")
+            for p in self.parameters
+        ]
+        return np.concatenate(flags or [np.empty(0, dtype=bool)])[self.learned]
+
+    @property
+    def log_units(self) -> np.ndarray:
+        """Natural size of every entry of theta, as a logarithm."""
+        units = [np.log(np.broadcast_to(p.unit, p.size)) for p in self.parameters]
+        return np.concatenate(units or [np.empty(0)])[self.learned]
 
     def _slices(self) -> list[slice]:
         ends = np.cumsum([p.size for p in self.parameters])
@@ -142,20 +160,21 @@ class Space:
         )
 
     def _check_bounds(self) -> None:
-        bounds, start = self._all_bounds(), self._start
-        every = [name for entries in self._entries for name in entries]
-        for name, (low, high), x in zip(every, bounds, start, strict=True):
-            if not low <= high:
-                raise ValueError(
-                    f"Bounds of {name} are the wrong way round: "
-                    f"({np.exp(low):.6g}, {np.exp(high):.6g})."
-                )
-            slack = 1e-9 * (1 + abs(x))
-            if not low - slack <= x <= high + slack:
-                raise ValueError(
-                    f"The start {name} = {np.exp(x):.6g} lies outside its bounds "
-                    f"({np.exp(low):.6g}, {np.exp(high):.6g})."
-                )
+        for p, names in zip(self.parameters, self._entries, strict=True):
+            values = np.broadcast_to(p.value, p.size)
+            lows, highs = (np.broadcast_to(bound, p.size) for bound in p.bounds)
+            for name, x, low, high in zip(names, values, lows, highs, strict=True):
+                if not low <= high:
+                    raise ValueError(
+                        f"Bounds of {name} are the wrong way round: "
+                        f"({low:.6g}, {high:.6g})."
+                    )
+                inside = low * (1 - 1e-9) <= x <= high * (1 + 1e-9)
+                if name in self.names and not inside:
+                    raise ValueError(
+                        f"The start {name} = {x:.6g} lies outside its bounds "
+                        f"({low:.6g}, {high:.6g})."
+                    )
 
 
 def _entry_names(
@@ -163,10 +182,9 @@ def _entry_names(
 ) -> list[str]:
     if not np.ndim(parameter.value):
         return [parameter.name]
-    labels = [str(name) for name in feature_names or range(parameter.size)]
-    labels += ["intercept"] * (parameter.size - len(labels))
-    if len(labels) != parameter.size:
-        labels = [str(i) for i in range(parameter.size)]
+    n = parameter.size - len(parameter.extra)
+    known = feature_names is not None and len(feature_names) == n
+    labels = [*(feature_names if known else range(n)), *parameter.extra]  # type: ignore[misc]
     return [f"{parameter.name}[{label}]" for label in labels]
 
 

@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 Split = tuple[np.ndarray, np.ndarray]
 
@@ -20,9 +20,8 @@ class Columns:
 
     labels : (n, q), +1 or -1
     train : (n, q), relative weight of a point's training loss, 0 where it is held out
-    validation : (n, q), weight of a point's validation loss; all of them sum to one,
-    and
-        every column has an equal share
+    validation : (n, q), weight of a point's validation loss; they sum to one, and every
+        column has an equal share
     """
 
     labels: np.ndarray
@@ -36,15 +35,17 @@ def class_tasks(y: np.ndarray, n_classes: int, multi_class: str) -> np.ndarray:
     y holds class numbers 0 .. n_classes - 1. Two classes are one task; more are one
     task a class ("ovr") or one a pair ("ovo", +1 for the first of the pair).
     """
+    if multi_class not in ("ovr", "ovo"):
+        raise ValueError(
+            f"Unknown multi_class {multi_class!r}: expected 'ovr' or 'ovo'."
+        )
     if n_classes == 2:
         return np.where(y == 1, 1.0, -1.0)[:, None]
     if multi_class == "ovr":
         return np.where(y[:, None] == np.arange(n_classes), 1.0, -1.0)
-    if multi_class == "ovo":
-        pairs = list(combinations(range(n_classes), 2))
-        tasks = [1.0 * (y == first) - 1.0 * (y == second) for first, second in pairs]
-        return np.stack(tasks, axis=1)
-    raise ValueError(f"Unknown multi_class {multi_class!r}: expected 'ovr' or 'ovo'.")
+    pairs = combinations(range(n_classes), 2)
+    tasks = [1.0 * (y == first) - 1.0 * (y == second) for first, second in pairs]
+    return np.stack(tasks, axis=1)
 
 
 def training_columns(tasks: np.ndarray, weight: np.ndarray) -> Columns:
@@ -96,36 +97,48 @@ def freeze_splits(
     *,
     groups: Any = None,
     random_state: np.random.RandomState | None = None,
+    names: Any = None,
 ) -> list[Split]:
     """The (train, validation) index pairs meant by `cv`.
 
-    An int stands for stratified, shuffled folds. Where a class has fewer members than
-    folds there are fewer folds, and a warning.
+    An int stands for stratified, shuffled folds, which keep groups together if there
+    are any. Where a class has fewer members than folds there are fewer folds, and a
+    warning. `names` are the labels of the classes 0, 1, ..., for messages.
     """
     n = len(y)
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
-        folds = _possible_folds(int(cv), y)
-        splitter = StratifiedKFold(folds, shuffle=True, random_state=random_state)
-        return list(splitter.split(np.zeros(n), y))
+        folds = _possible_folds(int(cv), y, names)
+        if groups is None:
+            splitter = StratifiedKFold(folds, shuffle=True, random_state=random_state)
+        else:
+            splitter = StratifiedGroupKFold(
+                folds, shuffle=True, random_state=random_state
+            )
+        return list(splitter.split(np.zeros(n), y, groups))
+    if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
+        raise ValueError(
+            f"cv={cv!r} is not understood; expected a number of folds, a scikit-learn "
+            "splitter, or a list of (train, validation) index pairs."
+        )
     if hasattr(cv, "split"):
         return list(cv.split(X, y, groups))
-    if isinstance(cv, Iterable) and not isinstance(cv, str):
-        return [_checked_pair(pair, n) for pair in cv]
-    raise ValueError(
-        f"cv={cv!r} is not understood; expected a number of folds, a scikit-learn "
-        "splitter, or a list of (train, validation) index pairs."
-    )
+    pairs = [_checked_pair(pair, n) for pair in cv]
+    if not pairs:
+        raise ValueError("cv is an empty list; expected (train, validation) pairs.")
+    return pairs
 
 
-def _possible_folds(folds: int, y: np.ndarray) -> int:
+def _possible_folds(folds: int, y: np.ndarray, names: Any) -> int:
     if folds < 2:
         raise ValueError(f"cv={folds}: at least two folds are needed.")
     classes, members = np.unique(y, return_counts=True)
     fewest = int(members.min())
     if fewest < 2:
+        rare = classes[members.argmin()]
+        rare = rare if names is None else names[rare]
         raise ValueError(
-            f"Class number {classes[members.argmin()]} has one member only: it cannot "
-            "be in a training and a validation part. Drop it, or collect more of it."
+            f"Class {rare!s} has one member only: it cannot be in a training and a "
+            "validation part. Drop it, or collect more of it."
         )
     if fewest < folds:
         warnings.warn(
@@ -145,12 +158,22 @@ def _checked_pair(pair: Any, n: int) -> Split:
             "cv must be a list of (train, validation) pairs of indices; one entry is "
             f"{pair!r}."
         ) from None
-    return _indices(train, n), _indices(validation, n)
+    train, validation = _indices(train, n), _indices(validation, n)
+    common = np.intersect1d(train, validation)
+    if len(common):
+        raise ValueError(
+            f"A pair in cv trains on points that it validates on, such as {common[0]}."
+        )
+    return train, validation
 
 
 def _indices(indices: Any, n: int) -> np.ndarray:
     indices = np.asarray(indices)
-    if indices.dtype == bool and len(indices) == n:
+    if indices.dtype == bool:
+        if len(indices) != n:
+            raise ValueError(
+                f"cv has a mask of {len(indices)} entries for {n} samples."
+            )
         return np.flatnonzero(indices)
     indices = indices.astype(int)
     if indices.size and not (-n <= indices.min() and indices.max() < n):
@@ -158,4 +181,4 @@ def _indices(indices: Any, n: int) -> np.ndarray:
             f"cv has an index outside the data: expected 0 to {n - 1}, got "
             f"{indices.min()} to {indices.max()}."
         )
-    return indices
+    return indices % n

@@ -15,7 +15,8 @@ import numpy as np
 
 from bisvm.machines.landmarks import choose_landmarks
 from bisvm.objective import BilevelObjective, Evaluation
-from bisvm.tuning import Descent, Run, StopTuning
+from bisvm.parts import INVERSE_WIDTH, PENALTY
+from bisvm.tuning import Descent, Run, StopTuning, Whole, upper_gradient
 
 # Standard errors by which a step up must lower the paired validation losses: to let the
 # entries of a vector differ at all, and to weaken the prior that holds them together.
@@ -24,30 +25,38 @@ WEAKEN_ERRORS = 2.0
 WEAKER = (0.3, 0.1)
 # With twice as many rows or more, a subsample of this size finds the way first.
 COARSE_ROWS = 400
+# Points of each sign that every training problem of the subsample must have.
+COARSE_MEMBERS = 5
 # The best C of a sample shrinks with its size about like size^-0.4.
 C_EXPONENT = 0.4
 
 
 def tune(run: Run, starts: Any, random_state: np.random.RandomState) -> Descent:
     """The descent whose best evaluation is the answer."""
-    objective = run.objective
-    if not len(objective.theta0):
-        reason = "There is nothing to learn."
-        return Descent(run.evaluate(objective.theta0, reason), None, reason)
+    theta0 = run.objective.theta0
+    if not len(theta0):
+        return _at(run, theta0, "There is nothing to learn.", converged=True)
     try:
         if not run.optimizer.uses_start:
-            return run.descend(objective.theta0, "search")
+            return run.descend(theta0, "search")
         if isinstance(starts, str) and starts == "auto":
             return _auto(run, random_state)
         descents = [
             run.descend(theta, f"start {number}")
-            for number, theta in enumerate(_starts(objective, starts, random_state), 1)
+            for number, theta in enumerate(
+                _starts(run.objective, starts, random_state), 1
+            )
         ]
         return min(descents, key=lambda descent: descent.best.value)
     except StopTuning as stop:
-        # A run that never left its sketch has not seen the whole data yet.
-        best = run.best or objective.evaluate(stop.best.theta)
-        return Descent(best, None, str(stop), converged=False)
+        return _at(run, stop.theta, str(stop), converged=False)
+
+
+def _at(run: Run, theta: np.ndarray, reason: str, *, converged: bool) -> Descent:
+    """The answer where no descent came to an end."""
+    best = run.best or run.finish(theta, "last")
+    gradient = upper_gradient(best, Whole(run.objective.bounds))
+    return Descent(best, gradient, converged, reason)
 
 
 def _auto(run: Run, random_state: np.random.RandomState) -> Descent:
@@ -57,7 +66,7 @@ def _auto(run: Run, random_state: np.random.RandomState) -> Descent:
 
 
 def _coarse(run: Run, random_state: np.random.RandomState) -> Descent | None:
-    """The common optimum by way of a subsample; None if n is small."""
+    """The common optimum by way of a subsample; None if there is none to take."""
     objective = run.objective
     rows = _coarse_rows(objective, random_state)
     if rows is None:
@@ -66,17 +75,46 @@ def _coarse(run: Run, random_state: np.random.RandomState) -> Descent | None:
     coarse = run.on(
         BilevelObjective.from_problem(problem.subsample(rows)), loosened=10.0
     )
-    found = _common(coarse, objective.theta0, "sketch")
     ratio = len(problem.sample_weight) / len(rows)
-    theta = _grown(objective, found.best.theta, ratio)
-    like = found.result
+    try:
+        found = _common(coarse, objective.theta0, "sketch")
+    except StopTuning as stop:
+        raise StopTuning(str(stop), _grown(objective, stop.theta, ratio)) from None
+    theta, like = _grown(objective, found.best.theta, ratio), found.result
     if not problem.model.linear:
         landmarks = _landmarks(objective, theta)
         thin = run.on(objective.on_landmarks(landmarks), loosened=3.0)
-        found = thin.descend_tied(theta, "landmarks", like)
+        found = thin.descend(theta, "landmarks", like, tied=True)
         objective.warm_up(thin.objective)
         theta, like = found.best.theta, found.result
-    return run.descend_tied(theta, "one for all", like)
+    return run.descend(theta, "one for all", like, tied=True)
+
+
+def _coarse_rows(
+    objective: BilevelObjective, random_state: np.random.RandomState
+) -> np.ndarray | None:
+    """Rows of a sample with the folds' and classes' shares.
+
+    None if n is small, or a class so rare that the sample would not tell of it.
+    """
+    columns = objective.problem.columns
+    n = len(columns.labels)
+    if n < 2 * COARSE_ROWS:
+        return None
+    fold = columns.validation.argmax(axis=1)
+    _, code = np.unique(columns.labels, axis=0, return_inverse=True)
+    order = np.lexsort((random_state.permutation(n), code.ravel(), fold))
+    places = np.linspace(0, n - 1, COARSE_ROWS).round().astype(int)
+    rows = np.sort(order[places])
+    trained = columns.labels[rows] * (columns.train[rows] > 0)
+    members = np.minimum((trained > 0).sum(axis=0), (trained < 0).sum(axis=0))
+    return rows if members.min() >= COARSE_MEMBERS else None
+
+
+def _grown(objective: BilevelObjective, theta: np.ndarray, ratio: float) -> np.ndarray:
+    """theta for a sample `ratio` times as large."""
+    shrink = C_EXPONENT * np.log(ratio) * objective.space.has_role(PENALTY)
+    return _within(objective, theta - shrink)
 
 
 def _landmarks(objective: BilevelObjective, theta: np.ndarray) -> np.ndarray:
@@ -85,38 +123,14 @@ def _landmarks(objective: BilevelObjective, theta: np.ndarray) -> np.ndarray:
     They are chosen for widths a little narrower than theta's, to stay good as it moves.
     """
     problem = objective.problem
-    values = objective.hyperparameters(theta)
-    narrower = {name: 1.3 * v if name != "C" else v for name, v in values.items()}
-    n = len(problem.sample_weight)
+    narrower = theta + np.log(1.3) * objective.space.has_role(INVERSE_WIDTH)
+    values = objective.hyperparameters(narrower)
     return choose_landmarks(
-        problem.model.kernel_at(narrower),
+        problem.model.kernel_at(values),
         problem.X,
         tol=1e-2 * min(1.0, 1.0 / float(np.max(values["C"]))),
-        most=n // 10,
+        most=len(problem.sample_weight) // 10,
     )
-
-
-def _coarse_rows(
-    objective: BilevelObjective, random_state: np.random.RandomState
-) -> np.ndarray | None:
-    """Rows of a sample with the folds' and classes' shares; None if n is small."""
-    columns = objective.problem.columns
-    n = len(columns.labels)
-    if n < 2 * COARSE_ROWS:
-        return None
-    fold = columns.validation.argmax(axis=1)
-    order = np.lexsort((random_state.permutation(n), columns.labels[:, 0], fold))
-    places = np.linspace(0, n - 1, COARSE_ROWS).round().astype(int)
-    return np.sort(order[places])
-
-
-def _grown(objective: BilevelObjective, theta: np.ndarray, ratio: float) -> np.ndarray:
-    """theta for a sample `ratio` times as large."""
-    theta = theta.copy()
-    for k, name in enumerate(objective.names):
-        if name.startswith("C"):
-            theta[k] -= C_EXPONENT * np.log(ratio)
-    return np.clip(theta, objective.bounds[:, 0], objective.bounds[:, 1])
 
 
 def _starts(
@@ -125,9 +139,9 @@ def _starts(
     if isinstance(starts, (int, np.integer)) and not isinstance(starts, bool):
         if starts < 1:
             raise ValueError(f"starts={starts}: at least one start is needed.")
-        bounds, theta0 = objective.bounds, objective.theta0
+        theta0 = objective.theta0
         scatter = random_state.normal(scale=1.5, size=(starts - 1, len(theta0)))
-        return [theta0, *np.clip(theta0 + scatter, bounds[:, 0], bounds[:, 1])]
+        return [theta0, *(_within(objective, theta0 + step) for step in scatter)]
     if isinstance(starts, (list, tuple)) and starts:
         if all(isinstance(values, Mapping) for values in starts):
             return [objective.space.theta(values) for values in starts]
@@ -137,20 +151,22 @@ def _starts(
     )
 
 
+def _within(objective: BilevelObjective, theta: np.ndarray) -> np.ndarray:
+    return np.clip(theta, *objective.bounds.T)
+
+
 def _common(run: Run, theta: np.ndarray, stage: str = "one for all") -> Descent:
-    """One size for each vector: look at some starts, descend from the best."""
-    looks = [run.look_tied(t, "start") for t in _candidates(run.objective, theta)]
+    """One size for each vector: look at some starts, descend from the best.
+
+    C as given and in its natural unit, and widths as given and three times as narrow.
+    """
+    space = run.objective.space
+    penalty, narrow = space.has_role(PENALTY), space.has_role(INVERSE_WIDTH)
+    natural = np.where(penalty, space.log_units, theta)
+    starts = [natural, theta, theta + np.log(3.0) * narrow]
+    looks = [run.evaluate(_within(run.objective, t), "start") for t in starts]
     best = min(looks, key=lambda evaluation: evaluation.value)
-    return run.descend_tied(best.theta, stage)
-
-
-def _candidates(objective: BilevelObjective, theta: np.ndarray) -> list[np.ndarray]:
-    """The start, and kernel widths three times as narrow."""
-    widths = np.array([not name.startswith("C") for name in objective.names])
-    if not widths.any():
-        return [theta]
-    narrow = theta + np.log(3.0) * widths
-    return [theta, np.clip(narrow, objective.bounds[:, 0], objective.bounds[:, 1])]
+    return run.descend(best.theta, stage, tied=True)
 
 
 def climb(run: Run, common: Descent) -> Descent:
@@ -163,13 +179,16 @@ def climb(run: Run, common: Descent) -> Descent:
     narrow = objective.theta0
     for entries, log_unit in objective.space.vectors():
         narrow[entries] = log_unit + np.log(0.3)
-    narrow = np.clip(narrow, objective.bounds[:, 0], objective.bounds[:, 1])
     apart = min(
-        (run.descend(t, "one for each") for t in (common.best.theta, narrow)),
+        (
+            run.descend(start, "one for each", tentative=True)
+            for start in (common.best.theta, _within(objective, narrow))
+        ),
         key=lambda descent: descent.best.value,
     )
-    if not _gains(common.best, apart.best, APART_ERRORS):
+    if not gains(common.best, apart.best, APART_ERRORS):
         return common
+    run.accept(apart.best)
     return _weaken(run, apart)
 
 
@@ -180,15 +199,24 @@ def _weaken(run: Run, found: Descent) -> Descent:
         return found
     for factor in WEAKER:
         weaker = run.on(run.objective.with_prior(prior.weakened(factor)))
-        further = weaker.descend(found.best.theta, "weaker prior", found.result)
-        if not _gains(found.best, further.best, WEAKEN_ERRORS):
+        weaker.best = found.best
+        further = weaker.descend(
+            found.best.theta, "weaker prior", found.result, tentative=True
+        )
+        if not gains(found.best, further.best, WEAKEN_ERRORS):
             break
         found = further
     return found
 
 
-def _gains(simple: Evaluation, rich: Evaluation, errors: float) -> bool:
-    """Whether the richer model lowers the paired losses by more than their noise."""
-    difference = simple.losses - rich.losses
-    error = difference.std() / np.sqrt(len(difference))
-    return bool(difference.mean() > errors * error)
+def gains(simple: Evaluation, rich: Evaluation, errors: float) -> bool:
+    """Whether the richer model lowers the paired losses by more than their noise.
+
+    With row i's share d_i in the difference of the two losses and w_i its weight, the
+    gain is D = sum d_i and its squared standard error sum (d_i - w_i D)^2: a row that
+    is held out several times, or for several classes, is still one observation.
+    """
+    share = simple.row_losses - rich.row_losses
+    gain = share.sum()
+    error = np.sqrt(np.sum((share - simple.row_weights * gain) ** 2))
+    return bool(gain > errors * error)

@@ -9,6 +9,9 @@ import numpy as np
 from scipy.linalg import lapack
 from scipy.sparse.linalg import LinearOperator, cg
 
+# Relative residual above which an iterative solve has failed.
+ACCEPTABLE = 1e-6
+
 
 class System(Protocol):
     """A positive-definite matrix that can be solved with."""
@@ -20,8 +23,8 @@ class DenseSystem:
     """Q = L L', scaled to a unit diagonal first.
 
     The scaling costs nothing and lets features of very different size stand side by
-    side. Where rounding makes Q indefinite, the smallest multiple of the identity that
-    mends it is added.
+    side. Where rounding makes Q indefinite a multiple of the identity at rounding level
+    is added; a matrix that this does not mend raises LinAlgError.
     """
 
     def __init__(self, Q: np.ndarray):
@@ -41,14 +44,14 @@ class DenseSystem:
 def _cholesky(Q: np.ndarray) -> np.ndarray:
     """Lower Cholesky factor of a symmetric matrix; Q is left as it was."""
     shift = 0.0
-    for _ in range(8):
+    for _ in range(4):
         # Q is symmetric: its transpose is itself, in the order LAPACK likes.
         shifted = Q.T if shift == 0.0 else Q.T + shift * np.eye(len(Q))
         factor, info = lapack.dpotrf(shifted, lower=1, clean=0)
         if info == 0:
             return factor
         shift = max(1e-14, 100 * shift)
-    raise np.linalg.LinAlgError("matrix is not positive definite, even when shifted")
+    raise np.linalg.LinAlgError("matrix is not positive definite, nor nearly so")
 
 
 class IterativeSystem:
@@ -71,7 +74,7 @@ class IterativeSystem:
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         if rhs.ndim == 2:
             return np.stack([self.solve(column) for column in rhs.T], axis=1)
-        solution, _ = cg(
+        solution, info = cg(
             self.operator,
             rhs,
             rtol=self.rtol,
@@ -79,4 +82,8 @@ class IterativeSystem:
             M=self.preconditioner,
             maxiter=10 * len(rhs) + 100,
         )
+        if info:
+            error = np.linalg.norm(self.operator @ solution - rhs)
+            if not error <= ACCEPTABLE * np.linalg.norm(rhs):
+                raise np.linalg.LinAlgError("conjugate gradients did not converge")
         return solution

@@ -1,4 +1,4 @@
-"""One tuning run: from starts to the best theta, within limits, with a record."""
+"""One tuning run: evaluations with a record, limits, and descents."""
 
 from __future__ import annotations
 
@@ -6,29 +6,46 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from bisvm.history import Certificate, Progress, Record
+from bisvm.history import Progress, Record
 from bisvm.objective import BilevelObjective, Evaluation
 from bisvm.optimizers import Optimizer
 
 
 class StopTuning(Exception):
-    """Raised inside an evaluation to end the run; `best` so far stands."""
+    """Raised after an evaluation to end the run at `theta`, the best so far."""
 
-    def __init__(self, reason: str, best: Evaluation):
+    def __init__(self, reason: str, theta: np.ndarray):
         super().__init__(reason)
-        self.best = best
+        self.theta = theta
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Where one descent ended.
+
+    upper_gradient : largest entry of the projected gradient in the coordinates that
+        were searched, relative to H
+    """
+
+    best: Evaluation
+    upper_gradient: float
+    converged: bool
+    reason: str
+    result: OptimizeResult | None = None
 
 
 @dataclass
 class Run:
     """Watches the evaluations of one objective: record, best point, limits, callback.
 
-    It is the only place where a run's state changes.
+    It is the only place where a run's state changes. `best` is the best point that a
+    stop may return; evaluations of a tentative descent count for it only once that
+    descent is accepted.
     """
 
     objective: BilevelObjective
@@ -50,17 +67,17 @@ class Run:
             self, objective=objective, optimizer=optimizer, best=None, _seen={}
         )
 
-    def evaluate(self, theta: np.ndarray, stage: str) -> Evaluation:
+    def evaluate(
+        self, theta: np.ndarray, stage: str, *, tentative: bool = False
+    ) -> Evaluation:
         """Evaluate, record, report; may raise StopTuning."""
         seen = self._seen.get(theta.tobytes())
         if seen is not None:
             return seen
         evaluation = self.objective.evaluate(theta)
         self._seen[theta.tobytes()] = evaluation
-        if np.isfinite(evaluation.value) and (
-            self.best is None or evaluation.value < self.best.value
-        ):
-            self.best = evaluation
+        if not tentative:
+            self.accept(evaluation)
         record = Record(
             number=len(self.history) + 1,
             stage=stage,
@@ -78,25 +95,37 @@ class Run:
         self._report(record)
         return evaluation
 
+    def accept(self, evaluation: Evaluation) -> None:
+        """Let this evaluation count for the best point."""
+        if better(evaluation, self.best):
+            self.best = evaluation
+
+    def finish(self, theta: np.ndarray, stage: str) -> Evaluation:
+        """A last evaluation that no limit interrupts."""
+        return replace(self, deadline=None, callback=None).evaluate(theta, stage)
+
     def _report(self, record: Record) -> None:
         if self.verbose:
             self._print(record)
-        if self.callback is not None and self.best is not None:
-            objective, best = self.objective, self.best
-            values = objective.hyperparameters(best.theta)
-            model = self.model
-            progress = Progress(
-                record,
-                best.value,
-                objective.hyperparameters(record.theta),
-                values,
-                lambda: model(values) if model is not None else None,
-            )
-            if self.callback(progress):
-                raise StopTuning("The callback asked for it.", best)
-        late = self.deadline is not None and time.perf_counter() > self.deadline
-        if late and self.best is not None:
-            raise StopTuning("The time limit was reached.", self.best)
+        if self.best is None:
+            return
+        theta = self.best.theta
+        if self.callback is not None and self.callback(self._progress(record)):
+            raise StopTuning("The callback asked for it.", theta)
+        if self.deadline is not None and time.perf_counter() > self.deadline:
+            raise StopTuning("The time limit was reached.", theta)
+
+    def _progress(self, record: Record) -> Progress:
+        assert self.best is not None
+        values = self.objective.hyperparameters(self.best.theta)
+        model = self.model
+        return Progress(
+            record,
+            self.best.value,
+            self.objective.hyperparameters(record.theta),
+            values,
+            lambda: model(values) if model is not None else None,
+        )
 
     def _print(self, record: Record) -> None:
         if record.number == 1:
@@ -105,125 +134,133 @@ class Run:
                 "  stage",
                 file=sys.stderr,
             )
-        assert self.best is not None
+        best = np.nan if self.best is None else self.best.value
         print(
-            f"{record.number:5d} {record.value:10.6f} {self.best.value:10.6f} "
+            f"{record.number:5d} {record.value:10.6f} {best:10.6f} "
             f"{record.gradient_norm:9.1e} {record.seconds:8.2f}  {record.stage}",
             file=sys.stderr,
             flush=True,
         )
 
     def descend(
-        self, theta: np.ndarray, stage: str, like: OptimizeResult | None = None
+        self,
+        theta: np.ndarray,
+        stage: str,
+        like: OptimizeResult | None = None,
+        *,
+        tied: bool = False,
+        tentative: bool = False,
     ) -> Descent:
-        """Run the optimizer from theta; what it says, and the best evaluation of it."""
-        return self._descend(_Identity(self.objective.bounds), theta, stage, like)
+        """Run the optimizer from theta.
 
-    def look_tied(self, theta: np.ndarray, stage: str) -> Evaluation:
-        """Evaluate at the tied point nearest to theta."""
-        tie = Tie(self.objective)
-        return self.evaluate(tie.expand(tie.reduce(theta)), stage)
-
-    def descend_tied(
-        self, theta: np.ndarray, stage: str, like: OptimizeResult | None = None
-    ) -> Descent:
-        """The same with every vector of hyperparameters tied to a common size."""
-        tie = Tie(self.objective)
-        return self._descend(tie, tie.reduce(theta), stage, like)
-
-    def _descend(
-        self, view: Any, start: np.ndarray, stage: str, like: OptimizeResult | None
-    ) -> Descent:
-        best: list[Evaluation] = []
+        tied : every vector of hyperparameters is moved by its common size only
+        tentative : the best point counts only if the caller accepts it
+        """
+        view: View = Tie(self.objective) if tied else Whole(self.objective.bounds)
+        best: Evaluation | None = None
 
         def fun(x: np.ndarray) -> tuple[float, np.ndarray]:
-            evaluation = self.evaluate(view.expand(x), stage)
-            if not best or evaluation.value < best[0].value:
-                best[:] = [evaluation]
-            return evaluation.value, view.pullback(evaluation.gradient)
+            nonlocal best
+            theta = view.expand(x)
+            evaluation = self.evaluate(theta, stage, tentative=tentative)
+            if better(evaluation, best):
+                best = evaluation
+            return evaluation.value, view.pullback(theta, evaluation.gradient)
 
-        result = self.optimizer.minimize(fun, start, view.bounds, like)
-        return Descent(best[0], result)
-
-
-@dataclass(frozen=True)
-class Descent:
-    """Where one descent ended: its best evaluation, and the optimizer's result.
-
-    `result` is None where no optimizer came to an end; `reason` then says why.
-    """
-
-    best: Evaluation
-    result: OptimizeResult | None
-    reason: str = ""
-    converged: bool = True
-
-    def certificate(self, bounds: np.ndarray) -> Certificate:
-        """How near to optimal the best evaluation is, on both levels."""
-        gradient = projected(self.best.theta, self.best.gradient, bounds)
-        size = float(np.max(np.abs(gradient), initial=0.0))
-        done = self.converged and (self.result is None or bool(self.result.success))
-        return Certificate(
-            lower_residual=self.best.residual,
-            upper_gradient=size / max(abs(self.best.value), 1e-300),
-            converged=done,
-            reason=self.reason if self.result is None else str(self.result.message),
+        result = self.optimizer.minimize(fun, view.reduce(theta), view.bounds, like)
+        assert best is not None
+        return Descent(
+            best,
+            upper_gradient(best, view),
+            bool(result.success),
+            str(result.message),
+            result,
         )
 
 
-def projected(
-    theta: np.ndarray, gradient: np.ndarray, bounds: np.ndarray
-) -> np.ndarray:
-    """The gradient without entries that point out of the bounds."""
-    low, high = bounds[:, 0], bounds[:, 1]
-    outward = ((theta <= low) & (gradient > 0)) | ((theta >= high) & (gradient < 0))
-    return np.where(outward, 0.0, gradient)
+def better(evaluation: Evaluation, than: Evaluation | None) -> bool:
+    return bool(
+        np.isfinite(evaluation.value)
+        and (than is None or evaluation.value < than.value)
+    )
 
 
-@dataclass(frozen=True)
-class _Identity:
+def upper_gradient(evaluation: Evaluation, view: View) -> float:
+    """Largest entry of the projected gradient of H, relative to H."""
+    x = view.reduce(evaluation.theta)
+    gradient = view.pullback(evaluation.theta, evaluation.gradient)
+    low, high = view.bounds[:, 0], view.bounds[:, 1]
+    outward = ((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0))
+    largest = np.max(np.abs(np.where(outward, 0.0, gradient)), initial=0.0)
+    return float(largest) / max(abs(evaluation.value), np.finfo(float).tiny)
+
+
+class View(Protocol):
+    """Coordinates x in which theta is searched."""
+
     bounds: np.ndarray
+
+    def expand(self, x: np.ndarray) -> np.ndarray: ...
+
+    def reduce(self, theta: np.ndarray) -> np.ndarray: ...
+
+    def pullback(self, theta: np.ndarray, gradient: np.ndarray) -> np.ndarray: ...
+
+
+class Whole:
+    """theta itself."""
+
+    def __init__(self, bounds: np.ndarray):
+        self.bounds = bounds
 
     def expand(self, x: np.ndarray) -> np.ndarray:
         return x
 
-    def pullback(self, gradient: np.ndarray) -> np.ndarray:
+    def reduce(self, theta: np.ndarray) -> np.ndarray:
+        return theta
+
+    def pullback(self, theta: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         return gradient
 
 
 class Tie:
-    """theta seen through fewer coordinates: one size for each vector of parameters.
+    """theta through fewer coordinates: one size s for each vector of parameters.
 
-    A vector v of log-values becomes log unit + s: features measured in different units
-    get one common relevance.
+    A vector of log-values becomes log unit + s, as far as its bounds allow: features
+    measured in different units get one common relevance.
     """
 
     def __init__(self, objective: BilevelObjective):
-        n = len(objective.theta0)
-        owner = np.full(n, -1)
-        offset = np.zeros(n)
         vectors = objective.space.vectors()
+        n = len(objective.theta0)
+        owner, self._offset = np.full(n, -1), np.zeros(n)
         for number, (entries, log_unit) in enumerate(vectors):
-            owner[entries], offset[entries] = number, log_unit
-        single = np.flatnonzero(owner < 0)
+            owner[entries], self._offset[entries] = number, log_unit
+        single, tied = np.flatnonzero(owner < 0), np.flatnonzero(owner >= 0)
         self._matrix = np.zeros((n, len(single) + len(vectors)))
         self._matrix[single, np.arange(len(single))] = 1.0
-        tied = np.flatnonzero(owner >= 0)
         self._matrix[tied, len(single) + owner[tied]] = 1.0
-        self._offset = offset
-        self.bounds = self._tied_bounds(objective.bounds)
-
-    def _tied_bounds(self, bounds: np.ndarray) -> np.ndarray:
-        low, high = bounds[:, 0] - self._offset, bounds[:, 1] - self._offset
-        used = [self._matrix[:, j] > 0 for j in range(self._matrix.shape[1])]
-        return np.array([[low[u].max(), high[u].min()] for u in used])
+        self._low, self._high = objective.bounds.T
+        self.bounds = np.array(
+            [
+                [
+                    (self._low - self._offset)[own].min(),
+                    (self._high - self._offset)[own].max(),
+                ]
+                for own in (self._matrix > 0).T
+            ]
+        )
 
     def expand(self, x: np.ndarray) -> np.ndarray:
-        return self._matrix @ x + self._offset
+        return np.clip(self._matrix @ x + self._offset, self._low, self._high)
 
     def reduce(self, theta: np.ndarray) -> np.ndarray:
         """The nearest tied point: the mean over each vector."""
         return (self._matrix.T @ (theta - self._offset)) / self._matrix.sum(axis=0)
 
-    def pullback(self, gradient: np.ndarray) -> np.ndarray:
-        return self._matrix.T @ gradient
+    def pullback(self, theta: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """Entries held at a bound do not move with the common size."""
+        alone = self._matrix.sum(axis=0) == 1
+        held = (theta <= self._low) | (theta >= self._high)
+        held &= ~self._matrix[:, alone].any(axis=1)
+        return self._matrix.T @ np.where(held, 0.0, gradient)

@@ -241,7 +241,7 @@ def test_unknown_names_list_the_valid_ones(settings, listed):
         ({"starts": 0}, "at least one start"),
         ({"class_weight": {0: -1.0}}, "must not be negative"),
         ({"max_memory": -1.0}, "max_memory must be positive"),
-        ({"loss": "hinge"}, "Newton needs a twice differentiable loss.*'quartic'"),
+        ({"loss": "hinge"}, "needs a twice differentiable loss.*'quartic'"),
     ],
     ids=str,
 )

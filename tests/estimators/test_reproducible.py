@@ -29,12 +29,16 @@ def assert_same_fit(a, b):
     for name, value in a.hyperparameters_.items():
         np.testing.assert_array_equal(value, b.hyperparameters_[name])
     for name in (
+        "coef_",
         "intercept_",
         "dual_coef_",
         "support_",
         "refit_C_",
         "criterion_value_",
     ):
+        assert hasattr(a, name) == hasattr(b, name)
+        if not hasattr(a, name):
+            continue
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
     assert [r.value for r in a.history_] == [r.value for r in b.history_]
     assert a.n_svm_evaluations_ == b.n_svm_evaluations_

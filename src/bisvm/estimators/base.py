@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
@@ -28,8 +28,9 @@ from bisvm.estimators.export import to_sklearn
 from bisvm.history import Certificate
 from bisvm.kernels import Factors, Kernel
 from bisvm.losses import get_loss
+from bisvm.machines import Coefficients
 from bisvm.memory import check_memory
-from bisvm.model import Model
+from bisvm.model import Frame, Model
 from bisvm.objective import BilevelObjective, Problem
 from bisvm.optimizers import Optimizer, get_optimizer
 from bisvm.penalties import get_penalty
@@ -54,12 +55,11 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class Tuned:
-    """The answer for one set of hyperparameters: values, run, and how sure it is."""
+    """The answer for one set of hyperparameters, and how it was found."""
 
     values: dict[str, Any]
     run: Run
     descent: Descent
-    certificate: Certificate
 
 
 class BilevelClassifier(ClassifierMixin, BaseEstimator):
@@ -88,8 +88,8 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         data = prepare(self, X, y, sample_weight, groups, random_state)
         with one_blas_thread():
             tuned = self._tune(data, random_state)
-            self._refit(data, tuned)
-        self._report(data, tuned)
+            solutions = self._refit(data, [one.values for one in tuned])
+        self._report(data, tuned, solutions)
         return self
 
     # --- settings and data ------------------------------------------------------------
@@ -107,8 +107,11 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             given = getattr(self, name)
             if given is not None and not given > 0:
                 raise ValueError(f"{name} must be positive, got {given!r}.")
-        solver, loss = get_solver(self.solver), get_loss(self.loss)
-        solver.check(loss)
+        model = self._model()
+        model.check()
+        get_solver(self.solver).check(model.loss)
+        get_criterion(self.criterion)
+        get_prior(self.prior)
         self._optimizer()
 
     def _model(self) -> Model:
@@ -124,12 +127,15 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         model = self._model()
         columns = split_columns(tasks, data.splits, data.weight)
         if not model.linear:
-            check_memory(len(data.weight), columns.labels.shape[1], self.max_memory)
-        return Problem(
-            model=model,
-            X=data.X,
-            sample_weight=data.weight,
-            columns=columns,
+            jobs = 1 if self.shared else effective_n_jobs(self.n_jobs)
+            check_memory(
+                len(data.weight), columns.labels.shape[1], self.max_memory, jobs
+            )
+        return Problem.of(
+            model,
+            data.X,
+            data.weight,
+            columns,
             criterion=get_criterion(self.criterion),
             prior=get_prior(self.prior),
             solver=get_solver(self.solver),
@@ -156,31 +162,27 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         return self._problem_of(data, data.tasks)
 
     def _optimizer(self) -> Optimizer:
+        """A name stands for the optimizer at this estimator's tol and max_iter."""
         optimizer = get_optimizer(self.optimizer)
-        if isinstance(self.optimizer, str) and self.optimizer != "grid":
-            settings = {"max_iter": self.max_iter}
-            if self.optimizer == "bfgs":
-                settings |= {"ftol": 0.1 * self.tol, "gtol": 10 * self.tol}
-            if self.optimizer == "lbfgs":
-                settings |= {"ftol": self.tol, "gtol": 3 * self.tol, "transform": "log"}
-            optimizer = optimizer.replace(**settings)
+        if isinstance(self.optimizer, str):
+            optimizer = optimizer.within(self.tol, self.max_iter)
         return optimizer.validate()
 
     # --- upper level ------------------------------------------------------------------
 
     def _tune(self, data: Data, random_state: np.random.RandomState) -> list[Tuned]:
         """One answer for all class tasks, or one for each if they are not shared."""
+        n_tasks = data.tasks.shape[1]
         groups = (
-            [data.tasks]
-            if self.shared
-            else [data.tasks[:, [k]] for k in range(data.tasks.shape[1])]
+            [np.arange(n_tasks)] if self.shared else list(np.arange(n_tasks)[:, None])
         )
-        began = time.perf_counter()
-        deadline = None if self.time_limit is None else began + self.time_limit
         seeds = random_state.randint(np.iinfo(np.int32).max, size=len(groups))
+        began = time.perf_counter()
+        # What a callback's model is made of: the best values so far of every task.
+        so_far: dict[int, dict[str, Any]] = {}
         return Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._tune_one)(data, tasks, k, deadline, began, seed)
-            for k, (tasks, seed) in enumerate(zip(groups, seeds, strict=True))
+            delayed(self._tune_one)(data, group, number, began, seed, so_far)
+            for number, (group, seed) in enumerate(zip(groups, seeds, strict=True))
         )
 
     def _tune_one(
@@ -188,91 +190,113 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         data: Data,
         tasks: np.ndarray,
         number: int,
-        deadline: float | None,
         began: float,
         seed: int,
+        so_far: dict[int, dict[str, Any]],
     ) -> Tuned:
-        objective = BilevelObjective.from_problem(self._problem_of(data, tasks))
+        problem = self._problem_of(data, data.tasks[:, tasks])
+        objective = BilevelObjective.from_problem(problem)
+        start = objective.hyperparameters(objective.theta0)
+        n_sets = 1 if self.shared else data.tasks.shape[1]
+
+        def model(values: dict[str, Any]) -> Any:
+            so_far[number] = values
+            return self._model_at(data, [so_far.get(k, start) for k in range(n_sets)])
+
         run = Run(
             objective,
             self._optimizer(),
-            deadline=deadline,
+            deadline=None if self.time_limit is None else began + self.time_limit,
             callback=self.callback,
             verbose=self.verbose,
-            model=lambda values: self._model_at(data, values),
+            model=model,
             task=number,
             began=began,
         )
         descent = tune(run, self.starts, np.random.RandomState(seed))
-        certificate = descent.certificate(objective.bounds)
         values = objective.hyperparameters(descent.best.theta)
-        return Tuned(values, run, descent, certificate)
+        so_far[number] = values
+        return Tuned(values, run, descent)
 
-    def _model_at(self, data: Data, values: dict[str, Any]) -> Any:
+    def _model_at(self, data: Data, values: list[dict[str, Any]]) -> Any:
         """A fitted copy at given hyperparameters, for a callback during a run."""
         copy = clone(self)
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(copy, name, getattr(self, name))
         with one_blas_thread():
-            copy._fit_machines(data, [values])
+            copy._refit(data, values)
         return copy
 
     # --- final machine ----------------------------------------------------------------
 
-    def _refit(self, data: Data, tuned: list[Tuned]) -> None:
-        self._fit_machines(data, [one.values for one in tuned])
-
-    def _fit_machines(self, data: Data, values: list[dict[str, Any]]) -> None:
+    def _refit(self, data: Data, values: list[dict[str, Any]]) -> list[Solution]:
         """Train on all rows at the learned hyperparameters, and keep what predicts."""
         model = self._model()
+        frame = model.frame(data.X, data.weight)
+        X = data.X if frame is None else frame.inside(data.X)
         ratio = data.training_share if self.refit == "rescaled" else 1.0
         columns = training_columns(data.tasks, data.weight)
         blocks = np.array_split(np.arange(data.tasks.shape[1]), len(values))
-        solutions, kernels, refit_C = [], [], []
-        for block, learned in zip(blocks, values, strict=True):
-            C = model.penalty.rescaled(learned["C"], ratio)
-            final = {**learned, "C": C}
-            machine = model.machine(
-                final, data.X, columns.labels[:, block], columns.train[:, block]
+        final = [
+            {**one, "C": model.penalty.rescaled(one["C"], ratio)} for one in values
+        ]
+        solutions = [
+            get_solver(self.solver).solve(
+                model.machine(
+                    one,
+                    X,
+                    columns.labels[:, block],
+                    columns.train[:, block],
+                    frame=frame,
+                ),
+                None,
+                REFIT_TOL,
             )
-            solution = get_solver(self.solver).solve(machine, None, REFIT_TOL)
-            solutions.append(solution)
-            kernels.append(model.kernel_at(final))
-            refit_C.append(C)
+            for block, one in zip(blocks, final, strict=True)
+        ]
         one = len(values) == 1
         self.hyperparameters_ = values[0] if one else _stacked(values)
         self.C_ = self.hyperparameters_["C"]
-        self.refit_C_ = _scalar(refit_C[0]) if one else np.array(refit_C)
-        self._kernels = kernels
-        self.kernel_ = kernels[0] if one else kernels
-        self._keep(data, model, solutions)
+        refit_C = [_scalar(one["C"]) for one in final]
+        self.refit_C_ = refit_C[0] if one else np.array(refit_C)
+        self._kernels = [model.kernel_at(one) for one in final]
+        self.kernel_ = self._kernels[0] if one else self._kernels
+        self._task_kind = self.multi_class
+        self._keep(data, frame, solutions)
+        return solutions
 
-    def _keep(self, data: Data, model: Model, solutions: list[Solution]) -> None:
-        coef = np.hstack([solution.x.coef for solution in solutions])
-        self.intercept_ = np.concatenate([s.x.intercept for s in solutions])
-        self._linear = model.linear
-        if model.linear:
-            self.coef_ = coef.T
-            # alpha = -S: what each point contributes to w.
-            coef = -np.hstack([solution.tangent.slope for solution in solutions])
-        used = np.flatnonzero(np.any(coef != 0, axis=1))
-        self.support_ = data.rows[used]
-        self.support_vectors_ = data.X[used]
-        self.dual_coef_ = coef[used].T
-
-    def _report(self, data: Data, tuned: list[Tuned]) -> None:
-        one = len(tuned) == 1
-        self.history_ = [record for t in tuned for record in t.run.history]
-        self.criterion_value_ = float(
-            np.mean([t.descent.best.criterion for t in tuned])
+    def _keep(self, data: Data, frame: Frame | None, solutions: list[Solution]) -> None:
+        x = Coefficients(
+            np.hstack([solution.x.coef for solution in solutions]),
+            np.concatenate([solution.x.intercept for solution in solutions]),
         )
+        self._linear = frame is not None
+        if frame is not None:
+            x = frame.outside(x)
+            self.coef_ = x.coef.T
+        else:
+            used = np.flatnonzero(np.any(x.coef != 0, axis=1))
+            self.support_ = data.rows[used]
+            self.support_vectors_ = data.X[used]
+            self.dual_coef_ = x.coef[used].T
+        self.intercept_ = x.intercept
+
+    def _report(
+        self, data: Data, tuned: list[Tuned], solutions: list[Solution]
+    ) -> None:
+        one = len(tuned) == 1
+        best = [t.descent.best for t in tuned]
+        self.history_ = [record for t in tuned for record in t.run.history]
+        self.criterion_value_ = float(np.mean([b.criterion for b in best]))
         self.n_svm_evaluations_ = sum(record.solves for record in self.history_)
         self.n_iter_ = len(self.history_)
-        self.result_ = (
-            tuned[0].descent.result if one else [t.descent.result for t in tuned]
-        )
-        certificates = [t.certificate for t in tuned]
+        results = [t.descent.result for t in tuned]
+        self.result_ = results[0] if one else results
+        certificates = [
+            _certificate(t.descent, solution)
+            for t, solution in zip(tuned, solutions, strict=True)
+        ]
         self.certificate_ = certificates[0] if one else certificates
         self.relevance_ = self._relevance(data)
         for certificate in certificates:
@@ -292,27 +316,27 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         the standard deviation of feature d: what it does, whatever its units.
         """
         if self._linear:
-            slopes = self.coef_[:, None, :]
+            squares = np.mean(self.coef_**2, axis=0)
         else:
             # A few hundred rows settle an average.
             rows = np.linspace(0, len(data.y) - 1, min(len(data.y), 500)).astype(int)
-            slopes = self._slopes(data.X[rows])
+            squares = self._squared_slopes(data.X[rows])
         spread = np.where(_spread(data.X), column_variance(data.X, data.weight), 0.0)
-        effect = spread * np.mean(slopes**2, axis=(0, 1))
+        effect = spread * squares
         return effect / max(effect.sum(), np.finfo(float).tiny)
 
-    def _slopes(self, X: Any) -> np.ndarray:
-        """df/dx of every task at every row: (n_tasks, n_rows, n_features)."""
-        out: list[Any] = []
+    def _squared_slopes(self, X: Any) -> np.ndarray:
+        """Mean over tasks and rows of (df/dx_d)^2."""
+        total = np.zeros(X.shape[1])
         for kernel, block in self._kernel_blocks():
             gram = kernel.gram(X, self.support_vectors_)
             for k in block:
                 weights = Factors(np.ones((X.shape[0], 1)), self.dual_coef_[[k]].T)
-                gradient = kernel.pullback(
+                gradient: Any = kernel.pullback(
                     X, self.support_vectors_, gram, weights, inputs=True
                 )
-                out.append(gradient.X)
-        return np.stack(out)
+                total += np.mean(gradient.X**2, axis=0)
+        return total / len(self.intercept_)
 
     def _kernel_blocks(self) -> list[tuple[Kernel, np.ndarray]]:
         """Every kernel with the tasks that it serves."""
@@ -328,14 +352,14 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         X = validate_data(
             self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False
         )
-        if sparse.issparse(self.support_vectors_):
+        if not self._linear and sparse.issparse(self.support_vectors_):
             X = sparse.csr_array(X)
-        elif sparse.issparse(X) and not self._linear:
+        elif not self._linear and sparse.issparse(X):
             X = X.toarray()
         scores = self._scores(X)
         if len(self.classes_) == 2:
             return scores[:, 0]
-        if self.multi_class == "ovo":
+        if self._task_kind == "ovo":
             return _ovr_decision_function(scores < 0, -scores, len(self.classes_))
         return scores
 
@@ -373,6 +397,21 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _certificate(descent: Descent, final: Solution) -> Certificate:
+    """Both levels together; the lower level's failure is told where there is one."""
+    reason = descent.reason
+    solved = descent.best.converged and final.status != "max_iter"
+    if not solved:
+        reason = "The solver of the lower level reached its limit."
+    return Certificate(
+        lower_residual=descent.best.residual,
+        final_residual=float(final.residual.max()),
+        upper_gradient=descent.upper_gradient,
+        converged=descent.converged and solved,
+        reason=reason,
+    )
 
 
 def _names(estimator: Any) -> list[str] | None:

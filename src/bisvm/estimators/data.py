@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
@@ -68,7 +69,7 @@ def prepare(
         rows=rows,
         weight=weight[rows],
         tasks=class_tasks(codes[rows], len(classes), estimator.multi_class),
-        splits=_splits(estimator.cv, X, codes, rows, groups, random_state),
+        splits=_splits(estimator.cv, classes, X, codes, rows, groups, random_state),
     )
 
 
@@ -116,6 +117,7 @@ def class_factors(
 
 def _splits(
     cv: Any,
+    classes: np.ndarray,
     X: Any,
     codes: np.ndarray,
     rows: np.ndarray,
@@ -126,10 +128,17 @@ def _splits(
 
     An int or a splitter divides those rows alone; given index pairs speak of all.
     """
-    if isinstance(cv, (int, np.integer)) or hasattr(cv, "split"):
+    check_consistent_length(X, groups)
+    by_rule = hasattr(cv, "split") and not isinstance(cv, str)
+    if isinstance(cv, (int, np.integer)) or by_rule:
         groups = None if groups is None else np.asarray(groups)[rows]
         return freeze_splits(
-            cv, X[rows], codes[rows], groups=groups, random_state=random_state
+            cv,
+            X[rows],
+            codes[rows],
+            groups=groups,
+            random_state=random_state,
+            names=classes,
         )
     pairs = freeze_splits(cv, X, codes, random_state=random_state)
     place = np.full(len(codes), -1)

@@ -6,12 +6,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, LinearSVC
 
-from bisvm.kernels import RBF, Kernel, Linear
+from bisvm.kernels import RBF, Linear
+from bisvm.losses import SquaredHinge, get_loss
 
 
 def to_sklearn(estimator: Any) -> Pipeline:
@@ -21,39 +23,57 @@ def to_sklearn(estimator: Any) -> Pipeline:
     a kernel of width one, and one C for each feature a scaling by sqrt(C_d) in front of
     a machine with C = 1.
     """
-    if isinstance(estimator.kernel_, list):
-        raise ValueError(
-            "Each class has hyperparameters of its own (shared=False); scikit-learn "
-            "has one set for all. Fit with shared=True, or one class against the rest."
-        )
-    kernel: Kernel = estimator.kernel_
-    C = estimator.refit_C_
+    _refuse_what_cannot_be_expressed(estimator)
+    kernel, C = estimator.kernel_, estimator.refit_C_
     if isinstance(kernel, Linear):
         scale = np.sqrt(C) if np.ndim(C) else None
         machine = _linear_svc(estimator, 1.0 if np.ndim(C) else float(C))
-    elif isinstance(kernel, RBF):
+    else:
         many = np.ndim(kernel.gamma) > 0
         scale = np.sqrt(kernel.gamma) if many else None
         gamma = 1.0 if many else float(kernel.gamma)
         machine = SVC(C=float(C), gamma=gamma, class_weight=estimator.class_weight)
-    else:
-        raise ValueError(
-            f"{kernel!r} has no counterpart in scikit-learn that this method knows; "
-            "use SVC(kernel=estimator.kernel_), which accepts any callable."
-        )
-    return Pipeline(
-        [("scale", _scaler(scale)), ("svc", _multi_class(estimator, machine))]
-    )
+    steps = [("scale", _scaler(scale)), ("svc", _multi_class(estimator, machine))]
+    return Pipeline(steps)
+
+
+def _refuse_what_cannot_be_expressed(estimator: Any) -> None:
+    kernel = estimator.kernel_
+    linear = isinstance(kernel, Linear)
+    vectors = getattr(estimator, "support_vectors_", None)
+    reasons = {
+        "each class has hyperparameters of its own (shared=False)": isinstance(
+            kernel, list
+        ),
+        f"{kernel!r} has no counterpart": not isinstance(kernel, (Linear, RBF, list)),
+        f"SVC always has a free intercept, not intercept={estimator.intercept!r}": (
+            not linear and estimator.intercept != "free"
+        ),
+        "the intercept has a C of its own": (
+            linear
+            and np.ndim(estimator.refit_C_) > 0
+            and estimator.intercept == "penalized"
+        ),
+        "class_weight means something else to one machine per class": (
+            estimator.class_weight is not None and len(estimator.classes_) > 2
+        ),
+        "the columns of a sparse matrix cannot be scaled by a stock transformer": (
+            sparse.issparse(vectors) and np.ndim(getattr(kernel, "gamma", 0.0)) > 0
+        ),
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise ValueError(f"scikit-learn cannot express this model: {reason}.")
 
 
 def _linear_svc(estimator: Any, C: float) -> Any:
     """LinearSVC penalises its intercept; SVC leaves it free."""
     if estimator.intercept == "free":
         return SVC(kernel="linear", C=C, class_weight=estimator.class_weight)
-    loss = "squared_hinge" if estimator.loss == "squared_hinge" else "hinge"
+    squared = isinstance(get_loss(estimator.loss), SquaredHinge)
     return LinearSVC(
         C=C,
-        loss=loss,
+        loss="squared_hinge" if squared else "hinge",
         fit_intercept=estimator.intercept == "penalized",
         class_weight=estimator.class_weight,
     )

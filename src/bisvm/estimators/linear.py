@@ -77,7 +77,6 @@ class BilevelLinearSVC(BilevelClassifier):
     result_ : OptimizeResult of the descent that was chosen
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn
     coef_, intercept_ : arrays of shape (n_tasks, n_features) and (n_tasks,)
-    support_, support_vectors_, dual_coef_ : points with a part in coef_
 
     Examples
     --------

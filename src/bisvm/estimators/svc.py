@@ -81,7 +81,7 @@ class BilevelSVC(BilevelClassifier):
         Lower-level problems solved.
     result_ : OptimizeResult of the descent that was chosen
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn
-    support_, support_vectors_, dual_coef_, intercept_ : the final machine
+    support_, support_vectors_, dual_coef_, intercept_ : the final kernel machine
     coef_ : array of shape (n_tasks, n_features), linear kernel only
 
     Examples

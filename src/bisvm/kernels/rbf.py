@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
-from bisvm.parts import Parameter
+from bisvm.parts import INVERSE_WIDTH, Parameter, natural_bounds
 from bisvm.scaling import column_variance
 
 
@@ -24,8 +24,8 @@ class RBF(Kernel):
     per_feature : bool
         One gamma for every feature: automatic relevance determination.
     gamma_bounds : "scale" or pair of numbers
-        What gamma may be, in natural units; "scale" allows 1e-5 to 1e2 in units
-        of 1 / variance.
+        What gamma may be, in natural units; "scale" allows 1e-5 (less with more than
+        a hundred features) to 1e2 in units of 1 / variance.
     """
 
     def __init__(
@@ -57,10 +57,11 @@ class RBF(Kernel):
         if not (np.all(gamma > 0) and np.all(np.isfinite(gamma))):
             raise ValueError(f"gamma must be positive and finite, got {self.gamma!r}.")
         if _is_scale(self.gamma_bounds):
-            bounds = (1e-5 * unit, 1e2 * unit)
+            low = min(1e-5, 1e-3 / n_features) * unit
+            bounds = (np.minimum(low, gamma), np.maximum(1e2 * unit, gamma))
         else:
-            bounds = tuple(self.gamma_bounds)
-        return (Parameter("gamma", gamma, bounds, unit=unit),)
+            bounds = natural_bounds("gamma_bounds", self.gamma_bounds)
+        return (Parameter("gamma", gamma, bounds, unit=unit, role=INVERSE_WIDTH),)
 
     def _root_gamma(self, X: Any) -> np.ndarray:
         gamma = self.parameters(X)[0].value if _is_scale(self.gamma) else self.gamma

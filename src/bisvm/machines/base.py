@@ -32,7 +32,7 @@ Intercept = Literal["free", "penalized", "none"]
 
 # A free intercept is penalised by this share of the total weight: far below any effect,
 # but it makes the solution unique where no point holds the intercept in place.
-INTERCEPT_RIDGE = 1e-10
+INTERCEPT_RIDGE = 1e-12
 
 
 @dataclass(frozen=True)

@@ -112,10 +112,6 @@ class KernelLinearization(Linearization):
     def __init__(self, machine: KernelMachine, tangent: Tangent):
         self.machine = machine
         self.tangent = tangent
-        self._systems = [
-            _active_system(machine, tangent.curvature[:, k])
-            for k in range(machine.n_columns)
-        ]
 
     def minimizer(self) -> Coefficients:
         """alpha = -S - D (f - F), 1'alpha = rho b: -S outside the active set."""
@@ -136,7 +132,11 @@ class KernelLinearization(Linearization):
         mu = np.zeros(g.shape[1])
         precision = self.machine.intercept_precision
         bordered = self.machine.intercept != "none"
-        for k, (active, t, system) in enumerate(self._systems):
+        for k in range(self.machine.n_columns):
+            # One factor at a time: all of them would take q times the Gram matrix.
+            active, t, system = _active_system(
+                self.machine, self.tangent.curvature[:, k]
+            )
             if not bordered:
                 v[active, k] = t * system.solve(t * g[active, k])
                 continue

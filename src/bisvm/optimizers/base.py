@@ -63,6 +63,10 @@ class Optimizer(Part):
         self.validate()
         return self._minimize(Problem(fun, x0, bounds), like)
 
+    def within(self, tol: float, max_iter: int) -> Self:
+        """This optimizer at an accuracy of `tol` in log H and a limit on its steps."""
+        return self.replace(max_iter=max_iter)
+
     def loosened(self, factor: float) -> Self:
         """This optimizer with wider tolerances, for a problem that is only a sketch."""
         tolerances = [name for name in ("ftol", "gtol") if hasattr(self, name)]

@@ -27,20 +27,22 @@ _MAX_BACKTRACKS = 6
 _FIRST = 2.0
 # What the first observed curvature may make of it.
 _FIRST_RANGE = (0.3, 30.0)
+# A value this far below the first one counts as zero.
+_FLOOR = 1e-6
 
 
 class BFGS(Optimizer):
     r"""Quasi-Newton steps on log H with a dense inverse Hessian B.
 
-    ::
+    With g the gradient of log H, and d = -B g on the entries that no bound holds::
 
-        d = -B g on the entries that no bound holds,  g = grad log H x+ = projection of
-        x + t d,                   t = 1, or cut back by interpolation B+ = (I - r s y')
-        B (I - r y s') + r s s',    s = x+ - x, y = g+ - g, r = 1 / y's
+        x+ = projection of x + t d,   t = 1 or cut back by interpolation
+        B+ = (I - r s y') B (I - r y s') + r s s'
 
-    Hyperparameters are few and an evaluation is dear: one step takes one evaluation as
-    a rule, and the logarithm makes first steps right whatever the units of H. B can be
-    carried over from a similar problem (`like`), such as the same data subsampled.
+    where s = x+ - x, y = g+ - g and r = 1 / y's. Hyperparameters are few and an
+    evaluation is dear: one step takes one evaluation as a rule, and the logarithm makes
+    first steps right whatever the units of H. B can be carried over from a similar
+    problem (`like`), such as the same data subsampled.
 
     Parameters
     ----------
@@ -66,6 +68,9 @@ class BFGS(Optimizer):
         self.ftol = ftol
         self.gtol = gtol
         self.max_step = max_step
+
+    def within(self, tol: float, max_iter: int) -> Self:
+        return self.replace(max_iter=max_iter, ftol=0.1 * tol, gtol=10 * tol)
 
     def validate(self) -> Self:
         self.check_count("max_iter")
@@ -114,8 +119,8 @@ class _State:
         self.problem = problem
         value, gradient = problem.evaluate_start()
         self.x = problem.start
-        # H + shift > 0: a criterion that can vanish or be negative is lifted.
-        self.shift = 0.0 if value > 0 else 1.0 - 2.0 * value
+        # H + shift > 0: a criterion may vanish, or be negative.
+        self.shift = _FLOOR * value if value > 0 else 1.0 - 2.0 * value
         self.value, self.gradient = self._log(value, gradient)
         n = len(self.x)
         self.fresh = carried is None or carried.shape != (n, n)

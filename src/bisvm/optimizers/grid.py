@@ -47,6 +47,9 @@ class Grid(Optimizer):
         self.points = points
         self.max_points = max_points
 
+    def within(self, tol: float, max_iter: int) -> Self:
+        return self
+
     def validate(self) -> Self:
         self.check_count("max_points")
         for points in np.atleast_1d(np.asarray(self.points, dtype=object)):

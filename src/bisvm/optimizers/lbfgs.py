@@ -92,6 +92,9 @@ class LBFGS(Optimizer):
         self.memory = memory
         self.transform = transform
 
+    def within(self, tol: float, max_iter: int) -> Self:
+        return self.replace(max_iter=max_iter, ftol=tol, gtol=3 * tol, transform="log")
+
     def validate(self) -> Self:
         self.check_count("max_iter", "memory")
         self.check_positive("ftol", "gtol", "max_step")

@@ -7,6 +7,9 @@ import numpy as np
 from bisvm.machines import Coefficients, Machine
 from bisvm.solvers.base import Solution, Solver
 
+# Backtracking ends here even where a loss is not finite.
+_MAX_GROWTHS = 100
+
 
 class FISTA(Solver):
     """Accelerated proximal gradient steps (Beck and Teboulle 2009).
@@ -77,7 +80,7 @@ class FISTA(Solver):
             iterations += 1
             tangent = machine.tangent(y_values)
             gradient = machine.loss_gradient(tangent)
-            while True:
+            for _ in range(_MAX_GROWTHS):
                 new = machine.shrink(
                     y.step(gradient, -1.0 / lipschitz), 1.0 / lipschitz
                 )

@@ -17,7 +17,7 @@ def exact_step(
     direction_values: np.ndarray,
     *,
     accept: float = 0.01,
-    max_iter: int = 30,
+    max_iter: int = 80,
 ) -> np.ndarray:
     """t that makes phi(t) = E(x + t d) stationary, one a column; `tangent` is at x.
 

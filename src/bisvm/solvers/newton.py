@@ -109,18 +109,18 @@ def _step(
     return _balanced(machine, x, machine.tangent(tangent.fitted + length * values))
 
 
-def _unheld(machine: Machine, tangent: Tangent, tol: float) -> np.ndarray:
-    """Columns whose intercept no active point holds, and that want to move it."""
-    if machine.intercept == "none":
+def _unheld(machine: Machine, tangent: Tangent) -> np.ndarray:
+    """Columns whose free intercept no active point holds, and that want to move it."""
+    if machine.intercept != "free":
         return np.zeros(machine.n_columns, dtype=bool)
-    empty = ~np.any(tangent.curvature > 0, axis=0)
-    balance = np.abs(tangent.slope.sum(axis=0))
-    return empty & (balance > tol * machine.weights.sum(axis=0))
+    total = machine.weights.sum(axis=0)
+    held = tangent.curvature.sum(axis=0) > 1e-9 * machine.loss.max_curvature * total
+    return ~held & (np.abs(tangent.slope.sum(axis=0)) > 1e-9 * total)
 
 
 def _usable(machine: Machine, tangent: Tangent) -> Tangent:
     """Where nothing holds the intercept the curvature's upper bound takes its place."""
-    unheld = _unheld(machine, tangent, 1e-9)
+    unheld = _unheld(machine, tangent)
     if not unheld.any():
         return tangent
     bound = machine.loss.max_curvature * machine.weights
@@ -134,11 +134,12 @@ def _balanced(
 
     A step that leaves no point near its margin would take it out of sight otherwise.
     """
-    unheld = _unheld(machine, tangent, 1e-2)
+    unheld = _unheld(machine, tangent)
     if not unheld.any():
         return x, tangent
-    away = tangent.slope.sum(axis=0) / machine.weights.sum(axis=0)
-    move = Coefficients(np.zeros_like(x.coef), np.where(unheld, -away, 0.0))
+    downhill = -np.sign(tangent.slope.sum(axis=0))
+    reach = 1.0 + np.abs(tangent.fitted).max(axis=0)
+    move = Coefficients(np.zeros_like(x.coef), np.where(unheld, downhill * reach, 0.0))
     values = np.broadcast_to(move.intercept, tangent.fitted.shape)
     length = exact_step(machine, x, tangent, move, values)
     return x.step(move, length), machine.tangent(tangent.fitted + length * values)
