@@ -14,7 +14,7 @@ from sklearn.datasets import make_moons
 
 from bisvm import BilevelSVC
 from bisvm.kernels import Kernel, KernelGradient
-from bisvm.parts import Parameter
+from bisvm.parts import INVERSE_WIDTH, Parameter
 from bisvm.testing import check_kernel
 
 
@@ -27,7 +27,7 @@ class RationalQuadratic(Kernel):
 
     def parameters(self, X, sample_weight=None):
         return (
-            Parameter("gamma", self.gamma, bounds=(1e-4, 1e3)),
+            Parameter("gamma", self.gamma, bounds=(1e-4, 1e3), role=INVERSE_WIDTH),
             Parameter("a", self.a, bounds=(1e-2, 1e2)),
         )
 

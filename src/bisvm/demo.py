@@ -164,9 +164,7 @@ def bilevel(task: Task, kernel: str, text: str) -> tuple[Entry, BilevelSVC]:
 
 def at_values_of(model: BilevelSVC) -> BilevelSVC:
     """An estimator that learns no hyperparameters, but has those of a tuned one."""
-    kernel: Any = model.kernel_
-    kernel = kernel.replace(gamma_bounds=(1e-12, 1e12))
-    return BilevelSVC(kernel, C=model.C_, learn=(), cv=2, refit="same")
+    return BilevelSVC(model.kernel_, C=model.C_, learn=(), cv=2, refit="same")
 
 
 def _entry(

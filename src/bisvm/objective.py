@@ -11,6 +11,7 @@ import numpy as np
 
 from bisvm.adjoint import implicit_gradient
 from bisvm.criteria import Criterion
+from bisvm.machines import Coefficients
 from bisvm.model import Frame, Model
 from bisvm.parts import Parameter
 from bisvm.priors import Prior
@@ -80,6 +81,7 @@ class Problem:
                 columns.labels[rows],
                 columns.train[rows],
                 validation / np.where(share > 0, share, 1.0),
+                columns.task,
             ),
         )
 
@@ -175,6 +177,7 @@ class BilevelObjective:
         self._held_out = problem.columns.validation > 0
         # Fitted values from which the next solve starts.
         self._fitted: np.ndarray | None = fitted
+        self._last: tuple[dict[str, Any], Coefficients] | None = None
 
     def on_landmarks(self, landmarks: np.ndarray) -> BilevelObjective:
         """The same objective with its machines restricted to some rows' functions."""
@@ -189,8 +192,33 @@ class BilevelObjective:
         return BilevelObjective.from_problem(problem, self._fitted)
 
     def warm_up(self, other: BilevelObjective) -> None:
-        """Start the next solve from the fitted values of a similar objective."""
-        self._fitted = other._fitted
+        """Start the next solve from the functions of a similar objective.
+
+        It has the same columns, on other rows or other landmarks.
+        """
+        self._fitted = other._values_at(self.problem.X)
+
+    def _values_at(self, X: Any) -> np.ndarray | None:
+        """The functions of the last solve at other points (inside the frame)."""
+        if self._last is None:
+            return None
+        problem, (values, x) = self.problem, self._last
+        if problem.model.linear:
+            return X @ x.coef + x.intercept
+        centres = problem.X
+        if problem.landmarks is not None:
+            centres = centres[problem.landmarks]
+        gram = problem.model.kernel_at(values).gram(X, centres)
+        return gram @ x.coef + x.intercept
+
+    def mean_fitted(self) -> np.ndarray | None:
+        """Fitted values of every class task, averaged over its splits: (n, n_tasks)."""
+        if self._fitted is None:
+            return None
+        task = self.problem.columns.task
+        return np.stack(
+            [self._fitted[:, task == k].mean(axis=1) for k in np.unique(task)], axis=1
+        )
 
     @property
     def theta0(self) -> np.ndarray:
@@ -266,7 +294,9 @@ class BilevelObjective:
         solution = problem.solver.solve(machine, self._fitted, tol)
         self.n_svm_evaluations += machine.n_columns
         # A warm start must not carry one bad theta into all that follow.
-        self._fitted = solution.fitted if np.isfinite(solution.fitted).all() else None
+        good = np.isfinite(solution.fitted).all()
+        self._fitted = solution.fitted if good else None
+        self._last = (values, solution.x) if good else None
 
         upper, cotangent = self._validate(solution)
         sensitivity = implicit_gradient(machine, solution, cotangent)

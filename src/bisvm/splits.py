@@ -22,11 +22,13 @@ class Columns:
     train : (n, q), relative weight of a point's training loss, 0 where it is held out
     validation : (n, q), weight of a point's validation loss; they sum to one, and every
         column has an equal share
+    task : (q,), number of the class task of every column
     """
 
     labels: np.ndarray
     train: np.ndarray
     validation: np.ndarray
+    task: np.ndarray
 
 
 def class_tasks(y: np.ndarray, n_classes: int, multi_class: str) -> np.ndarray:
@@ -52,7 +54,7 @@ def training_columns(tasks: np.ndarray, weight: np.ndarray) -> Columns:
     """One column a task, trained on all points: the final machine."""
     labels = np.where(tasks == 0, 1.0, tasks)
     train = np.where(tasks == 0, 0.0, weight[:, None])
-    return Columns(labels, train, np.zeros_like(train))
+    return Columns(labels, train, np.zeros_like(train), np.arange(tasks.shape[1]))
 
 
 def split_columns(
@@ -64,7 +66,7 @@ def split_columns(
     column is left out.
     """
     whole = training_columns(tasks, weight)
-    labels, train, validation = [], [], []
+    labels, train, validation, task = [], [], [], []
     for number, (rows, held_out) in enumerate(splits):
         inside = np.zeros(len(weight))
         inside[rows] = 1.0
@@ -79,6 +81,7 @@ def split_columns(
             labels.append(whole.labels[:, k])
             train.append(fit)
             validation.append(check / check.sum())
+            task.append(k)
             kept += 1
         if not kept:
             raise ValueError(
@@ -87,7 +90,9 @@ def split_columns(
                 "folds."
             )
     shares = np.stack(validation, axis=1) / len(validation)
-    return Columns(np.stack(labels, axis=1), np.stack(train, axis=1), shares)
+    return Columns(
+        np.stack(labels, axis=1), np.stack(train, axis=1), shares, np.array(task)
+    )
 
 
 def freeze_splits(

@@ -81,8 +81,9 @@ def _coarse(run: Run, random_state: np.random.RandomState) -> Descent | None:
     except StopTuning as stop:
         raise StopTuning(str(stop), _grown(objective, stop.theta, ratio)) from None
     theta, like = _grown(objective, found.best.theta, ratio), found.result
-    if not problem.model.linear:
-        landmarks = _landmarks(objective, theta)
+    objective.warm_up(coarse.objective)
+    landmarks = _landmarks(objective, theta)
+    if landmarks is not None:
         thin = run.on(objective.on_landmarks(landmarks), loosened=3.0)
         found = thin.descend(theta, "landmarks", like, tied=True)
         objective.warm_up(thin.objective)
@@ -117,12 +118,14 @@ def _grown(objective: BilevelObjective, theta: np.ndarray, ratio: float) -> np.n
     return _within(objective, theta - shrink)
 
 
-def _landmarks(objective: BilevelObjective, theta: np.ndarray) -> np.ndarray:
-    """Rows that carry the Gram matrix near theta, a tenth of all at most.
+def _landmarks(objective: BilevelObjective, theta: np.ndarray) -> np.ndarray | None:
+    """Rows that carry the Gram matrix near theta; None if it takes a tenth of all.
 
     They are chosen for widths a little narrower than theta's, to stay good as it moves.
     """
     problem = objective.problem
+    if problem.model.linear:
+        return None
     narrower = theta + np.log(1.3) * objective.space.has_role(INVERSE_WIDTH)
     values = objective.hyperparameters(narrower)
     return choose_landmarks(

@@ -20,18 +20,27 @@ class System(Protocol):
 
 
 class DenseSystem:
-    """Q = L L', scaled to a unit diagonal first.
+    """Q = L L', scaled to a unit diagonal first; Q is overwritten.
 
-    The scaling costs nothing and lets features of very different size stand side by
-    side. Where rounding makes Q indefinite a multiple of the identity at rounding level
-    is added; a matrix that this does not mend raises LinAlgError.
+    The scaling lets features of very different size stand side by side. Where rounding
+    makes Q indefinite a multiple of the identity at rounding level is added; a matrix
+    that this does not mend raises LinAlgError.
     """
 
     def __init__(self, Q: np.ndarray):
-        self.scale = 1.0 / np.sqrt(np.diagonal(Q))
-        Q *= self.scale[:, None]
-        Q *= self.scale[None, :]
+        scale = 1.0 / np.sqrt(np.diagonal(Q))
+        Q *= scale[:, None]
+        Q *= scale[None, :]
+        self.scale = scale
         self.factor = _cholesky(Q)
+
+    @classmethod
+    def scaled(cls, Q: np.ndarray, scale: np.ndarray) -> DenseSystem:
+        """The system diag(1/scale) Q diag(1/scale), Q with a unit diagonal already."""
+        self = cls.__new__(cls)
+        self.scale = scale
+        self.factor = _cholesky(Q)
+        return self
 
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         if not len(rhs):
@@ -42,15 +51,20 @@ class DenseSystem:
 
 
 def _cholesky(Q: np.ndarray) -> np.ndarray:
-    """Lower Cholesky factor of a symmetric matrix; Q is left as it was."""
+    """Lower Cholesky factor of a symmetric matrix with unit diagonal, in its place.
+
+    Q is symmetric: its transpose is itself, in the order LAPACK likes. LAPACK leaves
+    one triangle alone, from which Q is made again where a shift is needed.
+    """
     shift = 0.0
+    A = Q.T
     for _ in range(4):
-        # Q is symmetric: its transpose is itself, in the order LAPACK likes.
-        shifted = Q.T if shift == 0.0 else Q.T + shift * np.eye(len(Q))
-        factor, info = lapack.dpotrf(shifted, lower=1, clean=0)
+        A, info = lapack.dpotrf(A, lower=1, clean=0, overwrite_a=1)
         if info == 0:
-            return factor
+            return A
         shift = max(1e-14, 100 * shift)
+        upper = np.triu(A, 1)
+        A = np.asfortranarray(upper + upper.T + (1.0 + shift) * np.eye(len(A)))
     raise np.linalg.LinAlgError("matrix is not positive definite, nor nearly so")
 
 

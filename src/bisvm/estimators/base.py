@@ -88,7 +88,8 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         data = prepare(self, X, y, sample_weight, groups, random_state)
         with one_blas_thread():
             tuned = self._tune(data, random_state)
-            solutions = self._refit(data, [one.values for one in tuned])
+            near = [one.run.objective.mean_fitted() for one in tuned]
+            solutions = self._refit(data, [one.values for one in tuned], near)
         self._report(data, tuned, solutions)
         return self
 
@@ -230,8 +231,13 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
 
     # --- final machine ----------------------------------------------------------------
 
-    def _refit(self, data: Data, values: list[dict[str, Any]]) -> list[Solution]:
-        """Train on all rows at the learned hyperparameters, and keep what predicts."""
+    def _refit(
+        self, data: Data, values: list[dict[str, Any]], near: list[Any] | None = None
+    ) -> list[Solution]:
+        """Train on all rows at the learned hyperparameters, and keep what predicts.
+
+        `near` are fitted values to start from, those of the machines on the splits.
+        """
         model = self._model()
         frame = model.frame(data.X, data.weight)
         X = data.X if frame is None else frame.inside(data.X)
@@ -250,10 +256,12 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
                     columns.train[:, block],
                     frame=frame,
                 ),
-                None,
+                start,
                 REFIT_TOL,
             )
-            for block, one in zip(blocks, final, strict=True)
+            for block, one, start in zip(
+                blocks, final, near or [None] * len(values), strict=True
+            )
         ]
         one = len(values) == 1
         self.hyperparameters_ = values[0] if one else _stacked(values)

@@ -155,10 +155,11 @@ def _active_system(
     t = np.sqrt(curvature[active])
     if len(active) <= machine.direct_limit:
         Q = machine.gram[np.ix_(active, active)]
-        Q *= t[:, None]
-        Q *= t[None, :]
-        Q.flat[:: len(active) + 1] += 1.0
-        return active, t, DenseSystem(Q)
+        scale = 1.0 / np.sqrt(1.0 + t**2 * np.diagonal(Q))
+        Q *= (t * scale)[:, None]
+        Q *= t * scale
+        Q.flat[:: len(active) + 1] = 1.0
+        return active, t, DenseSystem.scaled(Q, scale)
     spread = np.zeros(len(curvature))
 
     def action(z: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import lapack
 
 from bisvm.kernels import Factors, Kernel
 from bisvm.machines.base import Adjoint, Coefficients, Sensitivity, Tangent
@@ -18,6 +19,8 @@ from bisvm.machines.linear import LinearMachine
 
 # Added to the diagonal of K_mm, relative to it: landmarks are nearly dependent.
 JITTER = 1e-10
+# Rows among which landmarks are looked for.
+CANDIDATES = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,24 +85,18 @@ def landmark_machine(
     )
 
 
-def choose_landmarks(kernel: Kernel, X: Any, *, tol: float, most: int) -> np.ndarray:
+def choose_landmarks(
+    kernel: Kernel, X: Any, *, tol: float, most: int
+) -> np.ndarray | None:
     """Rows of X whose functions k(x_j, .) span all others up to `tol`, greedily.
 
-    Pivoted Cholesky factorisation of the Gram matrix: each landmark is the row worst
-    represented by those before it, until no squared distance exceeds tol, or there are
-    `most` of them.
+    Pivoted Cholesky factorisation of the Gram matrix of a thousand rows: each landmark
+    is the row worst represented by those before it, until no squared distance exceeds
+    tol. None if that takes more than `most`.
     """
-    distance = kernel.diagonal(X).copy()
-    factor = np.empty((most, X.shape[0]))
-    chosen: list[int] = []
-    while len(chosen) < most and distance.max() > tol:
-        r, pivot = len(chosen), int(distance.argmax())
-        row = kernel.gram(X[[pivot]], X)[0]
-        row -= factor[:r, pivot] @ factor[:r]
-        row /= np.sqrt(distance[pivot])
-        factor[r] = row
-        distance -= row**2
-        np.maximum(distance, 0.0, out=distance)
-        distance[pivot] = 0.0
-        chosen.append(pivot)
-    return np.array(chosen)
+    n = X.shape[0]
+    candidates = np.linspace(0, n - 1, min(n, CANDIDATES)).astype(int)
+    # Symmetric: the transpose is the same matrix, in LAPACK's order.
+    gram = kernel.gram(X[candidates]).T
+    _, pivots, rank, _ = lapack.dpstrf(gram, tol=tol, lower=1, overwrite_a=1)
+    return candidates[pivots[:rank] - 1] if rank <= most else None

@@ -22,8 +22,7 @@ class Newton(Solver):
     """Step from F to the minimiser of the machine's linearisation at F.
 
     The linearisation needs fitted values only, so the first step, a full one, goes from
-    those of the start. After that E falls at every step. From a cold start the wider
-    losses of the same family are passed through first. Columns leave when they are
+    those of the start. After that E falls at every step. Columns leave when they are
     done.
 
     Parameters
@@ -41,15 +40,29 @@ class Newton(Solver):
         self.check(machine.loss)
         iterations = 0
         if start is None:
-            start = machine.cold_start()
-            for loss in machine.loss.relaxed():
-                wide = self._descend(
-                    machine.with_loss(loss), start, max(tol, _WIDE_TOL)
-                )
-                start = wide.fitted
-                iterations += wide.iterations
+            start, iterations = self._pilot(machine, tol)
         solution = self._descend(machine, start, tol)
         return replace(solution, iterations=solution.iterations + iterations)
+
+    def _pilot(self, machine: Machine, tol: float) -> tuple[np.ndarray, int]:
+        """Fitted values to start from where nothing is known.
+
+        Columns with the same labels, such as the folds of one task, have nearly the
+        same solution: one machine with their mean weights goes ahead, through the wider
+        losses of the family.
+        """
+        labels, group = np.unique(machine.labels, axis=1, return_inverse=True)
+        group = group.ravel()
+        counts = np.bincount(group)
+        weights = np.zeros_like(labels)
+        np.add.at(weights.T, group, machine.weights.T)
+        pilot = replace(machine, labels=labels, weights=weights / counts)
+        start, iterations = pilot.cold_start(), 0
+        for loss in (*machine.loss.relaxed(), machine.loss):
+            wide = self._descend(pilot.with_loss(loss), start, max(tol, _WIDE_TOL))
+            start = wide.fitted
+            iterations += wide.iterations
+        return start[:, group], iterations
 
     def _descend(self, machine: Machine, start: np.ndarray, tol: float) -> Solution:
         x, fitted = _newton_point(machine, machine.tangent(start))
