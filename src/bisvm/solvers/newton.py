@@ -14,6 +14,8 @@ from bisvm.solvers.line_search import exact_step
 # it is as small as this.
 _PATIENCE = 4
 _ROUNDING = 1e-6
+# Fitted values this large (or not finite) are no start worth having.
+_FAR = 1e4
 # The wider losses on the way from a cold start are only touched upon.
 _WIDE_TOL = 0.3
 
@@ -39,7 +41,7 @@ class Newton(Solver):
     ) -> Solution:
         self.check(machine.loss)
         iterations = 0
-        if start is None:
+        if start is None or not np.abs(start).max() < _FAR:
             start, iterations = self._pilot(machine, tol)
         solution = self._descend(machine, start, tol)
         return replace(solution, iterations=solution.iterations + iterations)
