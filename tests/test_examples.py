@@ -52,8 +52,8 @@ def test_benchmark_of_a_small_sample(monkeypatch):
     from benchmarks import price
 
     monkeypatch.setattr(price, "GRID", {"C": [1.0, 10.0], "gamma": [0.1, 1.0]})
-    X, y = make_moons(60, noise=0.25, random_state=0)
-    row = price.price(price.Sample("moons", X, y), repetitions=1)
+    X, y = make_moons(90, noise=0.25, random_state=0)
+    row = price.price(price.Sample.cut("moons", X, y, 60), repetitions=1)
     values = dict(zip(price.PRICE_COLUMNS, row, strict=True))
     assert values["n"] == 60 and values["features"] == 2
     numbers = np.array([v for v in values.values() if not isinstance(v, str)])
