@@ -2,8 +2,14 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from bisvm.systems import DenseSystem, IterativeSystem
+from bisvm.systems import (
+    BorderedSystem,
+    DenseSystem,
+    IterativeSystem,
+    LowRankSystem,
+)
 
 
 def spd(n, seed=0, condition=1e3):
@@ -62,3 +68,18 @@ def test_a_matrix_that_is_far_from_definite_is_refused():
     Q = np.array([[1.0, 3.0], [3.0, 1.0]])
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
         dense(Q)
+
+
+def test_fewer_rows_than_columns_are_solved_among_the_rows():
+    rng = np.random.default_rng(5)
+    X, D = rng.normal(size=(7, 30)), rng.uniform(0.1, 2.0, 7)
+    R, rho = rng.uniform(0.5, 2.0, 30), 1e-3
+    H = np.diag(R) + X.T @ (D[:, None] * X)
+    rhs = rng.normal(size=31)
+    for stored in (X, sparse.csr_array(X)):
+        system = LowRankSystem(R, stored, D)
+        np.testing.assert_allclose(H @ system.solve(rhs[:-1]), rhs[:-1], rtol=1e-9)
+        a, c = X.T @ D, D.sum() + rho
+        whole = np.block([[H, a[:, None]], [a[None, :], np.array([[c]])]])
+        bordered = BorderedSystem(system, a, c)
+        np.testing.assert_allclose(whole @ bordered.solve(rhs), rhs, rtol=1e-8)

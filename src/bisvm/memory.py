@@ -33,8 +33,8 @@ def check_memory(
     limit = _limit(max_memory)
     if limit is not None and needed > limit:
         raise MemoryError(
-            f"A kernel machine on {n_samples} samples needs {needed / 1e9:.1f} GB, "
-            f"and max_memory allows {limit / 1e9:.1f} GB. Use fewer samples, a linear "
+            f"A kernel machine on {n_samples} samples needs {needed / 1e9:.3g} GB, "
+            f"and max_memory allows {limit / 1e9:.3g} GB. Use fewer samples, a linear "
             "machine (BilevelLinearSVC), or a larger max_memory (in bytes)."
         )
 

@@ -182,7 +182,7 @@ class BilevelObjective:
     def on_landmarks(self, landmarks: np.ndarray) -> BilevelObjective:
         """The same objective with its machines restricted to some rows' functions."""
         problem = replace(
-            self.problem, landmarks=landmarks, inner_tol=0.01 * self.problem.inner_tol
+            self.problem, landmarks=landmarks, inner_tol=0.1 * self.problem.inner_tol
         )
         return BilevelObjective.from_problem(problem, self._fitted)
 

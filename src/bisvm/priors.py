@@ -57,4 +57,6 @@ PRIORS: dict[str, Any] = {"auto": Shrinkage, "shrinkage": Shrinkage}
 
 def get_prior(prior: Any) -> Prior | None:
     """The prior of that name, the object itself, or None for no prior."""
+    if isinstance(prior, str) and prior.lower() == "none":
+        raise ValueError("For no prior pass prior=None, not a string.")
     return None if prior is None else resolve("prior", prior, PRIORS, Prior)

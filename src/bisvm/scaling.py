@@ -29,7 +29,7 @@ def column_variance(X: Any, sample_weight: Any = None) -> np.ndarray:
         variance = safe**2 * (weight @ (centred / safe) ** 2)
         largest = np.maximum(largest, np.max(np.abs(X), axis=0))
     # A spread at rounding level is no spread; without centring that level is higher.
-    rounding = 10 * np.finfo(float).eps
+    rounding = 1e3 * np.finfo(float).eps
     level = rounding if sparse.issparse(X) else rounding**2
     constant = variance <= level * largest**2
     return np.where(constant, 1.0, variance)

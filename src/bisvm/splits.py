@@ -89,6 +89,16 @@ def split_columns(
                 "or its validation part is empty. Use a stratified splitter or fewer "
                 "folds."
             )
+    wanted = len(splits) * tasks.shape[1]
+    if len(labels) < wanted:
+        warnings.warn(
+            f"Of {wanted} training problems (splits x class tasks) "
+            f"{wanted - len(labels)} are left out: their training part lacks "
+            "a class, or their validation part is empty. A stratified splitter avoids "
+            "that.",
+            UserWarning,
+            stacklevel=2,
+        )
     shares = np.stack(validation, axis=1) / len(validation)
     return Columns(
         np.stack(labels, axis=1), np.stack(train, axis=1), shares, np.array(task)

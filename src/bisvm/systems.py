@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from scipy import sparse
 from scipy.linalg import lapack
 from scipy.sparse.linalg import LinearOperator, cg
 
@@ -66,6 +67,45 @@ def _cholesky(Q: np.ndarray) -> np.ndarray:
         upper = np.triu(A, 1)
         A = np.asfortranarray(upper + upper.T + (1.0 + shift) * np.eye(len(A)))
     raise np.linalg.LinAlgError("matrix is not positive definite, nor nearly so")
+
+
+class LowRankSystem:
+    """R + X'D X with a diagonal R and fewer rows than columns, solved among the rows.
+
+    By Woodbury's identity, with t = sqrt(D),
+
+        (R + X'D X)^-1 = R^-1 - R^-1 X't (I + t X R^-1 X't)^-1 t X R^-1.
+    """
+
+    def __init__(self, R: np.ndarray, X: Any, D: np.ndarray):
+        self.R, self.X, self.t = R, X, np.sqrt(D)
+        if sparse.issparse(X):
+            rows = (X @ sparse.diags_array(1.0 / R) @ X.T).toarray()
+        else:
+            rows = (X / R) @ X.T
+        rows *= self.t[:, None]
+        rows *= self.t
+        rows.flat[:: len(D) + 1] += 1.0
+        self.rows = DenseSystem(rows)
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        first = rhs / self.R
+        inner = self.rows.solve(self.t * (self.X @ first))
+        return first - (self.X.T @ (self.t * inner)) / self.R
+
+
+class BorderedSystem:
+    """[[A, a], [a', c]] by elimination, A a system of its own."""
+
+    def __init__(self, system: System, a: np.ndarray, c: float):
+        self.system, self.a = system, a
+        self.v = system.solve(a)
+        self.pivot = c - a @ self.v
+
+    def solve(self, rhs: np.ndarray) -> np.ndarray:
+        u = self.system.solve(rhs[:-1])
+        last = (rhs[-1] - self.a @ u) / self.pivot
+        return np.append(u - last * self.v, last)
 
 
 class IterativeSystem:

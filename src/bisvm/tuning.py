@@ -15,6 +15,8 @@ from bisvm.history import Progress, Record
 from bisvm.objective import BilevelObjective, Evaluation
 from bisvm.optimizers import Optimizer
 
+CALLBACK_STOP = "The callback asked for it."
+
 
 class StopTuning(Exception):
     """Raised after an evaluation to end the run at `theta`, the best so far."""
@@ -111,7 +113,7 @@ class Run:
             return
         theta = self.best.theta
         if self.callback is not None and self.callback(self._progress(record)):
-            raise StopTuning("The callback asked for it.", theta)
+            raise StopTuning(CALLBACK_STOP, theta)
         if self.deadline is not None and time.perf_counter() > self.deadline:
             raise StopTuning("The time limit was reached.", theta)
 

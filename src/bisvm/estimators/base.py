@@ -43,7 +43,7 @@ from bisvm.splits import (
 )
 from bisvm.starts import tune
 from bisvm.threads import one_blas_thread
-from bisvm.tuning import Descent, Run
+from bisvm.tuning import CALLBACK_STOP, Descent, Run
 
 REFIT_TOL = 1e-9
 CHOICES = {
@@ -108,6 +108,8 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             given = getattr(self, name)
             if given is not None and not given > 0:
                 raise ValueError(f"{name} must be positive, got {given!r}.")
+        if self.callback is not None and not callable(self.callback):
+            raise ValueError(f"callback must be callable, got {self.callback!r}.")
         model = self._model()
         model.check()
         get_solver(self.solver).check(model.loss)
@@ -143,7 +145,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             learn=self.learn,
             feature_names=_names(self),
             # The residual of a linear machine is an average over points.
-            inner_tol=0.01 * self.tol if model.linear else self.tol,
+            inner_tol=(0.01 if model.linear else 0.1) * self.tol,
         )
 
     def _problem(
@@ -309,10 +311,12 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         self.relevance_ = self._relevance(data)
         for certificate in certificates:
             if not certificate.converged:
+                advice = "Raise max_iter or time_limit, or loosen tol; "
+                asked = certificate.reason == CALLBACK_STOP
                 warnings.warn(
                     f"Tuning stopped early: {certificate.reason} The best model so "
-                    "far is fitted. Raise max_iter or time_limit, or loosen tol; "
-                    "certificate_ says how far it got.",
+                    f"far is fitted. {'' if asked else advice}certificate_ says how "
+                    "far it got.",
                     ConvergenceWarning,
                     stacklevel=3,
                 )
@@ -323,27 +327,32 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         r_d is proportional to the mean over rows and tasks of (sd_d df/dx_d)^2, sd_d
         the standard deviation of feature d: what it does, whatever its units.
         """
+        variance = column_variance(data.X, data.weight)
+        deviation = np.sqrt(np.where(_spread(data.X), variance, 0.0))
         if self._linear:
-            squares = np.mean(self.coef_**2, axis=0)
+            effect = np.mean((self.coef_ * deviation) ** 2, axis=0)
         else:
             # A few hundred rows settle an average.
             rows = np.linspace(0, len(data.y) - 1, min(len(data.y), 500)).astype(int)
-            squares = self._squared_slopes(data.X[rows])
-        spread = np.where(_spread(data.X), column_variance(data.X, data.weight), 0.0)
-        effect = spread * squares
+            effect = self._squared_slopes(data.X[rows], deviation)
         return effect / max(effect.sum(), np.finfo(float).tiny)
 
-    def _squared_slopes(self, X: Any) -> np.ndarray:
-        """Mean over tasks and rows of (df/dx_d)^2."""
+    def _squared_slopes(self, X: Any, deviation: np.ndarray) -> np.ndarray:
+        """Mean over tasks and rows of (deviation_d df/dx_d)^2."""
         total = np.zeros(X.shape[1])
         for kernel, block in self._kernel_blocks():
             gram = kernel.gram(X, self.support_vectors_)
             for k in block:
                 weights = Factors(np.ones((X.shape[0], 1)), self.dual_coef_[[k]].T)
-                gradient: Any = kernel.pullback(
+                gradient = kernel.pullback(
                     X, self.support_vectors_, gram, weights, inputs=True
                 )
-                total += np.mean(gradient.X**2, axis=0)
+                if gradient.X is None:
+                    raise ValueError(
+                        f"{type(kernel).__name__}.pullback(..., inputs=True) returned "
+                        "no gradient for X; bisvm.testing.check_kernel says more."
+                    )
+                total += np.mean((gradient.X * deviation) ** 2, axis=0)
         return total / len(self.intercept_)
 
     def _kernel_blocks(self) -> list[tuple[Kernel, np.ndarray]]:

@@ -83,7 +83,7 @@ def _check_classes(classes: np.ndarray, codes: np.ndarray, weight: np.ndarray) -
             "" if len(classes) < 2 else " after points of weight zero are left out"
         )
         raise ValueError(
-            f"y has one class only{without}, {classes[present[0]]!r}; "
+            f"y has one class only{without}, {classes[present[0]]!s}; "
             "a classifier needs two."
         )
 

@@ -30,7 +30,8 @@ class BilevelSVC(BilevelClassifier):
         What the upper level minimises on held-out points. "blend" is the calibrated
         logistic loss with half the calibrated squared error.
     cv : int, splitter or list of (train, validation) index pairs, default=5
-        An int means stratified, shuffled folds. Splits are drawn once per fit.
+        An int means stratified, shuffled folds, which keep `groups` together if `fit`
+        is given any. Splits are drawn once per fit.
     intercept : {"free", "penalized", "none"}, default="free"
     learn : "all", or names of hyperparameters such as "C" or ("C", "gamma")
     prior : "auto", None or Prior

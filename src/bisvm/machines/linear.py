@@ -16,10 +16,18 @@ from bisvm.machines.base import (
     Sensitivity,
     Tangent,
 )
-from bisvm.systems import DenseSystem, IterativeSystem, System
+from bisvm.systems import (
+    BorderedSystem,
+    DenseSystem,
+    IterativeSystem,
+    LowRankSystem,
+    System,
+)
 
 # With more features than this the Hessian is known by its action alone.
 DIRECT_LIMIT = 2000
+# With more features than this, and than active points, systems are those of the points.
+WIDE = 100
 
 
 @dataclass(frozen=True)
@@ -151,6 +159,12 @@ class LinearLinearization(Linearization):
         bordered = machine.intercept != "none"
         rho = machine.intercept_precision[k]
         n_features = X.shape[1]
+        wide = WIDE < n_features > len(active) and len(active) <= machine.direct_limit
+        if wide and machine.precision.ndim == 1:
+            system = LowRankSystem(machine.precision, X, D)
+            if not bordered:
+                return system
+            return BorderedSystem(system, X.T @ D, D.sum() + rho)
         if n_features <= machine.direct_limit:
             H = np.empty((n_features + bordered,) * 2)
             H[:n_features, :n_features] = _weighted_square(X, D)

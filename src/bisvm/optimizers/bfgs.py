@@ -22,11 +22,13 @@ from bisvm.optimizers.base import (
 
 # Of the predicted decrease, what a step must bring at least.
 _ARMIJO = 1e-3
-_MAX_BACKTRACKS = 6
+_MAX_BACKTRACKS = 10
 # First inverse Hessian of log H in logarithmic coordinates: curvatures are about 1/2.
 _FIRST = 2.0
 # What the first observed curvature may make of it.
 _FIRST_RANGE = (0.3, 30.0)
+# Shortest first step, in logarithmic coordinates.
+_FIRST_STEP = 0.3
 # A value this far below the first one counts as zero.
 _FLOOR = 1e-6
 
@@ -89,9 +91,11 @@ class BFGS(Optimizer):
                     return state.result(iteration, CONVERGED, _SMALL)
                 state.forget()
                 step, predicted = self._step(state)
+            # A trial that is turned down teaches curvature too: ask before the search.
+            fresh = state.fresh
             decrease = state.search(step)
             if decrease is None:
-                if state.fresh:
+                if fresh:
                     return state.result(iteration, *state.stuck(self.gtol))
                 state.forget()
             elif decrease <= 0.3 * self.ftol and predicted <= 3 * self.ftol:
@@ -106,6 +110,9 @@ class BFGS(Optimizer):
         longest = float(np.abs(step).max(initial=0.0))
         if longest > self.max_step:
             step = step * (self.max_step / longest)
+        elif state.fresh and 0.0 < longest < _FIRST_STEP:
+            # Nothing is known of the curvature: a valley may be long and flat.
+            step = state.within_bounds(step * (_FIRST_STEP / longest))
         return step, -0.5 * float(state.gradient @ step)
 
 
@@ -140,12 +147,15 @@ class _State:
         free = np.flatnonzero(self.projected() > 0)
         step = np.zeros_like(self.x)
         step[free] = -self.inverse[np.ix_(free, free)] @ self.gradient[free]
-        step = self.problem.project(self.x + step) - self.x
+        step = self.within_bounds(step)
         if self.gradient @ step >= 0 and len(free):
             self.forget()
             step[free] = -_FIRST * self.gradient[free]
-            step = self.problem.project(self.x + step) - self.x
+            step = self.within_bounds(step)
         return step
+
+    def within_bounds(self, step: Floats) -> Floats:
+        return self.problem.project(self.x + step) - self.x
 
     def forget(self) -> None:
         self.inverse = _FIRST * np.eye(len(self.x))
@@ -180,8 +190,12 @@ class _State:
             first = float(np.clip(product / (y @ y), *_FIRST_RANGE))
             self.inverse, self.fresh = first * np.eye(len(s)), False
         r = 1.0 / product
-        V = np.eye(len(s)) - r * np.outer(s, y)
-        self.inverse = V @ self.inverse @ V.T + r * np.outer(s, s)
+        By = self.inverse @ y
+        # The formula of the class, multiplied out: two outer products.
+        cross = np.outer(s, r * By)
+        self.inverse = (
+            self.inverse - cross - cross.T + (r + r * r * (y @ By)) * np.outer(s, s)
+        )
 
     def stuck(self, gtol: float) -> tuple[int, str]:
         if self.projected().max(initial=0.0) <= gtol:

@@ -1,0 +1,35 @@
+"""More features than points: the same machine, solved among the points."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from bisvm.machines import linear
+from tests.problems import make_objective
+
+
+@pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
+@pytest.mark.parametrize("penalty", ["shared", "per_feature"])
+def test_systems_of_points_and_of_features_give_one_hypergradient(
+    monkeypatch, stored, intercept, penalty
+):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 120)) * (rng.random((30, 120)) < 0.3)
+    y = (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=30) > 0).astype(int)
+    values = []
+    for wide in (linear.WIDE, 10**9):
+        monkeypatch.setattr(linear, "WIDE", wide)
+        objective = make_objective(
+            stored(X),
+            y,
+            kernel="linear",
+            intercept=intercept,
+            penalty=penalty,
+            loss="logistic",
+        )
+        values.append(objective(objective.theta0))
+    (value, gradient), (expected, expected_gradient) = values
+    assert value == pytest.approx(expected, rel=1e-9)
+    assert np.linalg.norm(expected_gradient) > 1e-6
+    np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-6, atol=1e-10)
