@@ -5,7 +5,6 @@ far is then fitted. What it was told last can fit that model too, at any time: e
 after the fit was interrupted from the keyboard.
 """
 
-import signal
 import warnings
 
 from sklearn.exceptions import ConvergenceWarning
@@ -52,7 +51,7 @@ with warnings.catch_warnings():
 report(f"good enough ({model.n_iter_} evaluations)", model)
 print(f"  {model.certificate_.reason}")
 
-# 3. Ctrl-C, pressed here by the program itself.
+# 3. Ctrl-C, which raises this exception wherever the program is.
 last = None
 
 
@@ -60,7 +59,7 @@ def keep(progress):
     global last
     last = progress
     if progress.record.number == 35:
-        signal.raise_signal(signal.SIGINT)
+        raise KeyboardInterrupt
 
 
 try:

@@ -82,7 +82,8 @@ def test_a_column_that_cannot_be_trained_is_left_out():
         (np.array([0, 1, 3, 4]), np.array([2, 5])),  # never sees class 2
         (np.array([0, 1, 2]), np.arange(3, 8)),
     ]
-    columns = split_columns(class_tasks(y, 3, "ovr"), splits, np.ones(8))
+    with pytest.warns(UserWarning, match="1 are left out"):
+        columns = split_columns(class_tasks(y, 3, "ovr"), splits, np.ones(8))
     assert columns.labels.shape[1] == 2 + 3
     assert columns.validation.sum() == pytest.approx(1.0)
 
