@@ -47,7 +47,7 @@ class RationalQuadratic(Kernel):
         d/dx          = -2 gamma k/B (x - y)
         """
         Y = X if Y is None else Y
-        W = weights.left @ weights.right.T
+        W = weights.dense()
         log_B = -np.log(np.maximum(gram, np.finfo(float).tiny)) / self.a
         tail = 1 - np.exp(-log_B)
         theta = self.a * np.array(

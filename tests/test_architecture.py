@@ -13,7 +13,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "bisvm"
 # From low to high: a module imports from its own layer and from those before it.
 # "bisvm" stands for names taken from the package itself (`from bisvm import X`).
 LAYERS = (
-    "history parts scaling memory threads losses criteria priors systems splits",
+    "history parts composition scaling memory threads losses criteria priors systems "
+    "splits",
     "transforms",
     "kernels",
     "machines",
@@ -22,14 +23,15 @@ LAYERS = (
     "space model",
     "objective optimizers",
     "tuning",
+    "bilinear",
     "starts",
     "estimators",
-    "bisvm datasets testing",
+    "bisvm datasets images testing",
     "plots report cli demo",
 )
 
 # These import nothing else of ours.
-FREE_STANDING = {"datasets", "history"}
+FREE_STANDING = {"datasets", "history", "images"}
 
 LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer.split()}
 

@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from bisvm.criteria import (
     CRITERIA,
+    VALIDATION,
     CalibratedLogistic,
     CalibratedSquaredError,
     MeanHinge,
@@ -18,7 +19,7 @@ from bisvm.criteria import (
     get_criterion,
 )
 
-EVERY = [kind() for kind in CRITERIA.values()] + [CalibratedLogistic(1e-2, 0.5)]
+EVERY = [kind() for kind in VALIDATION.values()] + [CalibratedLogistic(1e-2, 0.5)]
 
 
 def sample(n=60, shift=0.8, seed=0):

@@ -132,9 +132,9 @@ def test_an_evaluation_keeps_what_the_climb_needs():
     objective = make_objective(X, y, kernel="ard", criterion="mse", prior="auto", cv=3)
     theta = objective.theta0 + np.array([0.0, 1.0, -1.0, 0.5])
     evaluation = objective.evaluate(theta)
-    assert evaluation.row_losses.shape == (60,)
-    assert evaluation.row_weights.sum() == pytest.approx(1.0)
-    assert evaluation.criterion == pytest.approx(evaluation.row_losses.sum())
+    assert evaluation.shares.shape == (60,)
+    assert evaluation.share_weights.sum() == pytest.approx(1.0)
+    assert evaluation.criterion == pytest.approx(evaluation.shares.sum())
     assert evaluation.value > evaluation.criterion
     assert evaluation.residual < 1e-9
     assert evaluation.converged

@@ -43,7 +43,7 @@ def test_feature_names_may_be_an_array():
 
 
 def test_an_entry_that_belongs_to_no_feature_has_a_name_of_its_own():
-    per_feature = Parameter("C", np.ones(3), (0.1, 10.0), extra=("intercept",))
+    per_feature = Parameter("C", np.ones(3), (0.1, 10.0), labels=(0, 1, "intercept"))
     assert Space([per_feature], "all", ["a", "b"]).names[-1] == "C[intercept]"
 
 

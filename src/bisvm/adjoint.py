@@ -25,3 +25,8 @@ def implicit_gradient(
     """
     adjoint = machine.linearize(solution.tangent).adjoint(cotangent)
     return machine.sensitivity(solution.x, solution.tangent, adjoint, cotangent)
+
+
+def envelope_gradient(machine: Machine, solution: Solution) -> Sensitivity:
+    """Derivative of the lower level's own optimum: no system is solved for it."""
+    return machine.envelope(solution.x, solution.tangent)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from bisvm.adjoint import implicit_gradient
-from bisvm.criteria import Criterion
-from bisvm.machines import Coefficients
+from bisvm.adjoint import envelope_gradient, implicit_gradient
+from bisvm.criteria import Criterion, StructuralRisk
+from bisvm.machines import Coefficients, Machine, Sensitivity
 from bisvm.model import Frame, Model
-from bisvm.parts import Parameter
+from bisvm.parts import DegenerateError, Parameter
 from bisvm.priors import Prior
 from bisvm.solvers import Solution, Solver
 from bisvm.space import Space
@@ -31,6 +32,7 @@ class Problem:
     parameters : the hyperparameters, as the whole data suggest their starts and bounds
     X : inputs, inside the frame of a linear machine
     landmarks : rows to which a kernel machine is restricted, or None
+    groups : (n,), numbers of the observations that rows belong to; None if each is one
     """
 
     model: Model
@@ -46,6 +48,7 @@ class Problem:
     feature_names: Sequence[str] | None = None
     inner_tol: float = 1e-6
     landmarks: np.ndarray | None = None
+    groups: np.ndarray | None = None
 
     @classmethod
     def of(
@@ -77,6 +80,7 @@ class Problem:
             self,
             X=self.X[rows],
             sample_weight=self.sample_weight[rows],
+            groups=None if self.groups is None else self.groups[rows],
             columns=Columns(
                 columns.labels[rows],
                 columns.train[rows],
@@ -92,8 +96,8 @@ class Evaluation:
 
     value : H, prior included
     gradient : dH/dtheta
-    row_losses : (n,), share of every row in the criterion
-    row_weights : (n,), the rows' weights in it; they sum to one
+    shares : share of every observation, a row or a group of rows, in the criterion
+    share_weights : the observations' weights in it; they sum to one
     criterion : H without the prior
     residual : largest optimality residual of the lower level
     solves, iterations : lower-level problems solved, and the solver's steps in all
@@ -102,8 +106,8 @@ class Evaluation:
     theta: np.ndarray
     value: float
     gradient: np.ndarray
-    row_losses: np.ndarray
-    row_weights: np.ndarray
+    shares: np.ndarray
+    share_weights: np.ndarray
     criterion: float
     residual: float
     solves: int
@@ -186,6 +190,11 @@ class BilevelObjective:
         )
         return BilevelObjective.from_problem(problem, self._fitted)
 
+    def on_rows(self, rows: np.ndarray) -> BilevelObjective:
+        """The same objective on some of the rows."""
+        fitted = None if self._fitted is None else self._fitted[rows]
+        return BilevelObjective.from_problem(self.problem.subsample(rows), fitted)
+
     def with_prior(self, prior: Prior | None) -> BilevelObjective:
         """The same objective under another prior."""
         problem = replace(self.problem, prior=prior)
@@ -259,16 +268,24 @@ class BilevelObjective:
             except np.linalg.LinAlgError:
                 # Too far out for a linear system: a step that is not to be taken.
                 return self._failed(theta, began)
+            except DegenerateError as error:
+                warnings.warn(
+                    f"{error} The search turns back and keeps the best point so far.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+                return self._failed(theta, began)
 
     def _failed(self, theta: np.ndarray, began: float) -> Evaluation:
         self._fitted = None
         n, columns = self._held_out.shape
+        validation = self.problem.columns.validation
         return Evaluation(
             theta=theta,
             value=np.inf,
             gradient=np.zeros_like(theta),
-            row_losses=np.full(n, np.inf),
-            row_weights=self.problem.columns.validation.sum(axis=1),
+            shares=self._observations(np.full(n, np.inf)),
+            share_weights=self._observations(validation.sum(axis=1)),
             criterion=np.inf,
             residual=np.inf,
             solves=columns,
@@ -298,25 +315,36 @@ class BilevelObjective:
         self._fitted = solution.fitted if good else None
         self._last = (values, solution.x) if good else None
 
-        upper, cotangent = self._validate(solution)
-        sensitivity = implicit_gradient(machine, solution, cotangent)
+        value, row_losses, sensitivity = self._upper(machine, solution)
         gradient = self.space.restrict(
             problem.model.gradient(values, sensitivity, self.space.parameters)
         )
-        prior_value, prior_gradient = self._prior(theta)
+        prior_value, prior_gradient = self._regularization(theta, values)
         return Evaluation(
             theta=theta,
-            value=upper.value + prior_value,
+            value=value + prior_value,
             gradient=gradient + prior_gradient,
-            row_losses=self._by_row(upper.losses),
-            row_weights=columns.validation.sum(axis=1),
-            criterion=upper.value,
+            shares=self._observations(row_losses),
+            share_weights=self._observations(columns.validation.sum(axis=1)),
+            criterion=value,
             residual=float(solution.residual.max()),
             solves=machine.n_columns,
             iterations=solution.iterations,
             converged=solution.status != "max_iter",
             seconds=time.perf_counter() - began,
         )
+
+    def _upper(
+        self, machine: Machine, solution: Solution
+    ) -> tuple[float, np.ndarray, Sensitivity]:
+        """H without its prior, every row's share in it, and the way down to theta."""
+        if self.problem.criterion.on_training:
+            risk = float(machine.value(solution.x, solution.tangent).sum())
+            rows = np.zeros(len(solution.fitted))
+            return risk, rows, envelope_gradient(machine, solution)
+        upper, cotangent = self._validate(solution)
+        sensitivity = implicit_gradient(machine, solution, cotangent)
+        return upper.value, self._by_row(upper.losses), sensitivity
 
     def _validate(self, solution: Solution) -> tuple[Any, np.ndarray]:
         """The criterion on the held-out margins, and P = dH/dF."""
@@ -329,11 +357,28 @@ class BilevelObjective:
         cotangent[held_out] = upper.slopes * labels
         return upper, cotangent
 
+    def _observations(self, by_row: np.ndarray) -> np.ndarray:
+        """Summed over the rows that belong together."""
+        groups = self.problem.groups
+        return by_row if groups is None else np.bincount(groups, by_row)
+
     def _by_row(self, losses: np.ndarray) -> np.ndarray:
         """Losses of the held-out entries, weighted and summed over the columns."""
         shares = np.zeros(self._held_out.shape)
         shares[self._held_out] = losses
         return (shares * self.problem.columns.validation).sum(axis=1)
+
+    def _regularization(
+        self, theta: np.ndarray, values: dict[str, Any]
+    ) -> tuple[float, np.ndarray]:
+        """What is added to the criterion: a prior, or the structural risk's own."""
+        criterion = self.problem.criterion
+        if isinstance(criterion, StructuralRisk):
+            learned = [p for p in self.space.parameters if self.space.learns(p.name)]
+            value, by_name = criterion.regularization(learned, values)
+            others = {p.name: np.zeros(p.size) for p in self.space.parameters}
+            return value, self.space.restrict({**others, **by_name})
+        return self._prior(theta)
 
     def _prior(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = 0.0, np.zeros_like(theta)

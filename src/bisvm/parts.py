@@ -73,22 +73,29 @@ def _equal(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-# Roles of hyperparameters: one that weighs losses against the norm of f, and one that
-# makes a kernel narrower as it grows.
+class DegenerateError(ValueError):
+    """Hyperparameters at which there is no machine to train: a step too far."""
+
+
+# Roles of hyperparameters: one that weighs losses against the norm of f, one that makes
+# a kernel narrower as it grows, and one that weighs kernels against each other.
 PENALTY = "penalty"
 INVERSE_WIDTH = "inverse width"
+WEIGHT = "weight"
 
 
 @dataclass(frozen=True, eq=False)
 class Parameter:
-    """One named hyperparameter, a number or a vector, in natural units.
+    """One named hyperparameter, a number or an array, in natural units.
 
     `scale` says which coordinate the optimizer sees: "log" for `log(value)`,
     "linear" for the value itself. `bounds` are in natural units and may be arrays.
     `unit` is the natural size of one entry on the data at hand (for a Gaussian width
     1 / variance), so that entries of features measured in different units compare.
-    `role` says what a start may do with it. The entries of a vector belong to the
-    features in their order; `extra` names those that come after them.
+    `role` says what a start may do with it. `labels` say what the entries belong to: an
+    integer is a column of X, text is anything else; None stands for the columns in
+    their order. `ball` is the largest Euclidean norm of the whole array, if there is
+    one.
     """
 
     name: str
@@ -97,11 +104,27 @@ class Parameter:
     scale: str = "log"
     unit: Any = 1.0
     role: str = ""
-    extra: tuple[str, ...] = ()
+    labels: tuple[int | str, ...] | None = None
+    ball: float | None = None
 
     @property
     def size(self) -> int:
         return int(np.size(self.value))
+
+    def coordinates(self, value: Any) -> np.ndarray:
+        """A natural value as a flat vector in the optimizer's coordinates."""
+        flat = np.broadcast_to(np.asarray(value, dtype=float).ravel(), self.size)
+        if self.scale == "linear":
+            return flat.copy()
+        if not np.all(flat > 0):
+            raise ValueError(f"{self.name} must be positive, got {value!r}.")
+        return np.log(flat)
+
+    def natural(self, coordinates: np.ndarray) -> Any:
+        """The inverse of `coordinates`: a number, or an array of the value's shape."""
+        value = np.exp(coordinates) if self.scale == "log" else coordinates.copy()
+        shape = np.shape(self.value)
+        return value.reshape(shape) if shape else float(value[0])
 
 
 def natural_bounds(name: str, given: Any) -> tuple[Any, Any]:

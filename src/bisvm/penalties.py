@@ -49,7 +49,7 @@ class Penalty(Part):
         return np.asarray(C) * ratio
 
     def _parameter(
-        self, C: Any, unit: Any, extra: tuple[str, ...] = ()
+        self, C: Any, unit: Any, labels: tuple[int | str, ...] | None = None
     ) -> tuple[Parameter, ...]:
         try:
             value = np.asarray(C, dtype=float)
@@ -63,7 +63,7 @@ class Penalty(Part):
         else:
             low, high = natural_bounds("C_bounds", self.C_bounds)
         return (
-            Parameter("C", value, (low, high), unit=unit, role=PENALTY, extra=extra),
+            Parameter("C", value, (low, high), unit=unit, role=PENALTY, labels=labels),
         )
 
 
@@ -111,7 +111,8 @@ class PerFeature(Penalty):
                 f"C has {np.size(C)} values, expected one number or {len(unit)}: one "
                 "per feature" + (" and one for the intercept." if extra else ".")
             )
-        return self._parameter(np.broadcast_to(C, len(unit)), unit, extra)
+        labels = (*range(X.shape[1]), *extra)
+        return self._parameter(np.broadcast_to(C, len(unit)), unit, labels)
 
     def weights(self, C: Any, train: np.ndarray) -> np.ndarray:
         return train

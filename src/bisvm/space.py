@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from bisvm.parts import Parameter
+from bisvm.parts import INVERSE_WIDTH, WEIGHT, Parameter
 
 
 class Space:
@@ -32,7 +33,7 @@ class Space:
         self.parameters = tuple(parameters)
         self._entries = [_entry_names(p, feature_names) for p in self.parameters]
         self._start = np.concatenate(
-            [_coordinate(p, p.value) for p in self.parameters] or [np.empty(0)]
+            [p.coordinates(p.value) for p in self.parameters] or [np.empty(0)]
         )
         self.learned = self._learned(learn)
         self._check_bounds()
@@ -57,7 +58,7 @@ class Space:
         """Every hyperparameter by name, in natural units: a number or an array."""
         full = self._full(theta)
         return {
-            p.name: _natural(p, full[part])
+            p.name: p.natural(full[part])
             for p, part in zip(self.parameters, self._slices(), strict=True)
         }
 
@@ -72,7 +73,7 @@ class Space:
         full = self._start.copy()
         for p, part in zip(self.parameters, self._slices(), strict=True):
             if p.name in values:
-                full[part] = _coordinate(p, values[p.name])
+                full[part] = p.coordinates(values[p.name])
         return full[self.learned]
 
     def restrict(self, gradient: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -81,18 +82,50 @@ class Space:
         return np.concatenate(full or [np.empty(0)])[self.learned]
 
     def vectors(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Every learned vector of log-values: its entries in theta, and log unit.
+        """Learned log-values of one kind: their entries in theta, and log unit.
 
-        Entries that belong to no feature (`Parameter.extra`) have no part in it.
+        The entries of a parameter that belong to features; the weights of a sum of
+        kernels; and the widths of several kernels with one each. They may be moved
+        together, and a prior may hold them together.
+        """
+        position = np.cumsum(self.learned) - 1
+        out, single = [], []
+        for p, part in zip(self.parameters, self._slices(), strict=True):
+            if p.scale != "log":
+                continue
+            alike = np.full(p.size, True) if p.role == WEIGHT else _of_a_feature(p)
+            learned = self.learned[part] & alike
+            unit = np.broadcast_to(np.log(p.unit), p.size)
+            kin = (position[part][learned], unit[learned])
+            if np.ndim(p.value):
+                out.append(kin)
+            elif p.role == INVERSE_WIDTH:
+                single.append(kin)
+        if single:
+            entries, units = zip(*single, strict=True)
+            out.append((np.concatenate(entries), np.concatenate(units)))
+        return [(entries, unit) for entries, unit in out if len(entries) > 1]
+
+    def learns(self, name: str) -> bool:
+        """Whether any entry of this parameter is learned."""
+        return any(
+            p.name == name and self.learned[part].any()
+            for p, part in zip(self.parameters, self._slices(), strict=True)
+        )
+
+    def balls(self) -> list[tuple[np.ndarray, float]]:
+        """Entries of theta whose joint norm is bounded, and the bound.
+
+        Entries of such an array that are not learned take up their part of it.
         """
         position = np.cumsum(self.learned) - 1
         out = []
         for p, part in zip(self.parameters, self._slices(), strict=True):
-            learned = self.learned[part].copy()
-            learned[p.size - len(p.extra) :] = False
-            if np.ndim(p.value) and p.scale == "log" and learned.sum() > 1:
-                unit = np.broadcast_to(np.log(p.unit), p.size)
-                out.append((position[part][learned], unit[learned]))
+            learned = self.learned[part]
+            if p.ball is not None and learned.any():
+                fixed = float(np.linalg.norm(self._start[part][~learned]))
+                room = math.sqrt(max(p.ball**2 - fixed**2, 0.0))
+                out.append((position[part][learned], room))
         return out
 
     def has_role(self, role: str) -> np.ndarray:
@@ -129,7 +162,7 @@ class Space:
 
     def _all_bounds(self) -> np.ndarray:
         pairs = [
-            np.stack([_coordinate(p, bound) for bound in p.bounds], axis=1)
+            np.stack([p.coordinates(bound) for bound in p.bounds], axis=1)
             for p in self.parameters
         ]
         return np.concatenate(pairs or [np.empty((0, 2))])
@@ -161,15 +194,16 @@ class Space:
 
     def _check_bounds(self) -> None:
         for p, names in zip(self.parameters, self._entries, strict=True):
-            values = np.broadcast_to(p.value, p.size)
-            lows, highs = (np.broadcast_to(bound, p.size) for bound in p.bounds)
+            values = np.ravel(p.value)
+            lows, highs = (np.broadcast_to(np.ravel(b), p.size) for b in p.bounds)
             for name, x, low, high in zip(names, values, lows, highs, strict=True):
                 if not low <= high:
                     raise ValueError(
                         f"Bounds of {name} are the wrong way round: "
                         f"({low:.6g}, {high:.6g})."
                     )
-                inside = low * (1 - 1e-9) <= x <= high * (1 + 1e-9)
+                slack = 1e-9 * abs(x)
+                inside = low - slack <= x <= high + slack
                 if name in self.names and not inside:
                     raise ValueError(
                         f"The start {name} = {x:.6g} lies outside its bounds "
@@ -177,26 +211,23 @@ class Space:
                     )
 
 
+def _of_a_feature(parameter: Parameter) -> np.ndarray:
+    """Which entries belong to a column of X."""
+    labels = parameter.labels
+    if labels is None:
+        return np.full(parameter.size, True)
+    return np.array([not isinstance(label, str) for label in labels])
+
+
 def _entry_names(
     parameter: Parameter, feature_names: Sequence[str] | None
 ) -> list[str]:
     if not np.ndim(parameter.value):
         return [parameter.name]
-    n = parameter.size - len(parameter.extra)
-    known = feature_names is not None and len(feature_names) == n
-    labels = [*(feature_names if known else range(n)), *parameter.extra]  # type: ignore[misc]
-    return [f"{parameter.name}[{label}]" for label in labels]
+    labels = parameter.labels or tuple(range(parameter.size))
+    return [f"{parameter.name}[{_label(each, feature_names)}]" for each in labels]
 
 
-def _coordinate(parameter: Parameter, value: Any) -> np.ndarray:
-    flat = np.broadcast_to(np.asarray(value, dtype=float).ravel(), parameter.size)
-    if parameter.scale == "linear":
-        return flat.copy()
-    if not np.all(flat > 0):
-        raise ValueError(f"{parameter.name} must be positive, got {value!r}.")
-    return np.log(flat)
-
-
-def _natural(parameter: Parameter, coordinate: np.ndarray) -> Any:
-    value = np.exp(coordinate) if parameter.scale == "log" else coordinate.copy()
-    return value if np.ndim(parameter.value) else float(value[0])
+def _label(label: int | str, feature_names: Sequence[str] | None) -> int | str:
+    known = feature_names is not None and not isinstance(label, str)
+    return feature_names[label] if known else label  # type: ignore[index]

@@ -40,6 +40,9 @@ def tune(run: Run, starts: Any, random_state: np.random.RandomState) -> Descent:
         if not run.optimizer.uses_start:
             return run.descend(theta0, "search")
         if isinstance(starts, str) and starts == "auto":
+            if run.objective.problem.criterion.on_training:
+                # No held-out points that could tell one start from another.
+                return run.descend(theta0, "descent")
             return _auto(run, random_state)
         descents = [
             run.descend(theta, f"start {number}")
@@ -55,7 +58,7 @@ def tune(run: Run, starts: Any, random_state: np.random.RandomState) -> Descent:
 def _at(run: Run, theta: np.ndarray, reason: str, *, converged: bool) -> Descent:
     """The answer where no descent came to an end."""
     best = run.best or run.finish(theta, "last")
-    gradient = upper_gradient(best, Whole(run.objective.bounds))
+    gradient = upper_gradient(best, Whole(run.objective))
     return Descent(best, gradient, converged, reason)
 
 
@@ -215,11 +218,12 @@ def _weaken(run: Run, found: Descent) -> Descent:
 def gains(simple: Evaluation, rich: Evaluation, errors: float) -> bool:
     """Whether the richer model lowers the paired losses by more than their noise.
 
-    With row i's share d_i in the difference of the two losses and w_i its weight, the
-    gain is D = sum d_i and its squared standard error sum (d_i - w_i D)^2: a row that
-    is held out several times, or for several classes, is still one observation.
+    With observation i's share d_i in the difference of the two losses and w_i its
+    weight, the gain is D = sum d_i and its squared standard error sum (d_i - w_i D)^2:
+    a row that is held out several times, or for several classes, is still one
+    observation, and so are rows of one group.
     """
-    share = simple.row_losses - rich.row_losses
+    share = simple.shares - rich.shares
     gain = share.sum()
-    error = np.sqrt(np.sum((share - simple.row_weights * gain) ** 2))
+    error = np.sqrt(np.sum((share - simple.share_weights * gain) ** 2))
     return bool(gain > errors * error)

@@ -70,14 +70,26 @@ class Run:
         )
 
     def evaluate(
-        self, theta: np.ndarray, stage: str, *, tentative: bool = False
+        self,
+        theta: np.ndarray,
+        stage: str,
+        *,
+        tentative: bool = False,
+        on: BilevelObjective | None = None,
+        tol: float | None = None,
     ) -> Evaluation:
-        """Evaluate, record, report; may raise StopTuning."""
-        seen = self._seen.get(theta.tobytes())
+        """Evaluate, record, report; may raise StopTuning.
+
+        on : a part of the data, instead of all
+        tol : residual of the lower level that will do
+        """
+        usual = on is None and tol is None
+        seen = self._seen.get(theta.tobytes()) if usual else None
         if seen is not None:
             return seen
-        evaluation = self.objective.evaluate(theta)
-        self._seen[theta.tobytes()] = evaluation
+        evaluation = (on or self.objective).evaluate(theta, tol)
+        if usual:
+            self._seen[theta.tobytes()] = evaluation
         if not tentative:
             self.accept(evaluation)
         record = Record(
@@ -158,19 +170,27 @@ class Run:
         tied : every vector of hyperparameters is moved by its common size only
         tentative : the best point counts only if the caller accepts it
         """
-        view: View = Tie(self.objective) if tied else Whole(self.objective.bounds)
+        view: View = Tie(self.objective) if tied else Whole(self.objective)
         best: Evaluation | None = None
+        count = 0
 
         def fun(x: np.ndarray) -> tuple[float, np.ndarray]:
-            nonlocal best
+            nonlocal best, count
             theta = view.expand(x)
-            evaluation = self.evaluate(theta, stage, tentative=tentative)
-            if better(evaluation, best):
+            batch, tol = self._batch(count), self.optimizer.accuracy(count)
+            count += 1
+            evaluation = self.evaluate(
+                theta, stage, tentative=tentative or bool(batch), on=batch, tol=tol
+            )
+            if batch is None and better(evaluation, best):
                 best = evaluation
             return evaluation.value, view.pullback(theta, evaluation.gradient)
 
-        result = self.optimizer.minimize(fun, view.reduce(theta), view.bounds, like)
-        assert best is not None
+        start = view.reduce(theta)
+        result = self.optimizer.minimize(fun, start, view.bounds, like, view.balls)
+        if best is None:
+            theta = view.expand(result.x)
+            best = self.evaluate(theta, stage, tentative=tentative)
         return Descent(
             best,
             upper_gradient(best, view),
@@ -178,6 +198,15 @@ class Run:
             str(result.message),
             result,
         )
+
+    def _batch(self, number: int) -> BilevelObjective | None:
+        """The objective on some rows, drawn for this evaluation; None for all."""
+        size = self.optimizer.batch_size
+        n = len(self.objective.problem.sample_weight)
+        if size is None or size >= n:
+            return None
+        rows = np.random.default_rng(number).choice(n, size, replace=False)
+        return self.objective.on_rows(np.sort(rows))
 
 
 def better(evaluation: Evaluation, than: Evaluation | None) -> bool:
@@ -190,8 +219,14 @@ def better(evaluation: Evaluation, than: Evaluation | None) -> bool:
 def upper_gradient(evaluation: Evaluation, view: View) -> float:
     """Largest entry of the projected gradient of H, relative to H."""
     x = view.reduce(evaluation.theta)
-    gradient = view.pullback(evaluation.theta, evaluation.gradient)
+    gradient = np.array(view.pullback(evaluation.theta, evaluation.gradient))
     low, high = view.bounds[:, 0], view.bounds[:, 1]
+    for entries, radius in view.balls:
+        # On the sphere a pull outward is held.
+        along = x[entries] / max(float(np.linalg.norm(x[entries])), 1e-300)
+        pull = min(float(along @ gradient[entries]), 0.0)
+        if np.linalg.norm(x[entries]) >= radius * (1 - 1e-9):
+            gradient[entries] -= pull * along
     outward = ((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0))
     largest = np.max(np.abs(np.where(outward, 0.0, gradient)), initial=0.0)
     return float(largest) / max(abs(evaluation.value), np.finfo(float).tiny)
@@ -201,6 +236,7 @@ class View(Protocol):
     """Coordinates x in which theta is searched."""
 
     bounds: np.ndarray
+    balls: list[tuple[np.ndarray, float]]
 
     def expand(self, x: np.ndarray) -> np.ndarray: ...
 
@@ -212,8 +248,9 @@ class View(Protocol):
 class Whole:
     """theta itself."""
 
-    def __init__(self, bounds: np.ndarray):
-        self.bounds = bounds
+    def __init__(self, objective: BilevelObjective):
+        self.bounds = objective.bounds
+        self.balls = objective.space.balls()
 
     def expand(self, x: np.ndarray) -> np.ndarray:
         return x
@@ -242,6 +279,10 @@ class Tie:
         self._matrix = np.zeros((n, len(single) + len(vectors)))
         self._matrix[single, np.arange(len(single))] = 1.0
         self._matrix[tied, len(single) + owner[tied]] = 1.0
+        self.balls = [
+            (np.flatnonzero(self._matrix[entries].any(axis=0)), radius)
+            for entries, radius in objective.space.balls()
+        ]
         self._low, self._high = objective.bounds.T
         self.bounds = np.array(
             [

@@ -7,11 +7,14 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from bisvm.kernels import KERNELS, RBF, Factors, Linear, get_kernel
 from bisvm.kernels import base as kernels_base
-from bisvm.testing import check_kernel
+from bisvm.testing import check_hypergradient, check_kernel
+from tests.problems import make_objective, toy_data
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(10, 3))
 Y = RNG.normal(size=(7, 3))
+# Not negative, and no two points share a coordinate.
+HISTOGRAMS = X - X.min(axis=0) + 0.5
 GAMMA = np.array([0.2, 1.5, 0.01])
 
 
@@ -26,7 +29,14 @@ GAMMA = np.array([0.2, 1.5, 0.01])
     ids=repr,
 )
 def test_every_kernel_keeps_the_contract(kernel):
-    check_kernel(kernel, X)
+    check_kernel(kernel, HISTOGRAMS)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_kernel_has_the_hypergradient_of_its_machine(name):
+    points, y = toy_data(36)
+    objective = make_objective(np.exp(0.5 * points), y, kernel=name, loss="logistic")
+    check_hypergradient(objective, objective.theta0 + 0.1, floor=1e-4)
 
 
 def test_gradients_stay_exact_far_from_the_origin():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -49,7 +50,6 @@ REFIT_TOL = 1e-9
 CHOICES = {
     "intercept": ("free", "penalized", "none"),
     "multi_class": ("ovr", "ovo"),
-    "refit": ("rescaled", "same"),
 }
 
 
@@ -81,7 +81,9 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples' losses, in training and in validation.
         groups : array of shape (n_samples,), optional
-            Passed to a group splitter, which keeps a group's samples together.
+            Samples that belong together, such as those of one patient: the splits keep
+            them together, and they count as one observation where a gain on held-out
+            samples is weighed against its noise.
         """
         self._check_settings()
         random_state = check_random_state(self.random_state)
@@ -104,6 +106,11 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
                     + ", ".join(repr(choice) for choice in known)
                     + "."
                 )
+        if not _is_positive(self.refit) and self.refit not in ("rescaled", "same"):
+            raise ValueError(
+                f"refit={self.refit!r} is not known; expected 'rescaled', 'same', or "
+                "a number, the C of the final machine."
+            )
         for name in ("tol", "time_limit"):
             given = getattr(self, name)
             if given is not None and not given > 0:
@@ -126,9 +133,19 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             intercept=self.intercept,
         )
 
-    def _problem_of(self, data: Data, tasks: np.ndarray) -> Problem:
+    def _bound_model(self) -> Model:
+        """The model with names of columns replaced by their numbers."""
         model = self._model()
-        columns = split_columns(tasks, data.splits, data.weight)
+        return replace(model, kernel=model.kernel.bind(_names(self)))
+
+    def _problem_of(self, data: Data, tasks: np.ndarray) -> Problem:
+        model, criterion = self._bound_model(), get_criterion(self.criterion)
+        on_training = criterion.on_training
+        columns = (
+            training_columns(tasks, data.weight)
+            if on_training
+            else split_columns(tasks, data.splits, data.weight)
+        )
         if not model.linear:
             jobs = 1 if self.shared else effective_n_jobs(self.n_jobs)
             check_memory(
@@ -139,14 +156,29 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             data.X,
             data.weight,
             columns,
-            criterion=get_criterion(self.criterion),
-            prior=get_prior(self.prior),
+            criterion=criterion,
+            prior=None if on_training else get_prior(self.prior),
             solver=get_solver(self.solver),
-            learn=self.learn,
+            learn=self._learned(model, data) if on_training else self.learn,
             feature_names=_names(self),
+            groups=data.groups,
             # The residual of a linear machine is an average over points.
             inner_tol=(0.01 if model.linear else 0.1) * self.tol,
         )
+
+    def _learned(self, model: Model, data: Data) -> Any:
+        """What is learned on the training problem itself: all but C."""
+        own = model.penalty.names
+        if isinstance(self.learn, str) and self.learn == "all":
+            parameters = model.parameters(data.X, data.weight)
+            return tuple(p.name for p in parameters if p.name not in own)
+        asked = (self.learn,) if isinstance(self.learn, str) else self.learn or ()
+        if any(name.split("[")[0] in own for name in asked):
+            raise ValueError(
+                "The structural risk is least at C = 0: it cannot tell what C should "
+                "be. Leave 'C' out of `learn`, or use a criterion on held-out points."
+            )
+        return self.learn
 
     def _problem(
         self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None
@@ -240,15 +272,12 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
 
         `near` are fitted values to start from, those of the machines on the splits.
         """
-        model = self._model()
+        model = self._bound_model()
         frame = model.frame(data.X, data.weight)
         X = data.X if frame is None else frame.inside(data.X)
-        ratio = data.training_share if self.refit == "rescaled" else 1.0
         columns = training_columns(data.tasks, data.weight)
         blocks = np.array_split(np.arange(data.tasks.shape[1]), len(values))
-        final = [
-            {**one, "C": model.penalty.rescaled(one["C"], ratio)} for one in values
-        ]
+        final = [{**one, "C": self._final_C(model, one["C"], data)} for one in values]
         solutions = [
             get_solver(self.solver).solve(
                 model.machine(
@@ -275,6 +304,15 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         self._task_kind = self.multi_class
         self._keep(data, frame, solutions)
         return solutions
+
+    def _final_C(self, model: Model, C: Any, data: Data) -> Any:
+        """C of the machine that is trained on all rows."""
+        if _is_positive(self.refit):
+            return np.full_like(np.asarray(C, dtype=float), self.refit)[()]
+        held_out = not get_criterion(self.criterion).on_training
+        if held_out and self.refit == "rescaled":
+            return model.penalty.rescaled(C, data.training_share)
+        return C
 
     def _keep(self, data: Data, frame: Frame | None, solutions: list[Solution]) -> None:
         x = Coefficients(
@@ -434,6 +472,10 @@ def _certificate(descent: Descent, final: Solution) -> Certificate:
 def _names(estimator: Any) -> list[str] | None:
     names = getattr(estimator, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]
+
+
+def _is_positive(given: Any) -> bool:
+    return isinstance(given, Real) and not isinstance(given, bool) and float(given) > 0
 
 
 def _scalar(value: Any) -> Any:

@@ -29,6 +29,7 @@ class Data:
     weight: np.ndarray
     tasks: np.ndarray
     splits: list[Split]
+    groups: np.ndarray | None = None
 
     @property
     def training_share(self) -> float:
@@ -70,6 +71,11 @@ def prepare(
         weight=weight[rows],
         tasks=class_tasks(codes[rows], len(classes), estimator.multi_class),
         splits=_splits(estimator.cv, classes, X, codes, rows, groups, random_state),
+        groups=(
+            None
+            if groups is None
+            else np.unique(np.asarray(groups)[rows], return_inverse=True)[1]
+        ),
     )
 
 

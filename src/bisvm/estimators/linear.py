@@ -45,8 +45,9 @@ class BilevelLinearSVC(BilevelClassifier):
         Whether all classes have the same hyperparameters.
     class_weight : None, "balanced" or dict, default=None
         Factors of the sample weights, in training and validation.
-    refit : {"rescaled", "same"}, default="rescaled"
-        Whether C is scaled to the larger sample when the final machine is trained.
+    refit : {"rescaled", "same"} or float, default="rescaled"
+        Whether C is scaled to the larger sample when the final machine is trained; a
+        number is the final machine's C.
     tol : float, default=1e-3
         Accuracy of the tuning: about the relative size of a decrease of H that is not
         worth another step.
@@ -105,7 +106,7 @@ class BilevelLinearSVC(BilevelClassifier):
         multi_class: str = "ovr",
         shared: bool = True,
         class_weight: Any = None,
-        refit: str = "rescaled",
+        refit: Any = "rescaled",
         tol: float = 1e-3,
         max_iter: int = 100,
         time_limit: float | None = None,

@@ -48,8 +48,9 @@ class BilevelSVC(BilevelClassifier):
         Whether all classes have the same hyperparameters.
     class_weight : None, "balanced" or dict, default=None
         Factors of the sample weights, in training and validation.
-    refit : {"rescaled", "same"}, default="rescaled"
-        Whether C is scaled to the larger sample when the final machine is trained.
+    refit : {"rescaled", "same"} or float, default="rescaled"
+        Whether C is scaled to the larger sample when the final machine is trained; a
+        number is the final machine's C.
     max_memory : float, optional
         Bytes that Gram matrices may take; by default what is free.
     tol : float, default=1e-3
@@ -116,7 +117,7 @@ class BilevelSVC(BilevelClassifier):
         multi_class: str = "ovr",
         shared: bool = True,
         class_weight: Any = None,
-        refit: str = "rescaled",
+        refit: Any = "rescaled",
         max_memory: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 100,

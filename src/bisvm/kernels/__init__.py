@@ -9,16 +9,46 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from bisvm.kernels.algebra import Product, Sum
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
+from bisvm.kernels.chi2 import AdditiveChi2, Chi2
+from bisvm.kernels.filter_bank import FilterBank
+from bisvm.kernels.groups import feature_groups
+from bisvm.kernels.laplacian import Laplacian
 from bisvm.kernels.linear import Linear
+from bisvm.kernels.matern import Matern
+from bisvm.kernels.polynomial import Polynomial
+from bisvm.kernels.precomputed import Precomputed
+from bisvm.kernels.radial import RadialKernel
 from bisvm.kernels.rbf import RBF
+from bisvm.kernels.transformed import Transformed
 from bisvm.parts import resolve
 
 KERNELS: dict[str, Callable[[], Kernel]] = {
     "linear": Linear,
     "rbf": RBF,
     "ard": lambda: RBF(per_feature=True),
+    "poly": Polynomial,
+    "laplacian": Laplacian,
+    "matern32": lambda: Matern(1.5),
+    "matern52": lambda: Matern(2.5),
+    "chi2": Chi2,
+    "additive_chi2": AdditiveChi2,
+    "mkl": lambda: several_kinds(),
 }
+
+
+def several_kinds() -> Sum:
+    """Multiple kernel learning without a partition: kernels of several kinds.
+
+    A Gaussian kernel to begin with; Laplacian (rougher), quadratic and linear ones
+    have small weights at first, and are given more where held-out points ask for it.
+    """
+    return Sum(
+        (RBF(), Laplacian(), Polynomial(2), Linear()), np.array([1.0, 0.1, 0.1, 0.01])
+    )
 
 
 def get_kernel(kernel: Any) -> Kernel:
@@ -29,9 +59,22 @@ def get_kernel(kernel: Any) -> Kernel:
 __all__ = [
     "KERNELS",
     "RBF",
+    "AdditiveChi2",
+    "Chi2",
     "Factors",
+    "FilterBank",
     "Kernel",
     "KernelGradient",
+    "Laplacian",
     "Linear",
+    "Matern",
+    "Polynomial",
+    "Precomputed",
+    "Product",
+    "RadialKernel",
+    "Sum",
+    "Transformed",
+    "feature_groups",
     "get_kernel",
+    "several_kinds",
 ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -16,21 +17,56 @@ BLOCK_ENTRIES = 1 << 22
 
 @dataclass(frozen=True)
 class Factors:
-    """Weights W = left @ right.T on the entries of a Gram matrix, kept as factors.
+    """Weights W = (left @ right.T) o M on the entries of a Gram matrix.
 
     left : (n, q) and right : (m, q), so that no (n, m) array is needed to hold W.
+    mask : (n, m) or None, an array M by which the weights are multiplied, entry by
+        entry; a product of kernels hands one to each factor the others' Gram matrices.
     """
 
     left: np.ndarray
     right: np.ndarray
+    mask: np.ndarray | None = None
 
     def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Row blocks of W, small enough to be temporaries."""
+        """Row blocks of W, small enough to be temporaries and free to be changed."""
         n, m = len(self.left), len(self.right)
         rows = max(1, BLOCK_ENTRIES // max(m, 1))
         for first in range(0, n, rows):
             block = slice(first, min(first + rows, n))
-            yield block, self.left[block] @ self.right.T
+            W = self.left[block] @ self.right.T
+            if self.mask is not None:
+                W *= self.mask[block]
+            yield block, W
+
+    def dense(self) -> np.ndarray:
+        """W itself, for kernels that do not mind an (n, m) array."""
+        return np.concatenate([W for _, W in self.blocks()])
+
+    def times(self, mask: np.ndarray) -> Factors:
+        """The weights W o mask. The mask is not copied."""
+        both = mask if self.mask is None else self.mask * mask
+        return replace(self, mask=both)
+
+    def scaled(self, factor: float) -> Factors:
+        return replace(self, left=factor * self.left)
+
+    @property
+    def T(self) -> Factors:
+        mask = None if self.mask is None else self.mask.T
+        return Factors(self.right, self.left, mask)
+
+    def __matmul__(self, Y: Any) -> np.ndarray:
+        """W Y, for a dense or sparse Y."""
+        if self.mask is None:
+            return self.left @ (Y.T @ self.right).T
+        return np.concatenate([W @ Y for _, W in self.blocks()])
+
+    def dot(self, gram: np.ndarray) -> float:
+        """sum_ij W_ij gram_ij."""
+        if self.mask is None:
+            return float(np.sum(self.left * (gram @ self.right)))
+        return float(sum(np.vdot(W, gram[rows]) for rows, W in self.blocks()))
 
 
 @dataclass(frozen=True)
@@ -50,8 +86,15 @@ class KernelGradient:
 class Kernel(Part):
     """A positive-definite function k(x, y) with parameters.
 
-    A subclass implements `parameters`, `gram` and `pullback`.
+    A subclass implements `parameters`, `gram`, `diagonal` and `pullback`. A parameter
+    has the name of the constructor's argument that it sets.
+
+    Kernels combine: `k1 + k2` with a learned weight each, `2 * k1`, `k1 * k2`,
+    `k.on(columns)` for some of the columns, `k @ transform` behind a map of the inputs.
     """
+
+    # Whether k has a derivative by x where x = y.
+    smooth: bool = True
 
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
         """The kernel's hyperparameters; data settle what the arguments leave open."""
@@ -81,5 +124,41 @@ class Kernel(Part):
         """Gradient of sum_ij W_ij k(x_i, y_j), `gram` being k(X, Y)."""
         raise NotImplementedError
 
+    def bind(self, feature_names: Sequence[str] | None) -> Self:
+        """The kernel with names of columns replaced by their numbers."""
+        return self
+
     def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
         return self.gram(X, Y)
+
+    # Combinations are kernels themselves: their modules import this one.
+
+    def on(self, columns: Any) -> Kernel:
+        """This kernel on some of the columns, given by numbers, names or a mask."""
+        from bisvm.transforms.columns import Columns
+
+        return self @ Columns(columns)
+
+    def __add__(self, other: Kernel) -> Kernel:
+        from bisvm.kernels.algebra import kernel_sum
+
+        return kernel_sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        from bisvm.kernels.algebra import Sum, kernel_product
+
+        if isinstance(other, Kernel):
+            return kernel_product(self, other)
+        if isinstance(other, Real) and not isinstance(other, bool):
+            return Sum((self,), np.array([float(other)])).validate()
+        return NotImplemented
+
+    __rmul__ = __mul__
+
+    def __matmul__(self, transform: Any) -> Kernel:
+        from bisvm.kernels.transformed import Transformed
+        from bisvm.transforms.base import Transform
+
+        if not isinstance(transform, Transform):
+            return NotImplemented
+        return Transformed(self, transform)

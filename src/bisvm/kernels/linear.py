@@ -31,12 +31,12 @@ class Linear(Kernel):
         *,
         inputs: bool = False,
     ) -> KernelGradient:
-        """d/dX = W Y, d/dY = W'X, through the factors of W."""
+        """d/dX = W Y, d/dY = W'X."""
         Y = X if Y is None else Y
         if not inputs:
             return KernelGradient(np.empty(0))
         return KernelGradient(
             np.empty(0),
-            weights.left @ (Y.T @ weights.right).T,
-            weights.right @ (X.T @ weights.left).T,
+            weights @ Y,
+            weights.T @ X,
         )

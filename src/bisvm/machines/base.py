@@ -187,6 +187,13 @@ class Machine(ABC):
     ) -> Sensitivity:
         """The gradient of the upper level, by implicit differentiation."""
 
+    @abstractmethod
+    def envelope(self, x: Coefficients, tangent: Tangent) -> Sensitivity:
+        """The gradient of the optimum sum_k E_k itself.
+
+        x is optimal, so that its own movement does not count.
+        """
+
     def with_loss(self, loss: Loss) -> Self:
         return replace(self, loss=loss)
 
@@ -215,6 +222,13 @@ class Machine(ABC):
         if self.intercept == "penalized":
             return np.ones(self.n_columns)
         return INTERCEPT_RIDGE * self.weights.sum(axis=0)
+
+    def weights_envelope(self, x: Coefficients, tangent: Tangent) -> np.ndarray:
+        """dE/d log W_ik = W_ik loss(u_ik), and the ridge of a free intercept."""
+        out = self.weights * self.loss.evaluate(self.labels * tangent.fitted)[0]
+        if self.intercept == "free":
+            out += 0.5 * INTERCEPT_RIDGE * x.intercept**2 * self.weights
+        return out
 
     def weights_sensitivity(
         self, x: Coefficients, tangent: Tangent, adjoint: Adjoint

@@ -85,13 +85,24 @@ class KernelMachine(Machine):
         self, x: Coefficients, tangent: Tangent, adjoint: Adjoint, cotangent: np.ndarray
     ) -> Sensitivity:
         """The Gram matrix enters by <U alpha', dK>, U the adjoint function."""
-        factors = Factors(adjoint.function.coef, x.coef)
-        gradient = self.kernel.pullback(self.X, None, self.gram, factors)
         return Sensitivity(
             weights=self.weights_sensitivity(x, tangent, adjoint),
             intercept_precision=_intercept_pull(x, adjoint),
-            kernel=gradient.theta,
+            kernel=self._kernel_gradient(adjoint.function.coef, x.coef),
         )
+
+    def envelope(self, x: Coefficients, tangent: Tangent) -> Sensitivity:
+        """The Gram matrix enters by -1/2 <alpha alpha', dK>, since S = -alpha."""
+        return Sensitivity(
+            weights=self.weights_envelope(x, tangent),
+            intercept_precision=0.5 * float(x.intercept @ x.intercept),
+            kernel=self._kernel_gradient(-0.5 * x.coef, x.coef),
+        )
+
+    def _kernel_gradient(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """<left right', dK> by the kernel's parameters."""
+        factors = Factors(left, right)
+        return self.kernel.pullback(self.X, None, self.gram, factors).theta
 
 
 def _intercept_pull(x: Coefficients, adjoint: Adjoint) -> float:

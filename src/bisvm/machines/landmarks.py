@@ -40,21 +40,30 @@ class LandmarkMachine(LinearMachine):
         """<(P - D lambda) beta' - S s', dK_nm> - <s beta', dK_mm>, s the adjoint's."""
         s, beta = adjoint.function.coef, x.coef
         U = cotangent - tangent.curvature * adjoint.values
-        at_points = self.kernel.pullback(
-            self.points,
-            self.landmarks,
-            self.X,
-            Factors(np.hstack([U, -tangent.slope]), np.hstack([beta, s])),
-        )
-        among = self.kernel.pullback(
-            self.landmarks, self.landmarks, self.precision, Factors(-s, beta)
-        )
+        at_points = Factors(np.hstack([U, -tangent.slope]), np.hstack([beta, s]))
         pull = float(x.intercept @ adjoint.function.intercept)
         return Sensitivity(
             weights=self.weights_sensitivity(x, tangent, adjoint),
             intercept_precision=-pull,
-            kernel=at_points.theta + among.theta,
+            kernel=self._kernel_gradient(at_points, Factors(-s, beta)),
         )
+
+    def envelope(self, x: Coefficients, tangent: Tangent) -> Sensitivity:
+        """<S beta', dK_nm> + 1/2 <beta beta', dK_mm>."""
+        beta = x.coef
+        return Sensitivity(
+            weights=self.weights_envelope(x, tangent),
+            intercept_precision=0.5 * float(x.intercept @ x.intercept),
+            kernel=self._kernel_gradient(
+                Factors(tangent.slope, beta), Factors(0.5 * beta, beta)
+            ),
+        )
+
+    def _kernel_gradient(self, at_points: Factors, among: Factors) -> np.ndarray:
+        """Both places where the kernel enters: K_nm and K_mm."""
+        nm = self.kernel.pullback(self.points, self.landmarks, self.X, at_points)
+        mm = self.kernel.pullback(self.landmarks, self.landmarks, self.precision, among)
+        return nm.theta + mm.theta
 
 
 def landmark_machine(

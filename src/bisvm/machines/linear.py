@@ -121,6 +121,15 @@ class LinearMachine(Machine):
             intercept_precision=-self.penalized_intercept_precision * pull,
         )
 
+    def envelope(self, x: Coefficients, tangent: Tangent) -> Sensitivity:
+        """dE/d log rho_d = 1/2 rho_d sum_k w_dk^2."""
+        rho = self.penalized_intercept_precision
+        return Sensitivity(
+            weights=self.weights_envelope(x, tangent),
+            precision=0.5 * self.precision * np.sum(x.coef**2, axis=1),
+            intercept_precision=0.5 * rho * float(x.intercept @ x.intercept),
+        )
+
 
 class LinearLinearization(Linearization):
     """Hessian R + X'D X, bordered by the intercept as one more column of ones."""

@@ -11,8 +11,15 @@ Every optimizer is a part with ``minimize(fun, x0, bounds)``, and returns SciPy'
 A new optimizer subclasses `Optimizer`.
 """
 
+from collections.abc import Callable
+
 from bisvm.optimizers.base import Optimizer
 from bisvm.optimizers.bfgs import BFGS, minimize_bfgs
+from bisvm.optimizers.gradient import (
+    ArmijoGradient,
+    GradientDescent,
+    SpectralGradient,
+)
 from bisvm.optimizers.grid import Grid, minimize_grid
 from bisvm.optimizers.lbfgs import LBFGS, minimize_lbfgs
 from bisvm.optimizers.rprop import RPROP, minimize_rprop
@@ -23,8 +30,11 @@ __all__ = [
     "LBFGS",
     "OPTIMIZERS",
     "RPROP",
+    "ArmijoGradient",
+    "GradientDescent",
     "Grid",
     "Optimizer",
+    "SpectralGradient",
     "get_optimizer",
     "minimize_bfgs",
     "minimize_grid",
@@ -32,11 +42,15 @@ __all__ = [
     "minimize_rprop",
 ]
 
-OPTIMIZERS: dict[str, type[Optimizer]] = {
+OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {
     "bfgs": BFGS,
     "lbfgs": LBFGS,
     "rprop": RPROP,
     "grid": Grid,
+    "gradient": GradientDescent,
+    "nesterov": lambda: GradientDescent(momentum=0.9),
+    "armijo": ArmijoGradient,
+    "spg": SpectralGradient,
 }
 
 

@@ -1,13 +1,14 @@
 """What all optimizers share: the bounded problem, its best point, the uniform result.
 
-    minimise H(theta)  subject to  lower <= theta <= upper
+    minimise H(theta)  subject to  lower <= theta <= upper,  |theta_B| <= r,
 
-Whatever an optimizer does on its way, it returns the best point that was evaluated.
+with balls on some sets B of entries, if there are any. Whatever an optimizer does on
+its way, it returns the best point that was evaluated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Self
 
 import numpy as np
@@ -18,6 +19,8 @@ from bisvm.parts import Part
 
 Floats = npt.NDArray[np.float64]
 Objective = Callable[[Floats], tuple[float, npt.ArrayLike]]
+# Entries whose joint Euclidean norm is at most the radius.
+Ball = tuple[np.ndarray, float]
 
 # The status of every optimizer's result.
 CONVERGED = 0
@@ -31,6 +34,10 @@ class Optimizer(Part):
 
     # Whether the answer depends on where the search starts.
     uses_start = True
+    # Whether it projects onto balls itself; for others the objective is bent.
+    projects = False
+    # Rows drawn anew for every evaluation; None for all of them.
+    batch_size: int | None = None
 
     def minimize(
         self,
@@ -38,6 +45,7 @@ class Optimizer(Part):
         x0: npt.ArrayLike,
         bounds: npt.ArrayLike | None = None,
         like: OptimizeResult | None = None,
+        balls: Sequence[Ball] = (),
     ) -> OptimizeResult:
         """Minimise `fun` within `bounds`, from `x0`.
 
@@ -52,6 +60,8 @@ class Optimizer(Part):
             Lower and upper bounds, infinite where there is none.
         like : OptimizeResult, optional
             Result on a similar problem; an optimizer may learn from its curvature.
+        balls : sequence of (entries, radius)
+            Entries of x whose joint norm must not exceed a radius.
 
         Returns
         -------
@@ -61,7 +71,15 @@ class Optimizer(Part):
             2 the search got stuck, 3 it got stuck at values that are not finite.
         """
         self.validate()
-        return self._minimize(Problem(fun, x0, bounds), like)
+        problem = Problem(fun, x0, bounds, balls, bend=not self.projects)
+        return self._minimize(problem, like)
+
+    def accuracy(self, evaluation: int) -> float | None:
+        """Residual of the lower level that will do for this evaluation (from 0).
+
+        None stands for the usual one.
+        """
+        return None
 
     def within(self, tol: float, max_iter: int) -> Self:
         """This optimizer at an accuracy of `tol` in log H and a limit on its steps."""
@@ -83,6 +101,9 @@ class Optimizer(Part):
 class Problem:
     """A bounded objective that counts its evaluations and remembers the best.
 
+    Where `bend` is set a ball is no constraint: beyond it the objective goes on as it
+    is at the nearest point inside, fun(r x / |x|), which is smooth but on the sphere.
+
     Attributes
     ----------
     start, lower, upper : arrays of shape (n,)
@@ -91,19 +112,28 @@ class Problem:
     """
 
     def __init__(
-        self, fun: Objective, x0: npt.ArrayLike, bounds: npt.ArrayLike | None
+        self,
+        fun: Objective,
+        x0: npt.ArrayLike,
+        bounds: npt.ArrayLike | None,
+        balls: Sequence[Ball] = (),
+        *,
+        bend: bool = False,
     ) -> None:
         start = _check_start(x0)
         self._fun = fun
         self.lower, self.upper = check_bounds(bounds, start.size)
-        self.start = self.project(start)
+        self.balls = tuple(balls)
+        self._bend = bend and bool(self.balls)
+        self.start = into_balls(self.project(start), self.balls)
         self.best: tuple[Floats, float, Floats] | None = None
         self.n_evaluations = 0
         self.n_not_finite = 0
 
     def project(self, x: Floats) -> Floats:
-        """The point within the bounds that is nearest to `x`."""
-        return np.clip(x, self.lower, self.upper)
+        """The point within the bounds, and balls, that is nearest to `x`."""
+        x = np.clip(x, self.lower, self.upper)
+        return x if self._bend else into_balls(x, self.balls)
 
     def projected_gradient(self, x: Floats, gradient: Floats) -> Floats:
         """The gradient without the entries that press against a bound."""
@@ -120,7 +150,7 @@ class Problem:
         if not finite:
             self.n_not_finite += 1
         elif self.best is None or value < self.best[1]:
-            self.best = x.copy(), value, gradient
+            self.best = self._inside(x).copy(), value, gradient
         return value, gradient, finite
 
     def evaluate_start(self) -> tuple[float, Floats]:
@@ -154,14 +184,40 @@ class Problem:
 
     def _call(self, x: Floats) -> tuple[float, Floats]:
         # Copies both ways: neither side can change the other's arrays.
-        value, gradient = self._fun(x.copy())
+        value, gradient = self._fun(self._inside(x).copy())
         gradient = np.array(gradient, dtype=float)
         if gradient.shape != x.shape:
             raise ValueError(
                 f"The objective returned a gradient of shape {gradient.shape}; "
                 f"expected {x.shape}, the shape of x."
             )
+        if self._bend:
+            gradient = _bent(x, gradient, self.balls)
         return float(value), gradient
+
+    def _inside(self, x: Floats) -> Floats:
+        return into_balls(x, self.balls) if self._bend else x
+
+
+def into_balls(x: Floats, balls: Sequence[Ball]) -> Floats:
+    """The point in all balls that is nearest to x; they have no entry in common."""
+    x = x.copy() if balls else x
+    for entries, radius in balls:
+        norm = np.linalg.norm(x[entries])
+        if norm > radius:
+            x[entries] *= radius / norm
+    return x
+
+
+def _bent(x: Floats, gradient: Floats, balls: Sequence[Ball]) -> Floats:
+    """Gradient of fun(r x / |x|) beyond a ball: the part along x is lost."""
+    for entries, radius in balls:
+        norm = np.linalg.norm(x[entries])
+        if norm > radius:
+            along = x[entries] / norm
+            across = gradient[entries] - (along @ gradient[entries]) * along
+            gradient[entries] = (radius / norm) * across
+    return gradient
 
 
 def check_bounds(bounds: npt.ArrayLike | None, n: int) -> tuple[Floats, Floats]:

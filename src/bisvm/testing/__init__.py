@@ -20,6 +20,7 @@ from bisvm.testing.machines import check_machine
 from bisvm.testing.optimizers import check_optimizer
 from bisvm.testing.parts import check_part
 from bisvm.testing.solvers import check_solver
+from bisvm.testing.transforms import check_transform
 
 __all__ = [
     "central_difference",
@@ -32,4 +33,5 @@ __all__ = [
     "check_optimizer",
     "check_part",
     "check_solver",
+    "check_transform",
 ]

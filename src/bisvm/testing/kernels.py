@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse as sp
 
-from bisvm.kernels import Factors, Kernel
+from bisvm.kernels import Factors, Kernel, KernelGradient
 from bisvm.parts import Parameter
 from bisvm.testing.differences import check_gradient
 from bisvm.testing.parts import check_part
 from bisvm.testing.requirements import require, require_close
 
 GRADIENT_RTOL = 5e-6
+# Differences are not to step across a kink.
+SMOOTH_STEP, KINKED_STEP = 1e-3, 1e-5
 
 
-def check_kernel(kernel: Kernel, X: Any = None, *, sparse: bool = True) -> None:
+def check_kernel(
+    kernel: Kernel, X: Any = None, *, sparse: bool = True, inputs: bool = True
+) -> None:
     """A kernel is symmetric, positive semidefinite, and has the gradients it says.
 
     Parameters
@@ -24,23 +29,33 @@ def check_kernel(kernel: Kernel, X: Any = None, *, sparse: bool = True) -> None:
     kernel : Kernel
     X : array of shape (n, d), n >= 6, optional
         Points on which to check it; 14 points in four dimensions by default. Give your
-        own where a kernel is for particular inputs. Keep it small: gradients by the
-        inputs take 4 n d Gram matrices.
+        own where a kernel is for particular inputs: not negative, or, if it is not
+        `smooth`, without two points that share a coordinate. Keep it small: gradients
+        by the inputs take about 20 n d Gram matrices.
     sparse : bool
         Whether the kernel is meant for CSR matrices too.
+    inputs : bool
+        Whether gradients by the inputs make sense; they do not for row numbers.
     """
     check_part(kernel)
-    if X is None:
-        X = np.random.default_rng(0).normal(size=(14, 4))
-    X = np.asarray(X, dtype=float)
+    X = _points() if X is None else np.asarray(X, dtype=float)
     _check_parameters(kernel, X)
     kernel = _settled(kernel, X)
     _check_gram(kernel, X)
-    for rows, columns in _pairs(X):
-        _check_theta_gradient(kernel, rows, columns)
-        _check_input_gradient(kernel, rows, columns)
+    for rows, columns in _pairs(X, kernel.smooth):
+        for factors in _weightings(rows, columns):
+            _check_theta_gradient(kernel, rows, columns, factors)
+            if inputs:
+                _check_input_gradient(kernel, rows, columns, factors)
     if sparse:
         _check_sparse(kernel, X)
+
+
+def _points() -> np.ndarray:
+    """14 points in four dimensions, no two of which share a coordinate."""
+    rng = np.random.default_rng(0)
+    grid = np.linspace(-2.0, 2.0, 14) + rng.uniform(-0.1, 0.1, size=(4, 14))
+    return rng.permuted(grid, axis=1).T
 
 
 def _settled(kernel: Kernel, X: np.ndarray) -> Kernel:
@@ -48,10 +63,15 @@ def _settled(kernel: Kernel, X: np.ndarray) -> Kernel:
     return kernel.with_values({p.name: p.value for p in kernel.parameters(X)})
 
 
-def _pairs(X: np.ndarray) -> list[tuple[np.ndarray, np.ndarray | None]]:
-    """The square case, and a rectangular one whose points partly coincide."""
+def _pairs(
+    X: np.ndarray, smooth: bool = True
+) -> list[tuple[np.ndarray, np.ndarray | None]]:
+    """The square case, and a rectangular one whose points partly coincide.
+
+    They do not if the kernel has a kink there.
+    """
     third = len(X) // 3
-    return [(X, None), (X[: 2 * third], X[third:])]
+    return [(X, None), (X[: 2 * third], X[third if smooth else 2 * third :])]
 
 
 def _check_parameters(kernel: Kernel, X: np.ndarray) -> None:
@@ -98,34 +118,54 @@ def _check_gram(kernel: Kernel, X: np.ndarray) -> None:
     require_close(same, gram, "k(X, Y = X) is not k(X)", rtol=1e-11)
 
 
-def _factors(rows: np.ndarray, columns: np.ndarray | None) -> Factors:
+def _weightings(rows: np.ndarray, columns: np.ndarray | None) -> tuple[Factors, ...]:
+    """Weights on the Gram entries, as factors and as factors with a mask."""
     rng = np.random.default_rng(1)
-    m = len(rows) if columns is None else len(columns)
-    return Factors(rng.normal(size=(len(rows), 2)), rng.normal(size=(m, 2)))
+    n, m = len(rows), len(rows) if columns is None else len(columns)
+    factors = Factors(rng.normal(size=(n, 2)), rng.normal(size=(m, 2)))
+    return factors, replace(factors, mask=rng.normal(size=(n, m)))
 
 
-def _coordinates(parameter: Parameter) -> np.ndarray:
-    value = np.asarray(parameter.value, dtype=float).ravel()
-    return np.log(value) if parameter.scale == "log" else value
+def _entries(factors: Factors) -> np.ndarray:
+    """The weights as a matrix."""
+    W = factors.left @ factors.right.T
+    return W if factors.mask is None else W * factors.mask
+
+
+def _masked(factors: Factors) -> str:
+    return "" if factors.mask is None else " (weights with a mask)"
+
+
+def _pullback(
+    kernel: Kernel, rows: Any, columns: Any, factors: Factors, *, inputs: bool
+) -> KernelGradient:
+    """The pullback, which must leave all that it is given as it was."""
+    gram = kernel.gram(rows, columns)
+    before, weights = gram.copy(), _entries(factors)
+    found = kernel.pullback(rows, columns, gram, factors, inputs=inputs)
+    require(np.array_equal(gram, before), "pullback changed the Gram matrix.")
+    require(np.array_equal(_entries(factors), weights), "pullback changed the weights.")
+    return found
 
 
 def _at(kernel: Kernel, parameters: tuple[Parameter, ...], theta: np.ndarray) -> Kernel:
     values, done = {}, 0
     for p in parameters:
-        part = theta[done : done + p.size]
-        natural = np.exp(part) if p.scale == "log" else part
-        values[p.name] = natural if np.ndim(p.value) else float(natural[0])
+        values[p.name] = p.natural(theta[done : done + p.size])
         done += p.size
     return kernel.with_values(values)
 
 
+def _step(kernel: Kernel) -> float:
+    return SMOOTH_STEP if kernel.smooth else KINKED_STEP
+
+
 def _check_theta_gradient(
-    kernel: Kernel, rows: np.ndarray, columns: np.ndarray | None
+    kernel: Kernel, rows: np.ndarray, columns: np.ndarray | None, factors: Factors
 ) -> None:
     parameters = kernel.parameters(rows)
-    factors = _factors(rows, columns)
-    weights = factors.left @ factors.right.T
-    found = kernel.pullback(rows, columns, kernel.gram(rows, columns), factors).theta
+    weights = _entries(factors)
+    found = _pullback(kernel, rows, columns, factors, inputs=False).theta
     size = sum(p.size for p in parameters)
     require(
         found.shape == (size,),
@@ -136,19 +176,18 @@ def _check_theta_gradient(
     check_gradient(
         found,
         lambda theta: np.sum(weights * _at(kernel, parameters, theta)(rows, columns)),
-        np.concatenate([_coordinates(p) for p in parameters]),
+        np.concatenate([p.coordinates(p.value) for p in parameters]),
         rtol=GRADIENT_RTOL,
-        what="pullback(...).theta, in the optimizer's coordinates",
+        step=_step(kernel),
+        what=f"pullback(...).theta{_masked(factors)}, in the optimizer's coordinates",
     )
 
 
 def _check_input_gradient(
-    kernel: Kernel, rows: np.ndarray, columns: np.ndarray | None
+    kernel: Kernel, rows: np.ndarray, columns: np.ndarray | None, factors: Factors
 ) -> None:
-    factors = _factors(rows, columns)
-    weights = factors.left @ factors.right.T
-    gram = kernel.gram(rows, columns)
-    found = kernel.pullback(rows, columns, gram, factors, inputs=True)
+    weights, masked = _entries(factors), _masked(factors)
+    found = _pullback(kernel, rows, columns, factors, inputs=True)
     require(
         found.X is not None and found.Y is not None,
         "pullback(..., inputs=True) does not return the gradients X and Y.",
@@ -160,7 +199,8 @@ def _check_input_gradient(
             lambda Z: np.sum(weights * kernel(Z)),
             rows,
             rtol=GRADIENT_RTOL,
-            what="pullback(X, None, ...): X + Y, both arguments being X,",
+            step=_step(kernel),
+            what=f"pullback(X, None, ...){masked}: X + Y, both arguments being X,",
         )
         return
     check_gradient(
@@ -168,35 +208,36 @@ def _check_input_gradient(
         lambda Z: np.sum(weights * kernel(Z, columns)),
         rows,
         rtol=GRADIENT_RTOL,
-        what="pullback(X, Y, ...).X",
+        step=_step(kernel),
+        what=f"pullback(X, Y, ...).X{masked}",
     )
     check_gradient(
         found.Y,
         lambda Z: np.sum(weights * kernel(rows, Z)),
         columns,
         rtol=GRADIENT_RTOL,
-        what="pullback(X, Y, ...).Y",
+        step=_step(kernel),
+        what=f"pullback(X, Y, ...).Y{masked}",
     )
 
 
 def _check_sparse(kernel: Kernel, X: np.ndarray) -> None:
     X = np.where(np.abs(X) > 0.3 * np.std(X), X, 0.0)
     for rows, columns in _pairs(X):
-        factors = _factors(rows, columns)
-        gram = kernel.gram(rows, columns)
         csr_rows = sp.csr_array(rows)
         csr_columns = None if columns is None else sp.csr_array(columns)
-        csr_gram = kernel.gram(csr_rows, csr_columns)
+        gram, csr_gram = kernel(rows, columns), kernel(csr_rows, csr_columns)
         require(
             isinstance(csr_gram, np.ndarray), "k(X) of a sparse matrix is not dense."
         )
         require_close(csr_gram, gram, "k differs between dense and sparse", rtol=1e-11)
-        dense = kernel.pullback(rows, columns, gram, factors, inputs=True)
-        csr = kernel.pullback(csr_rows, csr_columns, gram, factors, inputs=True)
-        for name in ("theta", "X", "Y"):
-            require_close(
-                getattr(csr, name),
-                getattr(dense, name),
-                f"pullback(...).{name} differs between dense and sparse",
-                rtol=1e-10,
-            )
+        for factors in _weightings(rows, columns):
+            dense = kernel.pullback(rows, columns, gram, factors, inputs=True)
+            csr = kernel.pullback(csr_rows, csr_columns, gram, factors, inputs=True)
+            for name in ("theta", "X", "Y"):
+                require_close(
+                    getattr(csr, name),
+                    getattr(dense, name),
+                    f"pullback(...).{name} differs between dense and sparse",
+                    rtol=1e-10,
+                )

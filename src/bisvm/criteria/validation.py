@@ -1,4 +1,4 @@
-"""Criteria: what the upper level minimises, a weighted mean over validation margins.
+"""Validation losses: a weighted mean over held-out margins.
 
 With v_i = y_i f(x_i) the margin of validation point i under the machine that did not
 see it, and weights w_i >= 0 that sum to one::
@@ -14,77 +14,15 @@ A new criterion subclasses `Criterion` and implements `_pointwise`.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
 from bisvm import losses
-from bisvm.parts import Part, resolve
-
-__all__ = [
-    "CRITERIA",
-    "Blend",
-    "CalibratedLogistic",
-    "CalibratedSquaredError",
-    "Criterion",
-    "CriterionValue",
-    "MeanHinge",
-    "MeanLogistic",
-    "MeanSquaredError",
-    "MeanSquaredHinge",
-    "get_criterion",
-]
-
-Floats = npt.NDArray[np.floating[Any]]
-
-
-class CriterionValue(NamedTuple):
-    """A criterion at given margins.
-
-    Attributes
-    ----------
-    value : float
-        H, the weighted mean of the losses (plus a ridge on the calibrated scale).
-    losses : array
-        h(v_i), one per point, without the weights.
-    slopes : array
-        dH/dv_i, one per point, weights included.
-    """
-
-    value: float
-    losses: Floats
-    slopes: Floats
-
-
-class Criterion(Part):
-    """A weighted mean of pointwise validation losses, H = sum_i w_i h(v_i)."""
-
-    @property
-    def at_zero(self) -> float:
-        """h(0), the loss of a machine that says nothing: the natural unit of H."""
-        raise NotImplementedError
-
-    def evaluate(self, u: npt.ArrayLike, weights: npt.ArrayLike) -> CriterionValue:
-        """H with its losses and slopes.
-
-        Parameters
-        ----------
-        u : array_like of shape (n,)
-            Validation margins.
-        weights : array_like of shape (n,)
-            Non-negative, summing to one.
-        """
-        u, weights = np.asarray(u, dtype=float), np.asarray(weights, dtype=float)
-        with np.errstate(over="ignore", under="ignore"):
-            pointwise, slopes = self._pointwise(u)
-            value = float(_weighted(weights, pointwise).sum())
-            return CriterionValue(value, pointwise, _weighted(weights, slopes))
-
-    def _pointwise(self, u: Floats) -> tuple[Floats, Floats]:
-        """h(u) and h'(u) at every margin."""
-        raise NotImplementedError
+from bisvm.criteria.base import Criterion, CriterionValue, Floats, weighted
+from bisvm.parts import resolve
 
 
 class MeanSquaredError(Criterion):
@@ -179,9 +117,9 @@ class CalibratedLogistic(Criterion):
         scale = self.scale(u, weights)
         with np.errstate(over="ignore", under="ignore"):
             pointwise, slopes, _ = losses.Logistic().evaluate(scale * u)
-            value = float(_weighted(weights, pointwise).sum())
+            value = float(weighted(weights, pointwise).sum())
             value += 0.5 * self.ridge * math.log(scale / self.center) ** 2
-            slopes = _weighted(weights, slopes)
+            slopes = weighted(weights, slopes)
             slopes *= scale
         return CriterionValue(value, pointwise, slopes)
 
@@ -309,11 +247,6 @@ def _promising_minima(profile: Floats, slack: float = 0.25) -> npt.NDArray[np.in
     return np.flatnonzero(is_minimum & is_promising)
 
 
-def _weighted(weights: Floats, terms: Floats) -> Floats:
-    """w_i times term_i, where a weight of zero silences even an infinite term."""
-    return np.multiply(weights, terms, out=np.zeros_like(terms), where=weights != 0.0)
-
-
 class CalibratedSquaredError(Criterion):
     """H = min over a >= 0 of sum_i w_i (1 - a v_i)^2 = 1 - (mean v)^2 / mean v^2.
 
@@ -371,12 +304,12 @@ class Blend(Criterion):
 
     @property
     def at_zero(self) -> float:
-        first, second = get_criterion(self.first), get_criterion(self.second)
+        first, second = _member(self.first), _member(self.second)
         return first.at_zero + self.weight * second.at_zero
 
     def evaluate(self, u: npt.ArrayLike, weights: npt.ArrayLike) -> CriterionValue:
-        first = get_criterion(self.first).evaluate(u, weights)
-        second = get_criterion(self.second).evaluate(u, weights)
+        first = _member(self.first).evaluate(u, weights)
+        second = _member(self.second).evaluate(u, weights)
         return CriterionValue(
             first.value + self.weight * second.value,
             first.losses + self.weight * second.losses,
@@ -384,7 +317,7 @@ class Blend(Criterion):
         )
 
 
-CRITERIA: dict[str, type[Criterion]] = {
+VALIDATION: dict[str, type[Criterion]] = {
     "blend": Blend,
     "mse": MeanSquaredError,
     "squared_hinge": MeanSquaredHinge,
@@ -395,11 +328,5 @@ CRITERIA: dict[str, type[Criterion]] = {
 }
 
 
-def get_criterion(criterion: str | Criterion) -> Criterion:
-    """The criterion named, or the object given, after a check of its parameters.
-
-    >>> get_criterion("mse")
-    MeanSquaredError()
-    """
-    resolved: Criterion = resolve("criterion", criterion, CRITERIA, Criterion)
-    return resolved.validate()
+def _member(criterion: str | Criterion) -> Criterion:
+    return resolve("criterion", criterion, VALIDATION, Criterion)

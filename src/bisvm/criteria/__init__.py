@@ -1,0 +1,70 @@
+"""Criteria: what the upper level minimises.
+
+A loss on held-out points (`validation`), or the training problem's own optimum plus a
+regulariser on the kernel (`structural`).
+"""
+
+from __future__ import annotations
+
+from bisvm.criteria.base import Criterion, CriterionValue
+from bisvm.criteria.regularizers import (
+    L1,
+    L2,
+    REGULARIZERS,
+    DistanceFromOne,
+    Regularizer,
+    SquaredL1,
+    SquaredL2,
+    get_regularizer,
+)
+from bisvm.criteria.structural import StructuralRisk
+from bisvm.criteria.validation import (
+    VALIDATION,
+    Blend,
+    CalibratedLogistic,
+    CalibratedSquaredError,
+    MeanHinge,
+    MeanLogistic,
+    MeanSquaredError,
+    MeanSquaredHinge,
+)
+from bisvm.parts import resolve
+
+CRITERIA: dict[str, type[Criterion]] = {
+    **VALIDATION,
+    "structural_risk": StructuralRisk,
+}
+
+
+def get_criterion(criterion: str | Criterion) -> Criterion:
+    """The criterion named, or the object given, after a check of its parameters.
+
+    >>> get_criterion("mse")
+    MeanSquaredError()
+    """
+    return resolve("criterion", criterion, CRITERIA, Criterion)
+
+
+__all__ = [
+    "CRITERIA",
+    "L1",
+    "L2",
+    "REGULARIZERS",
+    "VALIDATION",
+    "Blend",
+    "CalibratedLogistic",
+    "CalibratedSquaredError",
+    "Criterion",
+    "CriterionValue",
+    "DistanceFromOne",
+    "MeanHinge",
+    "MeanLogistic",
+    "MeanSquaredError",
+    "MeanSquaredHinge",
+    "Regularizer",
+    "SquaredL1",
+    "SquaredL2",
+    "StructuralRisk",
+    "get_criterion",
+    "get_regularizer",
+]

@@ -1,0 +1,132 @@
+"""A kernel behind a transform of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from bisvm.composition import traced
+from bisvm.kernels.base import Factors, Kernel, KernelGradient
+from bisvm.parts import Parameter
+from bisvm.transforms.base import Transform, TransformGradient
+from bisvm.transforms.chain import Chain
+
+
+class Transformed(Kernel):
+    """k(T(x), T(y)), written `k @ T`.
+
+    Its parameters are those of the kernel and those of the transform, under their own
+    names. In `k @ T2 @ T1` the data pass T1 first.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    transform : Transform
+    """
+
+    def __init__(self, kernel: Kernel, transform: Transform):
+        self.kernel = kernel
+        self.transform = transform
+
+    @property
+    def smooth(self) -> bool:  # type: ignore[override]
+        return self.kernel.smooth
+
+    def validate(self) -> Self:
+        if not isinstance(self.kernel, Kernel):
+            raise TypeError(f"Before '@' a kernel is expected, got {self.kernel!r}.")
+        if not isinstance(self.transform, Transform):
+            raise TypeError(
+                f"After '@' a transform is expected, got {self.transform!r}."
+            )
+        self.kernel.validate()
+        self.transform.validate()
+        return self
+
+    def bind(self, feature_names: Sequence[str] | None) -> Self:
+        # Behind the transform the columns have no names.
+        return self.replace(transform=self.transform.bind(feature_names))
+
+    def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
+        before = self.transform.parameters(X, sample_weight)
+        Z = flat(self._settled(before).apply(X))
+        columns = self.transform.trace(tuple(range(X.shape[1])))
+        behind = self.kernel.parameters(Z, sample_weight)
+        return (*(traced(p, columns) for p in behind), *before)
+
+    def with_values(self, values: Mapping[str, Any]) -> Self:
+        # A parameter's name is that of the constructor's argument it sets.
+        names = values.keys() & self.transform.get_params(deep=True).keys()
+        return self.replace(
+            kernel=self.kernel.with_values(
+                {k: v for k, v in values.items() if k not in names}
+            ),
+            transform=self.transform.with_values({k: values[k] for k in names}),
+        )
+
+    def gram(self, X: Any, Y: Any = None) -> np.ndarray:
+        Z_X, Z_Y = self._images(X, Y)
+        return self.kernel.gram(flat(Z_X), None if Y is None else flat(Z_Y))
+
+    def diagonal(self, X: Any) -> np.ndarray:
+        return self.kernel.diagonal(flat(self.transform.apply(X)))
+
+    def pullback(
+        self,
+        X: Any,
+        Y: Any,
+        gram: np.ndarray,
+        weights: Factors,
+        *,
+        inputs: bool = False,
+    ) -> KernelGradient:
+        """Reverse mode: the kernel's gradient by T(x) goes through the transform."""
+        Z_X, Z_Y = self._images(X, Y)
+        onward = inputs or self.transform.has_parameters
+        behind = self.kernel.pullback(
+            flat(Z_X),
+            None if Y is None else flat(Z_Y),
+            gram,
+            weights,
+            inputs=onward,
+        )
+        if not onward:
+            return behind
+        assert behind.X is not None and behind.Y is not None
+        if Y is None:
+            both = self._back(X, Z_X, behind.X + behind.Y, inputs)
+            rest = np.zeros(X.shape) if inputs else None
+            return KernelGradient(
+                np.concatenate([behind.theta, both.theta]), both.X, rest
+            )
+        at_X = self._back(X, Z_X, behind.X, inputs)
+        at_Y = self._back(Y, Z_Y, behind.Y, inputs)
+        return KernelGradient(
+            np.concatenate([behind.theta, at_X.theta + at_Y.theta]), at_X.X, at_Y.X
+        )
+
+    def __matmul__(self, transform: Transform) -> Kernel:
+        if not isinstance(transform, Transform):
+            return super().__matmul__(transform)
+        return self.replace(transform=Chain.of(transform, self.transform))
+
+    def _settled(self, parameters: Sequence[Parameter]) -> Transform:
+        """The transform with all that the data decide put in."""
+        return self.transform.with_values({p.name: p.value for p in parameters})
+
+    def _images(self, X: Any, Y: Any) -> tuple[Any, Any]:
+        """T(X) and T(Y), in the shape that the transform gives them."""
+        return self.transform.apply(X), None if Y is None else self.transform.apply(Y)
+
+    def _back(
+        self, X: Any, Z: Any, cotangent: np.ndarray, inputs: bool
+    ) -> TransformGradient:
+        cotangent = cotangent.reshape(Z.shape)
+        return self.transform.pullback(X, cotangent, inputs=inputs)
+
+
+def flat(Z: Any) -> Any:
+    """One row a sample, as kernels take them."""
+    return Z if Z.ndim == 2 else Z.reshape(len(Z), -1)

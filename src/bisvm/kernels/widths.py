@@ -1,0 +1,66 @@
+"""What kernels with an inverse width gamma have in common: its default and bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bisvm.parts import INVERSE_WIDTH, Parameter, natural_bounds
+
+
+def is_scale(argument: Any) -> bool:
+    """Whether the argument leaves its value to the data."""
+    if isinstance(argument, str) and argument != "scale":
+        raise ValueError(f"Expected 'scale' or a number, got {argument!r}.")
+    return isinstance(argument, str)
+
+
+def width_parameter(
+    gamma: Any, gamma_bounds: Any, size: Any, n_features: int
+) -> Parameter:
+    """The parameter gamma of a kernel of sum_d gamma_d distance(x_d, y_d).
+
+    Parameters
+    ----------
+    gamma, gamma_bounds : "scale", or what the user wants
+        By default gamma = 1 / (n_features size), within 1e-5 (less with more than a
+        hundred features) to 1e2 in units of 1 / size.
+    size : float, or array of shape (n_features,)
+        The usual distance along one feature: one number if one gamma is shared by all
+        features, an array if there is one for each.
+    """
+    unit = 1.0 / size
+    value = unit / n_features if is_scale(gamma) else gamma
+    value = np.asarray(value, dtype=float)
+    if np.ndim(size):
+        value = _one_per_feature(value, n_features)
+    elif value.ndim:
+        raise ValueError(
+            f"gamma has {value.size} values, expected one number; for one per feature "
+            "use a kernel with per_feature=True, such as RBF (kernel='ard')."
+        )
+    check_positive("gamma", value, gamma)
+    if is_scale(gamma_bounds):
+        low = min(1e-5, 1e-3 / n_features) * unit
+        bounds = (np.minimum(low, value), np.maximum(1e2 * unit, value))
+    else:
+        bounds = natural_bounds("gamma_bounds", gamma_bounds)
+    if not np.ndim(size):
+        # Kernels with one gamma each compare by what their number of features allows.
+        unit = unit / n_features
+    return Parameter("gamma", value, bounds, unit=unit, role=INVERSE_WIDTH)
+
+
+def check_positive(name: str, value: np.ndarray, given: Any) -> None:
+    """A ValueError unless all values are positive and finite."""
+    if not (np.all(value > 0) and np.all(np.isfinite(value))):
+        raise ValueError(f"{name} must be positive and finite, got {given!r}.")
+
+
+def _one_per_feature(gamma: np.ndarray, n_features: int) -> np.ndarray:
+    if gamma.ndim and gamma.size != n_features:
+        raise ValueError(
+            f"gamma has {gamma.size} values, but X has {n_features} features."
+        )
+    return np.broadcast_to(gamma, n_features).copy()

@@ -1,0 +1,253 @@
+"""Projected gradients: constant step, Armijo's rule, spectral steps.
+
+The methods of generalised multiple kernel learning: Varma and Babu (2009) with
+Armijo's rule, Jain, Vishwanathan and Varma (2012) with spectral steps, and the constant
+step of seed 002, algorithm 5.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Self
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from bisvm.optimizers.base import (
+    ABNORMAL,
+    CONVERGED,
+    LIMIT_REACHED,
+    NOT_FINITE,
+    Floats,
+    Optimizer,
+    Problem,
+)
+
+_CONVERGED = "The projected gradient is below tol."
+_STUCK = "The search got stuck at values that are not finite."
+_LIMIT = "The iteration limit was reached."
+# Sufficient decrease, as a share of what the slope promises.
+_DECREASE = 1e-4
+# A step that moves no entry by more than this is none.
+_SHORTEST = 1e-10
+
+
+class _ProjectedGradient(Optimizer):
+    """x_{k+1} = P(x_k - s_k g_k), P the projection onto bounds and balls."""
+
+    projects = True
+
+    step: float
+    max_iter: int
+    tol: float
+    loose: float | None
+    tighten: float
+
+    def validate(self) -> Self:
+        self.check_positive("step", "tol", "tighten")
+        self.check_count("max_iter")
+        if self.loose is not None:
+            self.check_positive("loose")
+        return self
+
+    def accuracy(self, evaluation: int) -> float | None:
+        return None if self.loose is None else self.loose * self.tighten**evaluation
+
+    def _small(
+        self, problem: Problem, x: Floats, value: float, gradient: Floats
+    ) -> bool:
+        """Whether the projected gradient of log H is at most tol."""
+        relative = gradient / max(abs(value), np.finfo(float).tiny)
+        move = problem.project(x - relative) - x
+        return bool(np.max(np.abs(move), initial=0.0) <= self.tol)
+
+
+class GradientDescent(_ProjectedGradient):
+    """Constant steps, with Nesterov's momentum if asked for.
+
+    v_{k+1} = m v_k - s g(x_k + m v_k),  x_{k+1} = P(x_k + v_{k+1})
+
+    Parameters
+    ----------
+    step : float, default=0.1
+        s, the learning rate.
+    momentum : float, default=0.0
+        m; 0.9 is usual.
+    max_iter : int, default=100
+    tol : float, default=1e-5
+        Stop where the projected gradient, relative to the value, is at most this.
+    batch_size : int, optional
+        Rows drawn anew for every step. The last point is then the answer: values on
+        different rows do not compare.
+    loose : float, optional
+        Residual of the lower level that will do at the first step; None for the
+        library's own.
+    tighten : float, default=0.7
+        Factor on it from step to step.
+    """
+
+    def __init__(
+        self,
+        step: float = 0.1,
+        momentum: float = 0.0,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        batch_size: int | None = None,
+        loose: float | None = None,
+        tighten: float = 0.7,
+    ):
+        self.step = step
+        self.momentum = momentum
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch_size = batch_size
+        self.loose = loose
+        self.tighten = tighten
+
+    def validate(self) -> Self:
+        super().validate()
+        if not 0.0 <= self.momentum < 1.0:
+            raise ValueError(
+                f"momentum must be at least 0 and below 1, got {self.momentum!r}."
+            )
+        if self.batch_size is not None:
+            self.check_count("batch_size")
+        return self
+
+    def _minimize(
+        self, problem: Problem, like: OptimizeResult | None = None
+    ) -> OptimizeResult:
+        x, step = problem.start, self.step
+        velocity = np.zeros_like(x)
+        value, gradient = problem.evaluate_start()
+        status, message, nit = LIMIT_REACHED, _LIMIT, 0
+        while nit < self.max_iter:
+            nit += 1
+            if self._small(problem, x, value, gradient):
+                status, message = CONVERGED, _CONVERGED
+                break
+            new = problem.project(x + self.momentum * velocity - step * gradient)
+            velocity, x = new - x, new
+            ahead = problem.project(x + self.momentum * velocity)
+            value, gradient, finite = problem.evaluate(ahead)
+            if not finite:
+                status, message = NOT_FINITE, _STUCK
+                break
+        result = problem.result(nit, status, message)
+        if self.batch_size is not None:
+            result.x = x
+        return result
+
+
+class ArmijoGradient(_ProjectedGradient):
+    """Steps that are halved until they lower the objective by Armijo's rule.
+
+    The first trial of a step is twice the last one that was taken.
+
+    Parameters
+    ----------
+    step : float, default=1.0
+        How far the first trial moves the entry with the steepest slope.
+    max_iter, tol, loose, tighten :
+        As for `GradientDescent`.
+    """
+
+    def __init__(
+        self,
+        step: float = 1.0,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        loose: float | None = None,
+        tighten: float = 0.7,
+    ):
+        self.step = step
+        self.max_iter = max_iter
+        self.tol = tol
+        self.loose = loose
+        self.tighten = tighten
+
+    memory = 1
+
+    def _minimize(
+        self, problem: Problem, like: OptimizeResult | None = None
+    ) -> OptimizeResult:
+        x = problem.start
+        value, gradient = problem.evaluate_start()
+        recent = deque([value], maxlen=self.memory)
+        length = self.step / max(float(np.max(np.abs(gradient), initial=0.0)), 1e-300)
+        for nit in range(self.max_iter):
+            if self._small(problem, x, value, gradient):
+                return problem.result(nit, CONVERGED, _CONVERGED)
+            n_bad = problem.n_not_finite
+            found = self._search(problem, x, gradient, length, max(recent))
+            if found is None:
+                if problem.n_not_finite > n_bad:
+                    return problem.result(nit, NOT_FINITE, _STUCK)
+                return problem.result(
+                    nit, ABNORMAL, "The line search found no decrease."
+                )
+            new, value, new_gradient, taken = found
+            length = self._next(new - x, new_gradient - gradient, taken)
+            x, gradient = new, new_gradient
+            recent.append(value)
+        return problem.result(self.max_iter, LIMIT_REACHED, _LIMIT)
+
+    def _search(
+        self,
+        problem: Problem,
+        x: Floats,
+        gradient: Floats,
+        length: float,
+        reference: float,
+    ) -> tuple[Floats, float, Floats, float] | None:
+        """A point on the projected ray that is low enough, and the step to it."""
+        shortest = _SHORTEST / max(float(np.max(np.abs(gradient))), 1e-300)
+        while length > shortest:
+            new = problem.project(x - length * gradient)
+            value, new_gradient, finite = problem.evaluate(new)
+            promised = float(gradient @ (x - new))
+            if finite and value <= reference - _DECREASE * promised:
+                return new, value, new_gradient, length
+            length *= 0.5
+        return None
+
+    def _next(self, moved: Floats, turned: Floats, taken: float) -> float:
+        return 2.0 * taken
+
+
+class SpectralGradient(ArmijoGradient):
+    """Steps of the length that the last change of the gradient suggests.
+
+    s = |dx|^2 / dx'dg (Barzilai and Borwein), and the objective need only fall below
+    the highest of the last few values (Birgin, Martinez and Raydan 2000).
+
+    Parameters
+    ----------
+    memory : int, default=10
+        How many of the last values the next one is compared with.
+    step, max_iter, tol, loose, tighten :
+        As for `ArmijoGradient`.
+    """
+
+    def __init__(
+        self,
+        step: float = 1.0,
+        memory: int = 10,
+        max_iter: int = 100,
+        tol: float = 1e-5,
+        loose: float | None = None,
+        tighten: float = 0.7,
+    ):
+        super().__init__(step, max_iter, tol, loose, tighten)
+        self.memory = memory
+
+    def validate(self) -> Self:
+        super().validate()
+        self.check_count("memory")
+        return self
+
+    def _next(self, moved: Floats, turned: Floats, taken: float) -> float:
+        curvature = float(moved @ turned)
+        if curvature <= 0.0:
+            return 10.0 * taken
+        return float((moved @ moved) / curvature)

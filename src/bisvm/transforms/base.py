@@ -1,0 +1,79 @@
+"""The contract of a transform: a differentiable map of the inputs.
+
+Arrays carry their shapes: the first axis counts samples, the others are what the
+transforms make of them, (n, height, width, channels) for images. A kernel at the end
+gets them flat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from bisvm.parts import Parameter, Part
+
+
+@dataclass(frozen=True)
+class TransformGradient:
+    """Gradient of sum(cotangent * transform(X)).
+
+    theta : with respect to the transform's parameters, in the optimizer's coordinates,
+        flat and concatenated in their order
+    X : with respect to the inputs, in their shape; None if not asked for
+    """
+
+    theta: np.ndarray
+    X: Any = None
+
+
+class Transform(Part):
+    """A differentiable map x -> z with parameters.
+
+    A subclass implements `apply` and `pullback`, and `parameters` if it has any.
+    """
+
+    def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
+        """Its hyperparameters; data settle what the arguments leave open."""
+        return ()
+
+    def with_values(self, values: Mapping[str, Any]) -> Self:
+        """The transform at other parameter values (natural units)."""
+        return self.replace(**values) if values else self
+
+    def apply(self, X: Any) -> Any:
+        """z for every sample of X."""
+        raise NotImplementedError
+
+    def pullback(
+        self, X: Any, cotangent: np.ndarray, *, inputs: bool = True
+    ) -> TransformGradient:
+        """Gradient of sum(cotangent * apply(X)), cotangent in the shape of apply(X)."""
+        raise NotImplementedError
+
+    @property
+    def has_parameters(self) -> bool:
+        """Whether there may be anything to learn."""
+        return type(self).parameters is not Transform.parameters
+
+    def trace(self, columns: Sequence[Any]) -> Sequence[Any] | None:
+        """Which of these input columns each output comes from.
+
+        None where an output comes from several, or where the shape changes.
+        """
+        return None
+
+    def bind(self, feature_names: Sequence[str] | None) -> Self:
+        """The transform with names of columns replaced by their numbers."""
+        return self
+
+    def __call__(self, X: Any) -> Any:
+        return self.apply(X)
+
+    def __matmul__(self, first: Any) -> Transform:
+        """self @ first: the data pass `first`, then this transform."""
+        from bisvm.transforms.chain import Chain
+
+        return Chain.of(first, self) if isinstance(first, Transform) else NotImplemented
