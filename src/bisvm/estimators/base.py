@@ -65,8 +65,15 @@ class Tuned:
 class BilevelClassifier(ClassifierMixin, BaseEstimator):
     """Base of the estimators; a subclass says what kernel it has."""
 
+    # Whether X holds the values of the kernel instead of features.
+    _pairwise = False
+
     def _kernel(self) -> Kernel:
         raise NotImplementedError
+
+    def _prepared(self, *given: Any) -> Data:
+        """Validated data, as the kernel takes them."""
+        return prepare(self, *given)
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
@@ -87,7 +94,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         """
         self._check_settings()
         random_state = check_random_state(self.random_state)
-        data = prepare(self, X, y, sample_weight, groups, random_state)
+        data = self._prepared(X, y, sample_weight, groups, random_state)
         with one_blas_thread():
             tuned = self._tune(data, random_state)
             near = [one.run.objective.mean_fitted() for one in tuned]
@@ -187,7 +194,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         self = clone(self)
         self._check_settings()
         random_state = check_random_state(self.random_state)
-        data = prepare(self, X, y, sample_weight, groups, random_state)
+        data = self._prepared(X, y, sample_weight, groups, random_state)
         if not self.shared and data.tasks.shape[1] > 1:
             raise ValueError(
                 "shared=False learns one set of hyperparameters per class: there is no "
@@ -359,12 +366,14 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
                     stacklevel=3,
                 )
 
-    def _relevance(self, data: Data) -> np.ndarray:
+    def _relevance(self, data: Data) -> np.ndarray | None:
         """Share of every feature in the mean squared slope of the decision function.
 
         r_d is proportional to the mean over rows and tasks of (sd_d df/dx_d)^2, sd_d
         the standard deviation of feature d: what it does, whatever its units.
         """
+        if self._pairwise:
+            return None
         variance = column_variance(data.X, data.weight)
         deviation = np.sqrt(np.where(_spread(data.X), variance, 0.0))
         if self._linear:
@@ -422,6 +431,8 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         """Decision values of every class task."""
         if self._linear:
             return X @ self.coef_.T + self.intercept_
+        if self._pairwise:
+            return X[:, self.support_] @ self.dual_coef_.T + self.intercept_
         scores = np.empty((X.shape[0], len(self.intercept_)))
         # Rows at a time, so that the Gram matrix stays a temporary of 64 MB.
         rows = max(1, (1 << 23) // max(len(self.support_), 1))
@@ -450,7 +461,8 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = not self._pairwise
+        tags.input_tags.pairwise = self._pairwise
         return tags
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from scipy import sparse
+
 from bisvm.estimators.base import BilevelClassifier
-from bisvm.kernels import Kernel, get_kernel
+from bisvm.estimators.data import Data
+from bisvm.kernels import Kernel, Precomputed, get_kernel
 
 
 class BilevelSVC(BilevelClassifier):
@@ -16,8 +21,11 @@ class BilevelSVC(BilevelClassifier):
 
     Parameters
     ----------
-    kernel : {"rbf", "ard", "linear"} or Kernel, default="rbf"
-        "rbf" has one gamma, "ard" one for each feature.
+    kernel : {"rbf", "ard", "linear", "poly", "laplacian", "matern32", "matern52", \
+            "chi2", "additive_chi2", "mkl", "precomputed"} or Kernel, default="rbf"
+        "rbf" has one gamma, "ard" one for each feature, "mkl" a weight for each of
+        several kinds; "precomputed" takes k(x_i, x_j) as X. Kernel objects combine:
+        `RBF().on(["age", "bmi"]) + Linear()`, `k1 * k2`, `RBF() @ Convolution2D(...)`.
     C : float or array, default=1.0
         Start of C, or its value if `learn` leaves it out. C multiplies the summed loss,
         1/2 |f|^2 + C sum_i loss(u_i), as in scikit-learn.
@@ -26,9 +34,11 @@ class BilevelSVC(BilevelClassifier):
     loss : {"quartic", "modified_log", "squared_hinge", "logistic"} or Loss
         What the lower level minimises. "quartic" is the hinge with a rounded corner.
     criterion : {"blend", "calibrated_logistic", "calibrated_mse", "mse", \
-            "squared_hinge", "hinge", "logistic"} or Criterion, default="blend"
-        What the upper level minimises on held-out points. "blend" is the calibrated
-        logistic loss with half the calibrated squared error.
+            "squared_hinge", "hinge", "logistic", "structural_risk"} or Criterion
+        What the upper level minimises on held-out points. "blend", the default, is the
+        calibrated logistic loss with half the calibrated squared error.
+        "structural_risk" holds no points out: the training problem's own optimum plus a
+        regulariser on the kernel, C as given.
     cv : int, splitter or list of (train, validation) index pairs, default=5
         An int means stratified, shuffled folds, which keep `groups` together if `fit`
         is given any. Splits are drawn once per fit.
@@ -37,7 +47,8 @@ class BilevelSVC(BilevelClassifier):
     prior : "auto", None or Prior
         Pulls the entries of a vector of hyperparameters together; "auto" is
         `priors.Shrinkage(0.1)`, weakened where the held-out points speak for it.
-    optimizer : {"bfgs", "lbfgs", "rprop", "grid"} or Optimizer, default="bfgs"
+    optimizer : {"bfgs", "lbfgs", "rprop", "grid", "gradient", "nesterov", "armijo", \
+            "spg"} or Optimizer, default="bfgs"
     solver : {"auto", "newton", "fista"} or Solver, default="auto"
     starts : "auto", int or list of dicts, default="auto"
         "auto" starts from one common value for each vector of hyperparameters and lets
@@ -152,5 +163,27 @@ class BilevelSVC(BilevelClassifier):
         self.callback = callback
         self.random_state = random_state
 
+    @property
+    def _pairwise(self) -> bool:  # type: ignore[override]
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
     def _kernel(self) -> Kernel:
+        if self._pairwise:
+            return Precomputed(getattr(self, "_matrix", np.empty((0, 0))))
         return get_kernel(self.kernel)
+
+    def _prepared(self, *given: Any) -> Data:
+        """With a precomputed kernel the inputs are row numbers of its matrix."""
+        data = super()._prepared(*given)
+        if not self._pairwise:
+            return data
+        n = self.n_features_in_
+        if sparse.issparse(data.X) or len(given[1]) != n:
+            raise ValueError(
+                "kernel='precomputed' takes the dense square matrix k(x_i, x_j) as X; "
+                f"got {len(given[1])} rows and {n} columns"
+                + (", sparse." if sparse.issparse(data.X) else ".")
+            )
+        self._matrix = data.X[:, data.rows]
+        Precomputed(self._matrix).validate()
+        return replace(data, X=np.arange(float(len(data.rows)))[:, None])
