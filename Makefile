@@ -66,5 +66,5 @@ $(READY): pyproject.toml
 	    { echo "bisvm needs Python 3.11 or later: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "Setting up $(VENV) (once; a minute or two) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet -e '.[test,plots]'
+	@$(BIN)/python -m pip install --quiet -e '.[test,plots,images]'
 	@touch $@

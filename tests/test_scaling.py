@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from bisvm.scaling import column_variance
+from bisvm.scaling import column_variance, mean_deviation, mean_variance
 
 X = np.random.default_rng(0).normal(2.0, 3.0, size=(50, 4))
 
@@ -53,3 +53,10 @@ def test_a_sparse_column_of_negative_numbers_is_no_different(stored):
 
 def test_a_single_row_has_the_variance_one(stored):
     np.testing.assert_array_equal(column_variance(stored(X[:1])), 1.0)
+
+
+def test_constant_columns_do_not_count_in_the_mean():
+    X = np.random.default_rng(0).normal(size=(30, 4)) * [1.0, 2.0, 0.0, 0.0] + 5.0
+    assert mean_variance(X) == pytest.approx(X.var(axis=0).mean())
+    assert mean_deviation(X) == pytest.approx(X.std(axis=0).mean())
+    assert mean_variance(np.ones((5, 2))) == mean_deviation(np.ones((5, 2))) == 1.0

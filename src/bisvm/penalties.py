@@ -8,7 +8,7 @@ import numpy as np
 
 from bisvm.machines import Sensitivity
 from bisvm.parts import PENALTY, Parameter, Part, natural_bounds, resolve
-from bisvm.scaling import column_variance
+from bisvm.scaling import column_variance, mean_variance
 
 
 class Penalty(Part):
@@ -78,7 +78,7 @@ class Shared(Penalty):
                 f"C has {np.size(C)} values, expected one number; for one C per "
                 "feature use penalty='per_feature'."
             )
-        unit = 1.0 / np.mean(column_variance(X, sample_weight)) if linear else 1.0
+        unit = 1.0 / mean_variance(X, sample_weight) if linear else 1.0
         return self._parameter(C, unit)
 
     def weights(self, C: Any, train: np.ndarray) -> np.ndarray:

@@ -14,6 +14,24 @@ def column_variance(X: Any, sample_weight: Any = None) -> np.ndarray:
     A constant column has no scale of its own, and whatever is done with it has no
     effect: any positive number will do.
     """
+    variance = _variance(X, sample_weight)
+    return np.where(variance > 0, variance, 1.0)
+
+
+def mean_variance(X: Any, sample_weight: Any = None) -> float:
+    """Mean of the columns' variances, constant columns counting as 0; 1 if all are."""
+    mean = float(np.mean(_variance(X, sample_weight)))
+    return mean if mean > 0 else 1.0
+
+
+def mean_deviation(X: Any, sample_weight: Any = None) -> float:
+    """Mean of the columns' standard deviations, in the same manner."""
+    mean = float(np.mean(np.sqrt(_variance(X, sample_weight))))
+    return mean if mean > 0 else 1.0
+
+
+def _variance(X: Any, sample_weight: Any) -> np.ndarray:
+    """Weighted variance of every column; 0 where it is a matter of rounding."""
     weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight)
     weight = weight / weight.sum()
     if sparse.issparse(X):
@@ -32,4 +50,4 @@ def column_variance(X: Any, sample_weight: Any = None) -> np.ndarray:
     rounding = 1e3 * np.finfo(float).eps
     level = rounding if sparse.issparse(X) else rounding**2
     constant = variance <= level * largest**2
-    return np.where(constant, 1.0, variance)
+    return np.where(constant, 0.0, variance)

@@ -11,7 +11,7 @@ from bisvm.kernels.base import Factors, Kernel, KernelGradient
 from bisvm.kernels.exponential import dense, dot_with_logarithm
 from bisvm.kernels.widths import is_scale, width_parameter
 from bisvm.parts import Parameter
-from bisvm.scaling import column_variance
+from bisvm.scaling import column_variance, mean_deviation
 
 
 class Laplacian(Kernel):
@@ -48,9 +48,11 @@ class Laplacian(Kernel):
         self.gamma_bounds = gamma_bounds
 
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
-        deviation = np.sqrt(column_variance(X, sample_weight))
-        size = deviation if self.per_feature else np.mean(deviation)
-        return (width_parameter(self.gamma, self.gamma_bounds, size, len(deviation)),)
+        if self.per_feature:
+            size = np.sqrt(column_variance(X, sample_weight))
+        else:
+            size = mean_deviation(X, sample_weight)
+        return (width_parameter(self.gamma, self.gamma_bounds, size, X.shape[1]),)
 
     def gram(self, X: Any, Y: Any = None) -> np.ndarray:
         Z_X, Z_Y, _ = self._scaled(X, Y)

@@ -10,7 +10,7 @@ from scipy import sparse
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
 from bisvm.kernels.widths import is_scale, width_parameter
 from bisvm.parts import Parameter
-from bisvm.scaling import column_variance
+from bisvm.scaling import column_variance, mean_variance
 
 
 class RadialKernel(Kernel):
@@ -52,9 +52,9 @@ class RadialKernel(Kernel):
         raise NotImplementedError
 
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
-        variance = column_variance(X, sample_weight)
-        size = variance if self.per_feature else np.mean(variance)
-        return (width_parameter(self.gamma, self.gamma_bounds, size, len(variance)),)
+        variance = column_variance if self.per_feature else mean_variance
+        size = variance(X, sample_weight)
+        return (width_parameter(self.gamma, self.gamma_bounds, size, X.shape[1]),)
 
     def gram(self, X: Any, Y: Any = None) -> np.ndarray:
         gram = self._profile(minus_squared_distances(*self._scaled(X, Y)))
