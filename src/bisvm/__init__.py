@@ -4,8 +4,14 @@ All hyperparameters, from one C to hundreds of kernel parameters, are learned by
 gradient descent on a validation loss, differentiated through the trained machine.
 """
 
-from bisvm.estimators import BilevelLinearSVC, BilevelSVC
+from bisvm.estimators import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC
 from bisvm.objective import BilevelObjective
 
 __version__ = "0.1.0"
-__all__ = ["BilevelLinearSVC", "BilevelObjective", "BilevelSVC", "__version__"]
+__all__ = [
+    "BilevelLinearSVC",
+    "BilevelObjective",
+    "BilevelSVC",
+    "ConvolutionalSVC",
+    "__version__",
+]

@@ -120,8 +120,14 @@ class Parameter:
             raise ValueError(f"{self.name} must be positive, got {value!r}.")
         return np.log(flat)
 
-    def natural(self, coordinates: np.ndarray) -> Any:
-        """The inverse of `coordinates`: a number, or an array of the value's shape."""
+    def natural(self, coordinates: np.ndarray | None = None) -> Any:
+        """The inverse of `coordinates`: a number, or an array of the value's shape.
+
+        None stands for the value itself.
+        """
+        if coordinates is None:
+            value = np.array(self.value, dtype=float)
+            return value if value.ndim else float(value)
         value = np.exp(coordinates) if self.scale == "log" else coordinates.copy()
         shape = np.shape(self.value)
         return value.reshape(shape) if shape else float(value[0])

@@ -20,7 +20,8 @@ class Space:
     Parameters
     ----------
     parameters : the model's parameters, in order.
-    learn : "all", or names: "C", "gamma", or one entry as in `names`, "gamma[2]".
+    learn : "all", or names: "C", "gamma", or one entry as in `names`, "gamma[2]". The
+        last part of a nested name will do: "gamma" also means "k1__gamma".
     feature_names : used to name the entries of parameters that have one per feature.
     """
 
@@ -58,7 +59,8 @@ class Space:
         """Every hyperparameter by name, in natural units: a number or an array."""
         full = self._full(theta)
         return {
-            p.name: p.natural(full[part])
+            # What is not learned stays as it was given, to the last digit.
+            p.name: p.natural(full[part] if self.learned[part].any() else None)
             for p, part in zip(self.parameters, self._slices(), strict=True)
         }
 
@@ -174,23 +176,21 @@ class Space:
             )
         elif learn is None:
             learn = ()
-        valid = {p.name for p in self.parameters}
         every = [name for entries in self._entries for name in entries]
-        unknown = [name for name in learn if name not in valid and name not in every]
-        if unknown:
-            known = ", ".join(repr(p.name) for p in self.parameters)
-            raise ValueError(
-                f"learn={unknown[0]!r} is not known; expected 'all' or {known}."
-            )
         owner = [
             p.name
             for p, names in zip(self.parameters, self._entries, strict=True)
             for _ in names
         ]
-        return np.array(
-            [name in learn or o in learn for name, o in zip(every, owner, strict=True)],
-            dtype=bool,
-        )
+        called = [{*every_name(p), e} for p, e in zip(owner, every, strict=True)]
+        known = set().union(*called)
+        unknown = [name for name in learn if name not in known]
+        if unknown:
+            names = ", ".join(repr(p.name) for p in self.parameters)
+            raise ValueError(
+                f"learn={unknown[0]!r} is not known; expected 'all' or {names}."
+            )
+        return np.array([not names.isdisjoint(learn) for names in called], dtype=bool)
 
     def _check_bounds(self) -> None:
         for p, names in zip(self.parameters, self._entries, strict=True):
@@ -209,6 +209,11 @@ class Space:
                         f"The start {name} = {x:.6g} lies outside its bounds "
                         f"({low:.6g}, {high:.6g})."
                     )
+
+
+def every_name(name: str) -> set[str]:
+    """What a nested parameter may be called: its whole name, or the last part."""
+    return {name, name.split("__")[-1]}
 
 
 def _of_a_feature(parameter: Parameter) -> np.ndarray:

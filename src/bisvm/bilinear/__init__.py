@@ -1,0 +1,62 @@
+"""The linear convolutional SVM: bilinear in its maps and its filters.
+
+    min over w, b, f   lambda_w/2 |w|^2 + lambda_f/2 |f|^2
+                       + (1/N) sum_i loss(y_i (sum_k w_k'(x_i * f_k) + b))
+
+| file | what |
+| --- | --- |
+| `patches` | convolution as products with small matrices |
+| `problem` | E, its derivatives, and what is true of its minima |
+| `steps` | linear SVMs for one half: Newton, Pegasos, LIBLINEAR |
+| `alternating` | maps, filters, maps, ... |
+| `joint` | Newton on both at once, and the derivatives by the strengths |
+| `training` | the two together |
+| `strengths` | the upper level: strengths from a validation loss |
+| `model` | all class tasks |
+
+Reference: the seed's chapter 3 (Linear Convolutional SVMs).
+"""
+
+from __future__ import annotations
+
+from bisvm.bilinear.alternating import Alternation, alternate
+from bisvm.bilinear.joint import Stationary, minimize, sensitivity
+from bisvm.bilinear.model import Bank, LinearConvolution
+from bisvm.bilinear.patches import Patches
+from bisvm.bilinear.problem import Point, Problem
+from bisvm.bilinear.steps import (
+    STEPS,
+    LiblinearStep,
+    NewtonStep,
+    PegasosStep,
+    Step,
+    get_step,
+    own_loss,
+)
+from bisvm.bilinear.strengths import Column, StrengthObjective, columns_of
+from bisvm.bilinear.training import Trained, train
+
+__all__ = [
+    "STEPS",
+    "Alternation",
+    "Bank",
+    "Column",
+    "LiblinearStep",
+    "LinearConvolution",
+    "NewtonStep",
+    "PegasosStep",
+    "Point",
+    "Problem",
+    "Stationary",
+    "Step",
+    "StrengthObjective",
+    "Trained",
+    "Patches",
+    "alternate",
+    "columns_of",
+    "get_step",
+    "minimize",
+    "own_loss",
+    "sensitivity",
+    "train",
+]

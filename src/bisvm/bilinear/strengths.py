@@ -1,0 +1,208 @@
+r"""The strengths lambda_w and lambda_f as hyperparameters of a bilevel problem.
+
+::
+
+    upper level    min over lambda   H = criterion of the held-out margins
+    lower level    (w, f, b)_k = argmin of E_k(w, f, b; lambda_w, lambda_f)
+
+for every column k, one split of one class task. H depends on the strength
+lambda = sqrt(lambda_w lambda_f) alone (see `problem`), so theta = (log lambda,) is
+searched, with lambda_w / lambda_f as given. The lower level has several minima: every
+solve starts from the last one of its column, and H is the value on the branch that is
+followed this way.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from bisvm.bilinear.joint import minimize, sensitivity
+from bisvm.bilinear.patches import Patches
+from bisvm.bilinear.problem import Point, Problem
+from bisvm.bilinear.training import sketch
+from bisvm.criteria import Criterion
+from bisvm.losses import Loss
+from bisvm.objective import Evaluation
+from bisvm.splits import Split
+
+# lambda may range over this share of the value from which on nothing is learned.
+_RANGE = (1e-6, 0.5)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One split of one class task: rows to train on, and rows that are held out."""
+
+    task: int
+    train: np.ndarray
+    validation: np.ndarray
+
+
+def columns_of(tasks: np.ndarray, splits: Sequence[Split]) -> list[Column]:
+    """A column for every split and task that can be trained and validated."""
+    columns = []
+    for train, validation in splits:
+        for task, labels in enumerate(tasks.T):
+            rows, held_out = (part[labels[part] != 0] for part in (train, validation))
+            if len(np.unique(labels[rows])) == 2 and len(held_out):
+                columns.append(Column(task, rows, held_out))
+    if not columns:
+        raise ValueError(
+            "No split can be used: the training parts have one class only, or the "
+            "validation parts are empty. Use a stratified splitter or fewer folds."
+        )
+    return columns
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One column at one theta: held-out decision values, and how they move."""
+
+    point: Point
+    values: np.ndarray
+    moves: np.ndarray
+    residual: float
+    iterations: int
+    converged: bool
+
+
+class StrengthObjective:
+    """H(theta) and its derivative, theta = (log sqrt(lambda_w lambda_f),).
+
+    Parameters
+    ----------
+    patches, X, loss : as in `Problem`; X are all images
+    tasks : (n, n_tasks), +1, -1, or 0 where an image has no part in the task
+    weight : (n,), weights of the images
+    columns : what is trained and held out
+    criterion : of the pooled held-out margins; every column has an equal share
+    lambda_w, lambda_f : where the search starts, and the ratio that it keeps
+    inner_tol : residual of the lower level
+    """
+
+    names = ("lambda",)
+
+    def __init__(
+        self,
+        patches: Patches,
+        X: np.ndarray,
+        tasks: np.ndarray,
+        weight: np.ndarray,
+        columns: Sequence[Column],
+        *,
+        loss: Loss,
+        criterion: Criterion,
+        lambda_w: float = 0.1,
+        lambda_f: float = 0.1,
+        n_filters: int = 1,
+        inner_tol: float = 1e-6,
+        n_jobs: int | None = None,
+    ):
+        self.patches, self.X, self.tasks, self.weight = patches, X, tasks, weight
+        self.columns, self.loss, self.criterion = list(columns), loss, criterion
+        self.root_ratio = float(np.sqrt(lambda_w / lambda_f))
+        self.n_filters, self.inner_tol, self.n_jobs = n_filters, inner_tol, n_jobs
+        self.points: list[Point | None] = [None] * len(self.columns)
+        self._best, self._least = self.points, np.inf
+        largest = min(self._map(self._largest))
+        self.bounds = np.log(largest * np.array([_RANGE]))
+        start = np.log(np.sqrt(lambda_w * lambda_f))
+        self.theta0 = np.clip([start], *self.bounds.T)
+        self.n_svm_evaluations = 0
+
+    def hyperparameters(self, theta: np.ndarray) -> dict[str, float]:
+        """Both strengths, at the ratio given."""
+        strength = float(np.exp(theta[0]))
+        return {
+            "lambda_w": strength * self.root_ratio,
+            "lambda_f": strength / self.root_ratio,
+        }
+
+    def __call__(self, theta: Any) -> tuple[float, np.ndarray]:
+        evaluation = self.evaluate(np.asarray(theta, dtype=float))
+        return evaluation.value, evaluation.gradient
+
+    def evaluate(self, theta: np.ndarray, tol: float | None = None) -> Evaluation:
+        """H and dH/dtheta; the lower level starts where it last ended.
+
+        tol : residual of the lower level, if another than `inner_tol` will do
+        """
+        began = time.perf_counter()
+        tol = self.inner_tol if tol is None else tol
+        outcomes = self._map(self._solve, self.hyperparameters(theta), tol)
+        self.points = [outcome.point for outcome in outcomes]
+        self.n_svm_evaluations += len(outcomes)
+        held_out = [column.validation for column in self.columns]
+        labels = [self.tasks[column.validation, column.task] for column in self.columns]
+        weights = [self.weight[rows] / self.weight[rows].sum() for rows in held_out]
+        rows, y = np.concatenate(held_out), np.concatenate(labels)
+        share = np.concatenate(weights) / len(weights)
+        values = np.concatenate([outcome.values for outcome in outcomes])
+        moves = np.concatenate([outcome.moves for outcome in outcomes])
+        found = self.criterion.evaluate(y * values, share)
+        if found.value < self._least:
+            self._least, self._best = found.value, self.points
+        return Evaluation(
+            theta=theta,
+            value=found.value,
+            gradient=np.array([(found.slopes * y) @ moves]),
+            shares=np.bincount(rows, share * found.losses, len(self.weight)),
+            share_weights=np.bincount(rows, share, len(self.weight)),
+            criterion=found.value,
+            residual=max(outcome.residual for outcome in outcomes),
+            solves=len(outcomes),
+            iterations=sum(outcome.iterations for outcome in outcomes),
+            converged=all(outcome.converged for outcome in outcomes),
+            seconds=time.perf_counter() - began,
+        )
+
+    def point_of(self, task: int) -> Point | None:
+        """Where a task's first column ended at the best theta, to start from there."""
+        for column, point in zip(self.columns, self._best, strict=True):
+            if column.task == task:
+                return point
+        return None
+
+    def _solve(self, number: int, strengths: dict[str, float], tol: float) -> Outcome:
+        """Train one column, and follow its held-out values."""
+        problem, near = self._problem(number, **strengths), self.points[number]
+        start = sketch(problem, self.n_filters) if near is None else near
+        found = minimize(problem, start, tol=tol)
+        moved = sensitivity(problem, found)
+        template = self.patches.template(found.point.maps, found.point.filters)
+        images = self.X[self.columns[number].validation]
+        # Both strengths move with theta, each by one unit of its logarithm.
+        return Outcome(
+            point=found.point,
+            values=images @ template + found.point.intercept,
+            moves=images @ moved.template.sum(axis=1) + moved.intercept.sum(),
+            residual=found.residual,
+            iterations=found.iterations,
+            converged=found.usable,
+        )
+
+    def _problem(self, number: int, **strengths: float) -> Problem:
+        column = self.columns[number]
+        return Problem.of(
+            self.patches,
+            self.X[column.train],
+            self.tasks[column.train, column.task],
+            self.loss,
+            self.weight[column.train],
+            **strengths,
+        )
+
+    def _largest(self, number: int) -> float:
+        return self._problem(number).largest_strength
+
+    def _map(self, function: Any, *args: Any) -> list[Any]:
+        """function(number, ...) for every column."""
+        return Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(function)(number, *args) for number in range(len(self.columns))
+        )
