@@ -1,0 +1,4 @@
+"""Seed 002: a thesis on convolutional support vector machines, linear and kernelised.
+
+Its chapter 3 is the linear model, `bisvm.bilinear`; chapter 4 the kernelised one.
+"""
