@@ -24,6 +24,9 @@ from bisvm.parts import Parameter
 from bisvm.penalties import Penalty
 from bisvm.scaling import column_variance
 
+# Rows that settle the size of a kernel.
+SIZE_ROWS = 200
+
 
 @dataclass(frozen=True)
 class Frame:
@@ -74,12 +77,17 @@ class Model:
         return isinstance(self.kernel, Linear)
 
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
-        return (
-            *self.penalty.parameters(
-                self.C, X, sample_weight, linear=self.linear, intercept=self.intercept
-            ),
-            *self.kernel.parameters(X, sample_weight),
+        of_kernel = self.kernel.parameters(X, sample_weight)
+        settled = self.kernel.with_values({p.name: p.value for p in of_kernel})
+        of_penalty = self.penalty.parameters(
+            self.C,
+            X,
+            sample_weight,
+            linear=self.linear,
+            intercept=self.intercept,
+            kernel_size=1.0 if self.linear else kernel_size(settled, X),
         )
+        return (*of_penalty, *of_kernel)
 
     def frame(self, X: Any, sample_weight: Any = None) -> Frame | None:
         """Where a linear machine is trained; None for a kernel.
@@ -148,3 +156,16 @@ class Model:
             out[parameter.name] = sensitivity.kernel[done : done + parameter.size]
             done += parameter.size
         return out
+
+
+def kernel_size(kernel: Kernel, X: Any) -> float:
+    """Variance of the points in the kernel's space: mean k(x, x) - mean k(x, y).
+
+    On some of the rows; 1 for a kernel with k(x, x) = 1.
+    """
+    rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], SIZE_ROWS)).astype(int)
+    diagonal = kernel.diagonal(X[rows])
+    if np.all(diagonal == 1.0):
+        return 1.0
+    size = float(np.mean(diagonal) - np.mean(kernel.gram(X[rows])))
+    return size if size > 1e-12 * np.mean(np.abs(diagonal)) else 1.0

@@ -18,7 +18,8 @@ class Penalty(Part):
     ----------
     C_bounds : "scale" or pair of numbers
         What C may be; "scale" allows 1e-4 to 1e5 in C's natural unit: 1 for a kernel
-        with k(x, x) = 1, and 1 / variance of the features for a linear machine.
+        with k(x, x) = 1, and 1 / variance for others: that of the features for a linear
+        machine, that of the points in the kernel's own space otherwise.
     """
 
     def __init__(self, C_bounds: Any = "scale"):
@@ -28,7 +29,14 @@ class Penalty(Part):
     names: ClassVar[tuple[str, ...]] = ("C",)
 
     def parameters(
-        self, C: Any, X: Any, sample_weight: Any, *, linear: bool, intercept: str
+        self,
+        C: Any,
+        X: Any,
+        sample_weight: Any,
+        *,
+        linear: bool,
+        intercept: str,
+        kernel_size: float = 1.0,
     ) -> tuple[Parameter, ...]:
         raise NotImplementedError
 
@@ -71,15 +79,22 @@ class Shared(Penalty):
     """E = 1/2 |f|^2 + C sum_i s_i loss(u_i): one C, as in scikit-learn."""
 
     def parameters(
-        self, C: Any, X: Any, sample_weight: Any, *, linear: bool, intercept: str
+        self,
+        C: Any,
+        X: Any,
+        sample_weight: Any,
+        *,
+        linear: bool,
+        intercept: str,
+        kernel_size: float = 1.0,
     ) -> tuple[Parameter, ...]:
         if np.ndim(C):
             raise ValueError(
                 f"C has {np.size(C)} values, expected one number; for one C per "
                 "feature use penalty='per_feature'."
             )
-        unit = 1.0 / mean_variance(X, sample_weight) if linear else 1.0
-        return self._parameter(C, unit)
+        size = mean_variance(X, sample_weight) if linear else kernel_size
+        return self._parameter(C, 1.0 / size)
 
     def weights(self, C: Any, train: np.ndarray) -> np.ndarray:
         return C * train
@@ -96,7 +111,14 @@ class PerFeature(Penalty):
     """
 
     def parameters(
-        self, C: Any, X: Any, sample_weight: Any, *, linear: bool, intercept: str
+        self,
+        C: Any,
+        X: Any,
+        sample_weight: Any,
+        *,
+        linear: bool,
+        intercept: str,
+        kernel_size: float = 1.0,
     ) -> tuple[Parameter, ...]:
         if not linear:
             raise ValueError(

@@ -131,10 +131,13 @@ def _landmarks(objective: BilevelObjective, theta: np.ndarray) -> np.ndarray | N
         return None
     narrower = theta + np.log(1.3) * objective.space.has_role(INVERSE_WIDTH)
     values = objective.hyperparameters(narrower)
+    kernel = problem.model.kernel_at(values)
+    # C counts in units of 1 / k(x, x).
+    C = float(np.max(values["C"]) * np.mean(kernel.diagonal(problem.X[:COARSE_ROWS])))
     return choose_landmarks(
-        problem.model.kernel_at(values),
+        kernel,
         problem.X,
-        tol=1e-2 * min(1.0, 1.0 / float(np.max(values["C"]))),
+        tol=1e-2 * min(1.0, 1.0 / C),
         most=len(problem.sample_weight) // 10,
     )
 

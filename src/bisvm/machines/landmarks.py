@@ -101,11 +101,12 @@ def choose_landmarks(
 
     Pivoted Cholesky factorisation of the Gram matrix of a thousand rows: each landmark
     is the row worst represented by those before it, until no squared distance exceeds
-    tol. None if that takes more than `most`.
+    tol times the mean of k(x, x). None if that takes more than `most`.
     """
     n = X.shape[0]
     candidates = np.linspace(0, n - 1, min(n, CANDIDATES)).astype(int)
     # Symmetric: the transpose is the same matrix, in LAPACK's order.
     gram = kernel.gram(X[candidates]).T
+    tol = tol * float(np.mean(np.diagonal(gram)))
     _, pivots, rank, _ = lapack.dpstrf(gram, tol=tol, lower=1, overwrite_a=1)
     return candidates[pivots[:rank] - 1] if rank <= most else None
