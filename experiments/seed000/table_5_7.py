@@ -29,7 +29,7 @@ from sklearn.model_selection import (
 from sklearn.svm import SVC
 
 from bisvm import BilevelSVC, datasets
-from bisvm.kernels import RBF, Kernel, Sum, feature_groups, get_kernel
+from bisvm.kernels import RBF, Kernel, feature_groups, get_kernel, on_groups
 from experiments.common import (
     Context,
     Result,
@@ -68,7 +68,7 @@ def grouped(columns: Any = slice(None)) -> Callable[[np.ndarray], Kernel]:
     def kernel(X: np.ndarray) -> Kernel:
         kept = np.arange(X.shape[1])[columns]
         groups = feature_groups(X[:, kept])
-        return Sum(tuple(RBF().on(kept[group].tolist()) for group in groups))
+        return on_groups([kept[group] for group in groups])
 
     return kernel
 

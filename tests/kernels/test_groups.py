@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from bisvm.datasets import load
-from bisvm.kernels import RBF, Sum, feature_groups
+from bisvm.kernels import RBF, Sum, feature_groups, on_groups
 
 RNG = np.random.default_rng(0)
 SIZES = np.array([200.0, 0.03, 3.0, 500.0, 5.0, 0.04, 0.00002])
@@ -111,3 +111,16 @@ def test_voice_measurements_fall_into_the_seven_kinds_of_the_thesis():
         [3, 5, 6, 7],  # relative jitter
         [4],  # absolute jitter, s
     ]
+
+
+def test_one_kernel_for_every_group():
+    X = np.random.default_rng(0).normal(size=(8, 3))
+    kernel = on_groups([[0, 2], [1]], RBF(0.5))
+    expected = RBF(0.5)(X[:, [0, 2]]) + RBF(0.5)(X[:, [1]])
+    np.testing.assert_allclose(kernel(X), expected)
+    assert on_groups([["a"], ["b", "c"]]).bind(["a", "b", "c"])(X).shape == (8, 8)
+
+
+def test_groups_must_not_overlap():
+    with pytest.raises(ValueError, match="Column 2 is in the groups 0 and 1"):
+        on_groups([[0, 2], [2, 1]])

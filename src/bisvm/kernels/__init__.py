@@ -15,7 +15,7 @@ from bisvm.kernels.algebra import Product, Sum
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
 from bisvm.kernels.chi2 import AdditiveChi2, Chi2
 from bisvm.kernels.filter_bank import FilterBank
-from bisvm.kernels.groups import feature_groups
+from bisvm.kernels.groups import feature_groups, on_groups
 from bisvm.kernels.laplacian import Laplacian
 from bisvm.kernels.linear import Linear
 from bisvm.kernels.matern import Matern
@@ -76,5 +76,6 @@ __all__ = [
     "Transformed",
     "feature_groups",
     "get_kernel",
+    "on_groups",
     "several_kinds",
 ]

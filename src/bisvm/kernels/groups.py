@@ -1,15 +1,52 @@
-"""A partition of the features by order of magnitude."""
+"""Kernels on groups of features, and a partition by order of magnitude."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from bisvm.kernels.algebra import Sum
+from bisvm.kernels.base import Kernel
+from bisvm.kernels.rbf import RBF
+
 # A median of 1000 that was computed as 999.9999999 has the order 3.
 ROUNDING = 1e-9
+
+
+def on_groups(groups: Sequence[Any], kernel: Kernel | None = None) -> Sum:
+    """One kernel for each group of columns, with a learned weight each.
+
+    sum_m w_m k(x_m, y_m), x_m the columns of group m: multiple kernel learning.
+
+    Parameters
+    ----------
+    groups : sequence of groups of columns, by number or name
+        No column may be in two of them.
+    kernel : Kernel, optional
+        The kernel of every group; `RBF()` by default.
+
+    Examples
+    --------
+    >>> on_groups([[0, 1], [2]]).weights is None
+    True
+    """
+    owner: dict[Any, int] = {}
+    members = [np.atleast_1d(np.asarray(group)).tolist() for group in groups]
+    for number, group in enumerate(members):
+        for column in group:
+            if column in owner:
+                raise ValueError(
+                    f"Column {column!r} is in the groups {owner[column]} and {number}; "
+                    "it may be in one only. Add kernels by hand if you mean it: "
+                    "k.on(a) + k.on(b)."
+                )
+            owner[column] = number
+    kernel = RBF() if kernel is None else kernel
+    return Sum(tuple(kernel.on(group) for group in members)).validate()
 
 
 def feature_groups(X: Any, *, min_size: int = 1) -> list[Any]:
@@ -19,7 +56,7 @@ def feature_groups(X: Any, *, min_size: int = 1) -> list[Any]:
     belongs to the group floor(log10 s_d). Features of one kind of measurement come in
     one unit, so that this is a first guess of what could have a kernel of its own::
 
-        kernel = Sum([RBF().on(group) for group in feature_groups(X)])
+        kernel = on_groups(feature_groups(X))
 
     Give it the data as measured: on standardised columns there is nothing to see, and
     one group comes out.

@@ -84,17 +84,3 @@ class Columns(Transform):
         if len(outside):
             raise ValueError(f"There is no column {outside[0]}: X has {n} columns.")
         return given % n
-
-
-def partition(groups: Sequence[Any]) -> list[Columns]:
-    """Columns of every group; an error where two groups share one."""
-    seen: dict[Any, int] = {}
-    for number, group in enumerate(groups):
-        for column in np.atleast_1d(np.asarray(group)).tolist():
-            if column in seen:
-                raise ValueError(
-                    f"Column {column!r} is in group {seen[column]} and in group "
-                    f"{number}; each may be in one only."
-                )
-            seen[column] = number
-    return [Columns(tuple(np.atleast_1d(np.asarray(g)).tolist())) for g in groups]
