@@ -41,7 +41,7 @@ for name, model in {
     model.fit(X, y)
     print(f"{name:>26}: {model.score(X_test, y_test):.1%} of 1000 new signals")
 
-filters = model.hyperparameters_["t1__filters"].reshape(2, -1)
+filters = model.hyperparameters_["t1__filters"]
 response = np.abs(np.fft.rfft(filters, 256, axis=1))
 peaks = response.argmax(axis=1) / 256
 print("pass bands of the learned filters:", ", ".join(f"{p:.2f}" for p in peaks))

@@ -145,10 +145,10 @@ def test_the_prior_is_part_of_the_value_and_of_the_gradient(machine):
     drawn = make_objective(X, y, criterion="logistic", prior=prior, **MACHINES[machine])
     check(drawn)
     theta = smooth_point(drawn)
-    (entries, log_unit), *_ = drawn.space.vectors()
-    value, gradient = prior.evaluate(theta[entries] - log_unit)
+    kin, *_ = drawn.space.vectors()
+    value, gradient = prior.evaluate(theta[kin.entries] - kin.log_unit)
     assert drawn(theta)[0] - plain(theta)[0] == pytest.approx(np.log(2.0) * value)
-    difference = (drawn(theta)[1] - plain(theta)[1])[entries]
+    difference = (drawn(theta)[1] - plain(theta)[1])[kin.entries]
     np.testing.assert_allclose(difference, np.log(2.0) * gradient, atol=1e-10)
 
 

@@ -116,9 +116,10 @@ def test_a_gradient_by_parameter_becomes_that_of_theta():
 
 
 def test_vectors_are_the_learned_log_values_in_their_units():
-    ((entries, log_unit),) = space(("C", "gamma[0]", "gamma[2]")).vectors()
-    np.testing.assert_array_equal(entries, [1, 2])
-    np.testing.assert_allclose(log_unit, np.log([1.0, 4.0]))
+    (kin,) = space(("C", "gamma[0]", "gamma[2]")).vectors()
+    np.testing.assert_array_equal(kin.entries, [1, 2])
+    np.testing.assert_allclose(kin.log_unit, np.log([1.0, 4.0]))
+    assert kin.tied
     # One entry has nothing to be compared with.
     assert space(("C", "gamma[0]")).vectors() == []
 
@@ -160,3 +161,31 @@ def test_messages_speak_natural_units_on_a_linear_scale_too():
 def test_a_logarithm_needs_a_positive_value(value):
     with pytest.raises(ValueError, match="C must be positive"):
         Space([Parameter("C", value, (0.1, 1.0))])
+
+
+def test_the_last_part_of_a_nested_name_will_do():
+    parameters = [
+        Parameter("k1__gamma", 1.0, (0.1, 10.0)),
+        Parameter("k2__gamma", 2.0, (0.1, 10.0)),
+        Parameter("t1__filters", np.ones((1, 2)), (-np.inf, np.inf), scale="linear"),
+    ]
+    assert Space(parameters, "gamma").names == ["k1__gamma", "k2__gamma"]
+    assert Space(parameters, "k2__gamma").names == ["k2__gamma"]
+    one = Space(parameters, ["filters[1]", "k1__gamma"])
+    assert one.names == ["k1__gamma", "t1__filters[1]"]
+    np.testing.assert_allclose(one.theta({}), [0.0, 1.0])
+
+
+def test_starts_say_what_cannot_be_started():
+    one = Space([Parameter("C", 1.0, (0.1, 10.0)), Parameter("a", 1.0, (1, 2))], "C")
+    with pytest.raises(ValueError, match="a is not learned"):
+        one.theta({"a": 1.5})
+    with pytest.raises(ValueError, match="outside its bounds"):
+        one.theta({"C": 100.0})
+    with pytest.raises(ValueError, match="Did you mean 'C'|there are 'C', 'a'"):
+        one.theta({"c": 1.0})
+
+
+def test_no_two_hyperparameters_share_a_name():
+    with pytest.raises(ValueError, match="Two hyperparameters are called 'C'"):
+        Space([Parameter("C", 1.0, (0.1, 10.0))] * 2)

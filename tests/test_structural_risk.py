@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.optimize
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
 from bisvm import BilevelObjective, BilevelSVC, adjoint
@@ -150,7 +151,7 @@ def test_weights_that_all_go_to_zero_are_reported_and_the_best_kept():
         learn="weights",
         optimizer="spg",
     )
-    with pytest.warns(UserWarning, match="weights"):
+    with pytest.warns(UserWarning, match="weights of the kernel have gone to zero"):
         model.fit(X, y)
     assert np.isfinite(model.criterion_value_)
     assert model.predict(X).shape == y.shape
@@ -183,9 +184,31 @@ def test_mini_batches_of_training_points():
     settings = {"criterion": StructuralRisk("squared_l2", 1.0), "learn": "weights"}
     descent = GradientDescent(0.02, max_iter=60, batch_size=50, loose=1e-2)
     model = BilevelSVC(kernel, optimizer=descent, **settings).fit(X, y)
-    sizes = {record.solves for record in model.history_}
-    weights = model.hyperparameters_["weights"]
-    assert sizes == {1} and weights[0] > 2 * weights[1]
+    full = BilevelSVC(kernel, optimizer="spg", **settings).fit(X, y)
+    np.testing.assert_allclose(
+        model.hyperparameters_["weights"], full.hyperparameters_["weights"], rtol=0.25
+    )
+    # The risk of all rows, not of the last batch.
+    assert model.result_.fun == model.criterion_value_
+    assert model.criterion_value_ == pytest.approx(full.criterion_value_, rel=0.02)
+    again = BilevelSVC(kernel, optimizer=descent, random_state=1, **settings).fit(X, y)
+    assert np.any(
+        again.hyperparameters_["weights"] != model.hyperparameters_["weights"]
+    )
+
+
+def test_a_run_on_batches_heeds_its_limits():
+    calls = []
+    descent = GradientDescent(1e-3, max_iter=500, batch_size=20)
+    model = BilevelSVC(
+        RBF(0.3),
+        criterion="structural_risk",
+        optimizer=descent,
+        callback=lambda progress: calls.append(progress) or len(calls) == 7,
+    )
+    with pytest.warns(ConvergenceWarning, match="callback"):
+        model.fit(X, y)
+    assert len(calls) == 7
 
 
 def test_the_lower_level_is_loose_at_first_and_tightens():
@@ -214,3 +237,23 @@ def test_a_filter_bank_stays_in_its_ball():
         model.fit(X, y)
         norm = np.linalg.norm(model.hyperparameters_["filters"])
         assert norm == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_filter_bank_may_stay_inside_its_ball():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(70, 6))
+    y = X[:, 0] * X[:, 1] > 0
+    risks = []
+    for optimizer in ("bfgs", "lbfgs", "spg"):
+        model = BilevelSVC(
+            RBF(2.0) @ Convolution1D([[0.05, 0.02]], normalize="ball"),
+            C=5.0,
+            criterion=StructuralRisk("squared_l2", 60.0),
+            learn="filters",
+            optimizer=optimizer,
+            tol=1e-4,
+            max_iter=200,
+        ).fit(X, y)
+        risks.append(model.criterion_value_)
+        assert np.linalg.norm(model.hyperparameters_["filters"]) < 0.9
+    np.testing.assert_allclose(risks, risks[0], rtol=1e-4)

@@ -22,7 +22,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import (
     GridSearchCV,
-    GroupShuffleSplit,
     StratifiedGroupKFold,
     StratifiedKFold,
 )
@@ -42,7 +41,7 @@ from experiments.common import (
 TITLE = "Table 5.7: Parkinson's, multiple kernels by rows and by speakers"
 
 SIZES = (140, 55)
-TEST_SPEAKERS = 9
+PARTS = 5
 # Jitter (%), RAP, PPQ; shimmer, shimmer (dB), APQ3, APQ5: the thesis follows Little et
 # al., who removed seven measures that others repeat but do not say which.
 REPEATED = (3, 5, 6, 8, 9, 10, 11)
@@ -103,10 +102,15 @@ def splits(
     """Training rows, test rows, and the groups that folds keep together."""
     if kind == ROWS:
         return [(train, test, None) for train, test in random_splits(y, SIZES, n)]
-    by_speaker = GroupShuffleSplit(n, test_size=TEST_SPEAKERS, random_state=0)
-    return [
-        (train, test, speaker[train]) for train, test in by_speaker.split(X, y, speaker)
+    # Five parts at a time, so that every speaker is tested equally often.
+    draws = [
+        split
+        for seed in range(-(-n // PARTS))
+        for split in StratifiedGroupKFold(PARTS, shuffle=True, random_state=seed).split(
+            X, y, speaker
+        )
     ]
+    return [(train, test, speaker[train]) for train, test in draws[:n]]
 
 
 def rate(
@@ -162,5 +166,7 @@ def notes(X: np.ndarray, y: np.ndarray, rates: Any) -> list[str]:
         f"The larger class has {100 * max(np.mean(y == 0), np.mean(y == 1)):.1f}% of "
         "the rows: on new speakers no machine is much better than saying so always.",
         "The kernel of several kinds (Gaussian, Laplacian, polynomial, linear, on all "
-        "features) was chosen on other splits by speakers (seeds 100 to 139).",
+        "features) was chosen on other splits by speakers (seeds from 100). On twenty "
+        "random draws of nine test speakers (seed 0) it had been 0.9 points below the "
+        "grid, with a standard error of 1.5; so few speakers do not decide it.",
     ]

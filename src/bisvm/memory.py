@@ -22,14 +22,19 @@ def available_memory() -> int | None:
 
 
 def check_memory(
-    n_samples: int, n_columns: int, max_memory: Any, n_jobs: int = 1
+    n_samples: int,
+    n_columns: int,
+    max_memory: Any,
+    n_jobs: int = 1,
+    more_grams: int = 0,
 ) -> None:
     """Refuse a Gram matrix that does not fit, before it is allocated.
 
     A kernel machine holds the Gram matrix, a block of it and its factor for the active
-    set of one column at a time, and a few arrays of the size of its columns.
+    set of one column at a time, and a few arrays of the size of its columns; a sum or
+    product of kernels holds `more_grams`.
     """
-    needed = 8 * n_jobs * (3 * n_samples**2 + 12 * n_samples * n_columns)
+    needed = 8 * n_jobs * ((3 + more_grams) * n_samples**2 + 12 * n_samples * n_columns)
     limit = _limit(max_memory)
     if limit is not None and needed > limit:
         raise MemoryError(

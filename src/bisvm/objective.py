@@ -191,9 +191,15 @@ class BilevelObjective:
         return BilevelObjective.from_problem(problem, self._fitted)
 
     def on_rows(self, rows: np.ndarray) -> BilevelObjective:
-        """The same objective on some of the rows."""
+        """The same objective on some of the rows, which stand for all of them.
+
+        Their training losses count as much as those of all rows.
+        """
+        part = self.problem.subsample(rows)
+        ratio = self.problem.columns.train.sum() / part.columns.train.sum()
+        columns = replace(part.columns, train=ratio * part.columns.train)
         fitted = None if self._fitted is None else self._fitted[rows]
-        return BilevelObjective.from_problem(self.problem.subsample(rows), fitted)
+        return BilevelObjective.from_problem(replace(part, columns=columns), fitted)
 
     def with_prior(self, prior: Prior | None) -> BilevelObjective:
         """The same objective under another prior."""
@@ -384,8 +390,8 @@ class BilevelObjective:
         value, gradient = 0.0, np.zeros_like(theta)
         if self.problem.prior is not None:
             size = self.problem.criterion.at_zero
-            for entries, log_unit in self.space.vectors():
-                v, g = self.problem.prior.evaluate(theta[entries] - log_unit)
+            for kin in self.space.vectors():
+                v, g = self.problem.prior.evaluate(theta[kin.entries] - kin.log_unit)
                 value += size * v
-                gradient[entries] += size * g
+                gradient[kin.entries] += size * g
         return value, gradient

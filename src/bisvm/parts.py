@@ -10,6 +10,7 @@ A part that owns hyperparameters exposes them as `Parameter` records.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -58,7 +59,8 @@ class Part(BaseEstimator):
         return all(_equal(value, theirs[name]) for name, value in mine.items())
 
     def __hash__(self) -> int:
-        return hash((type(self), repr(sorted(self.get_params(deep=False).items()))))
+        # Equal arguments may look different (1 and 1.0, a tuple and a list).
+        return hash((type(self), tuple(sorted(self.get_params(deep=False)))))
 
 
 def _is_number(given: Any, kind: type) -> bool:
@@ -146,6 +148,12 @@ def natural_bounds(name: str, given: Any) -> tuple[Any, Any]:
     return low, high
 
 
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """A hint at the name that is nearest, to be put behind a message."""
+    near = get_close_matches(given, list(known), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
 def resolve(kind: str, given: Any, registry: dict[str, Any], base: type[Part]) -> Any:
     """The part meant by `given`: a name from the registry, or an object of type `base`.
 
@@ -155,11 +163,14 @@ def resolve(kind: str, given: Any, registry: dict[str, Any], base: type[Part]) -
     if isinstance(given, base):
         return given.validate()
     valid = ", ".join(repr(name) for name in registry)
+    if isinstance(given, type) and issubclass(given, base):
+        raise TypeError(
+            f"{kind} is the class {given.__name__}; pass an object, {given.__name__}()."
+        )
     if isinstance(given, str):
         if given in registry:
             return registry[given]().validate()
-        near = get_close_matches(given, registry, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(given, registry)
         raise ValueError(f"Unknown {kind} {given!r}: expected one of {valid}.{hint}")
     raise TypeError(
         f"{kind} must be one of {valid}, or a {base.__name__} object; "

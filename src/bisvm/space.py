@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bisvm.parts import INVERSE_WIDTH, WEIGHT, Parameter
+from bisvm.parts import INVERSE_WIDTH, WEIGHT, Parameter, did_you_mean
+
+
+@dataclass(frozen=True)
+class Vector:
+    """Entries of theta that are of one kind, and their natural sizes.
+
+    tied : whether they are first learned as one common size, and let go later
+    """
+
+    entries: np.ndarray
+    log_unit: np.ndarray
+    tied: bool = True
 
 
 class Space:
@@ -32,6 +45,13 @@ class Space:
         feature_names: Sequence[str] | None = None,
     ):
         self.parameters = tuple(parameters)
+        names = [p.name for p in self.parameters]
+        twice = {name for name in names if names.count(name) > 1}
+        if twice:
+            raise ValueError(
+                f"Two hyperparameters are called {sorted(twice)[0]!r}: give the parts "
+                "of your kernel arguments of different names."
+            )
         self._entries = [_entry_names(p, feature_names) for p in self.parameters]
         self._start = np.concatenate(
             [p.coordinates(p.value) for p in self.parameters] or [np.empty(0)]
@@ -66,47 +86,80 @@ class Space:
 
     def theta(self, values: Mapping[str, Any]) -> np.ndarray:
         """The theta of these natural values; what is not named stays at its start."""
-        unknown = set(values) - {p.name for p in self.parameters}
-        if unknown:
-            known = ", ".join(repr(p.name) for p in self.parameters)
-            raise ValueError(
-                f"Unknown hyperparameters {sorted(unknown)}; there are {known}."
-            )
         full = self._start.copy()
-        for p, part in zip(self.parameters, self._slices(), strict=True):
-            if p.name in values:
-                full[part] = p.coordinates(values[p.name])
+        for name, value in values.items():
+            for p, part in self._called(name):
+                if not self.learned[part].any():
+                    raise ValueError(
+                        f"{p.name} is not learned: it stays at {p.natural()!r}. Set it "
+                        "where it is made, or add it to `learn`."
+                    )
+                full[part] = p.coordinates(value)
+                self._check_inside(p, full[part])
         return full[self.learned]
+
+    def _called(self, name: str) -> list[tuple[Parameter, slice]]:
+        """The parameters of this name; the last part of a nested name will do."""
+        pairs = list(zip(self.parameters, self._slices(), strict=True))
+        found = [pair for pair in pairs if name in every_name(pair[0].name)]
+        if not found:
+            known = [p.name for p in self.parameters]
+            raise ValueError(
+                f"Unknown hyperparameters ['{name}']; there are "
+                + ", ".join(map(repr, known))
+                + "."
+                + did_you_mean(name, known)
+            )
+        return found
+
+    def _check_inside(self, p: Parameter, coordinates: np.ndarray) -> None:
+        low, high = (p.coordinates(bound) for bound in p.bounds)
+        slack = 1e-9 * (1.0 + np.abs(coordinates))
+        if np.any(coordinates < low - slack) or np.any(coordinates > high + slack):
+            raise ValueError(
+                f"The start {p.name} = {p.natural(coordinates)!r} lies outside its "
+                f"bounds {p.bounds}."
+            )
 
     def restrict(self, gradient: Mapping[str, np.ndarray]) -> np.ndarray:
         """The learned entries of a gradient that is given by parameter."""
         full = [np.atleast_1d(gradient[p.name]) for p in self.parameters]
         return np.concatenate(full or [np.empty(0)])[self.learned]
 
-    def vectors(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Learned log-values of one kind: their entries in theta, and log unit.
+    def vectors(self) -> list[Vector]:
+        """Learned log-values of one kind, which a prior may hold together.
 
-        The entries of a parameter that belong to features; the weights of a sum of
-        kernels; and the widths of several kernels with one each. They may be moved
-        together, and a prior may hold them together.
+        The entries of a parameter that belong to features; the widths of several
+        kernels with one each; and the weights of a sum of kernels.
         """
         position = np.cumsum(self.learned) - 1
         out, single = [], []
         for p, part in zip(self.parameters, self._slices(), strict=True):
             if p.scale != "log":
                 continue
-            alike = np.full(p.size, True) if p.role == WEIGHT else _of_a_feature(p)
+            weights = p.role == WEIGHT
+            alike = np.full(p.size, True) if weights else _of_a_feature(p)
             learned = self.learned[part] & alike
             unit = np.broadcast_to(np.log(p.unit), p.size)
-            kin = (position[part][learned], unit[learned])
+            kin = Vector(position[part][learned], unit[learned], tied=not weights)
             if np.ndim(p.value):
                 out.append(kin)
             elif p.role == INVERSE_WIDTH:
                 single.append(kin)
         if single:
-            entries, units = zip(*single, strict=True)
-            out.append((np.concatenate(entries), np.concatenate(units)))
-        return [(entries, unit) for entries, unit in out if len(entries) > 1]
+            entries = np.concatenate([kin.entries for kin in single])
+            out.append(Vector(entries, np.concatenate([k.log_unit for k in single])))
+        return [kin for kin in out if len(kin.entries) > 1]
+
+    def scatter(self) -> np.ndarray:
+        """How far random starts lie apart: 1.5 in a logarithm, else half the size."""
+        widths = [
+            np.full(p.size, 1.5)
+            if p.scale == "log"
+            else 0.5 * np.maximum(np.abs(c), np.sqrt(np.mean(c**2)))
+            for p, c in ((p, p.coordinates(p.value)) for p in self.parameters)
+        ]
+        return np.concatenate(widths or [np.empty(0)])[self.learned]
 
     def learns(self, name: str) -> bool:
         """Whether any entry of this parameter is learned."""
@@ -176,19 +229,26 @@ class Space:
             )
         elif learn is None:
             learn = ()
+        elif not isinstance(learn, Iterable):
+            raise TypeError(
+                f"learn={learn!r} is not understood; expected 'all', None, or names."
+            )
         every = [name for entries in self._entries for name in entries]
         owner = [
             p.name
             for p, names in zip(self.parameters, self._entries, strict=True)
             for _ in names
         ]
-        called = [{*every_name(p), e} for p, e in zip(owner, every, strict=True)]
+        called = [
+            every_name(p) | every_name(e) for p, e in zip(owner, every, strict=True)
+        ]
         known = set().union(*called)
         unknown = [name for name in learn if name not in known]
         if unknown:
             names = ", ".join(repr(p.name) for p in self.parameters)
             raise ValueError(
                 f"learn={unknown[0]!r} is not known; expected 'all' or {names}."
+                + did_you_mean(str(unknown[0]), known)
             )
         return np.array([not names.isdisjoint(learn) for names in called], dtype=bool)
 

@@ -44,15 +44,23 @@ def tune(run: Run, starts: Any, random_state: np.random.RandomState) -> Descent:
                 # No held-out points that could tell one start from another.
                 return run.descend(theta0, "descent")
             return _auto(run, random_state)
-        descents = [
-            run.descend(theta, f"start {number}")
-            for number, theta in enumerate(
-                _starts(run.objective, starts, random_state), 1
-            )
-        ]
+        descents = _descents(run, _starts(run.objective, starts, random_state))
         return min(descents, key=lambda descent: descent.best.value)
     except StopTuning as stop:
         return _at(run, stop.theta, str(stop), converged=False)
+
+
+def _descents(run: Run, thetas: list[np.ndarray]) -> list[Descent]:
+    """A descent from every start; one that is not finite does not end the others."""
+    found = []
+    for number, theta in enumerate(thetas, 1):
+        stage = f"start {number}"
+        alone = len(thetas) == 1
+        if alone or np.isfinite(run.evaluate(theta, stage).value):
+            found.append(run.descend(theta, stage))
+    if not found:
+        raise ValueError("The objective is not finite at any of the starts.")
+    return found
 
 
 def _at(run: Run, theta: np.ndarray, reason: str, *, converged: bool) -> Descent:
@@ -65,7 +73,8 @@ def _at(run: Run, theta: np.ndarray, reason: str, *, converged: bool) -> Descent
 def _auto(run: Run, random_state: np.random.RandomState) -> Descent:
     """One size for all, by way of a subsample if n is large; then the climb to many."""
     common = _coarse(run, random_state) or _common(run, run.objective.theta0)
-    return climb(run, common) if run.objective.space.vectors() else common
+    tied = any(kin.tied for kin in run.objective.space.vectors())
+    return climb(run, common) if tied else common
 
 
 def _coarse(run: Run, random_state: np.random.RandomState) -> Descent | None:
@@ -149,7 +158,8 @@ def _starts(
         if starts < 1:
             raise ValueError(f"starts={starts}: at least one start is needed.")
         theta0 = objective.theta0
-        scatter = random_state.normal(scale=1.5, size=(starts - 1, len(theta0)))
+        scatter = random_state.normal(size=(starts - 1, len(theta0)))
+        scatter *= objective.space.scatter()
         return [theta0, *(_within(objective, theta0 + step) for step in scatter)]
     if isinstance(starts, (list, tuple)) and starts:
         if all(isinstance(values, Mapping) for values in starts):
@@ -186,8 +196,9 @@ def climb(run: Run, common: Descent) -> Descent:
     """
     objective = run.objective
     narrow = objective.theta0
-    for entries, log_unit in objective.space.vectors():
-        narrow[entries] = log_unit + np.log(0.3)
+    for kin in objective.space.vectors():
+        if kin.tied:
+            narrow[kin.entries] = kin.log_unit + np.log(0.3)
     apart = min(
         (
             run.descend(start, "one for each", tentative=True)

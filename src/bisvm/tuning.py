@@ -57,6 +57,7 @@ class Run:
     verbose: int = 0
     model: Callable[[dict[str, Any]], Any] | None = None
     task: int = 0
+    seed: int = 0
     began: float = field(default_factory=time.perf_counter)
     history: list[Record] = field(default_factory=list)
     best: Evaluation | None = None
@@ -121,21 +122,19 @@ class Run:
     def _report(self, record: Record) -> None:
         if self.verbose:
             self._print(record)
-        if self.best is None:
-            return
-        theta = self.best.theta
+        theta = record.theta if self.best is None else self.best.theta
         if self.callback is not None and self.callback(self._progress(record)):
             raise StopTuning(CALLBACK_STOP, theta)
         if self.deadline is not None and time.perf_counter() > self.deadline:
             raise StopTuning("The time limit was reached.", theta)
 
     def _progress(self, record: Record) -> Progress:
-        assert self.best is not None
-        values = self.objective.hyperparameters(self.best.theta)
+        best = record if self.best is None else self.best
+        values = self.objective.hyperparameters(best.theta)
         model = self.model
         return Progress(
             record,
-            self.best.value,
+            best.value,
             self.objective.hyperparameters(record.theta),
             values,
             lambda: model(values) if model is not None else None,
@@ -177,7 +176,7 @@ class Run:
         def fun(x: np.ndarray) -> tuple[float, np.ndarray]:
             nonlocal best, count
             theta = view.expand(x)
-            batch, tol = self._batch(count), self.optimizer.accuracy(count)
+            batch, tol = self._batch(count), self._accuracy(count)
             count += 1
             evaluation = self.evaluate(
                 theta, stage, tentative=tentative or bool(batch), on=batch, tol=tol
@@ -191,6 +190,7 @@ class Run:
         if best is None:
             theta = view.expand(result.x)
             best = self.evaluate(theta, stage, tentative=tentative)
+            result.fun, result.jac = best.value, view.pullback(theta, best.gradient)
         return Descent(
             best,
             upper_gradient(best, view),
@@ -205,8 +205,24 @@ class Run:
         n = len(self.objective.problem.sample_weight)
         if size is None or size >= n:
             return None
-        rows = np.random.default_rng(number).choice(n, size, replace=False)
-        return self.objective.on_rows(np.sort(rows))
+        rng = np.random.default_rng([self.seed, number])
+        labels = self.objective.problem.columns.labels
+        return self.objective.on_rows(stratified(labels, size, rng))
+
+    def _accuracy(self, number: int) -> float | None:
+        """What the optimizer asks of the lower level, if it is less than usual."""
+        asked = self.optimizer.accuracy(number)
+        usual = self.objective.problem.inner_tol
+        return None if asked is None or asked <= usual else asked
+
+
+def stratified(labels: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Rows drawn at random, with every class in its share."""
+    _, code = np.unique(labels, axis=0, return_inverse=True)
+    n = len(labels)
+    order = np.lexsort((rng.permutation(n), code.ravel()))
+    places = (np.arange(size) + rng.random()) * (n / size)
+    return np.sort(order[places.astype(int)])
 
 
 def better(evaluation: Evaluation, than: Evaluation | None) -> bool:
@@ -270,11 +286,11 @@ class Tie:
     """
 
     def __init__(self, objective: BilevelObjective):
-        vectors = objective.space.vectors()
+        vectors = [kin for kin in objective.space.vectors() if kin.tied]
         n = len(objective.theta0)
         owner, self._offset = np.full(n, -1), np.zeros(n)
-        for number, (entries, log_unit) in enumerate(vectors):
-            owner[entries], self._offset[entries] = number, log_unit
+        for number, kin in enumerate(vectors):
+            owner[kin.entries], self._offset[kin.entries] = number, kin.log_unit
         single, tied = np.flatnonzero(owner < 0), np.flatnonzero(owner >= 0)
         self._matrix = np.zeros((n, len(single) + len(vectors)))
         self._matrix[single, np.arange(len(single))] = 1.0

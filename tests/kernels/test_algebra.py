@@ -1,5 +1,6 @@
 """Sums, products and kernels behind transforms: kernels again, two deep and deeper."""
 
+import warnings
 from itertools import combinations_with_replacement, product
 
 import numpy as np
@@ -179,6 +180,64 @@ def test_arguments_of_parts_can_be_set_from_outside():
     assert model.kernel.kernels[1].transform == Scale(3.0)
 
 
+def test_a_search_calls_parameters_as_the_results_do():
+    model = BilevelSVC(RBF().on([0, 1]) + RBF() @ Scale(2.0))
+    changed = clone(model).set_params(kernel__k1__gamma=0.5, kernel__k2__scale=3.0)
+    assert changed.kernel.kernels[0].kernel == RBF(0.5)
+    assert changed.kernel.kernels[1].transform == Scale(3.0)
+    assert model.kernel.kernels[0].kernel == RBF()
+
+
+def test_a_transform_settles_once_for_both_arguments():
+    kernel = RBF(1.0) @ Projection(n_components=2)
+    np.testing.assert_allclose(kernel(X, X[:3]), kernel(X)[:, :3])
+
+
+def test_names_pass_transforms_that_keep_columns():
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    kernel = (RBF(0.5).on(["a", "b"]) + Linear()) @ Scale(2.0)
+    np.testing.assert_allclose(kernel(frame), (RBF(0.5).on([0, 1]) + Linear())(2 * X))
+
+
+def test_python_can_sum_kernels():
+    parts = [RBF(0.5).on([0]), RBF(0.5).on([1]), Linear()]
+    np.testing.assert_allclose(sum(parts)(X), sum(part(X) for part in parts))
+
+
+def test_whole_numbers_are_numbers():
+    counts = np.arange(12).reshape(6, 2)
+    kernel = RBF(0.1) + Linear() + Polynomial(2, gamma=1.0)
+    np.testing.assert_allclose(kernel(counts), kernel(counts.astype(float)))
+
+
+def test_equal_kernels_have_equal_hashes():
+    one, other = Sum((RBF(0.5), Linear())), Sum([RBF(np.float64(0.5)), Linear()])
+    assert one == other and hash(one) == hash(other)
+
+
+def test_a_search_turns_back_where_a_kernel_ends():
+    data = np.abs(RNG.normal(size=(60, 4)))
+    y = data[:, 0] > data[:, 1]
+    kernel = Chi2() @ Projection(np.eye(4)[:3] + 0.01)
+    model = BilevelSVC(kernel, cv=3, starts=1, max_iter=20, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert model.fit(data, y).score(data, y) > 0.7
+
+
+def test_one_kernel_for_what_matters_and_one_for_the_rest():
+    data = np.random.default_rng(1).normal(size=(650, 12))
+    y = data[:, 0] + data[:, 1] > 0
+    kernel = RBF().on([0, 1]) + RBF().on(list(range(2, 12)))
+    scores = [
+        BilevelSVC(each, random_state=0)
+        .fit(data[:150], y[:150])
+        .score(data[150:], y[150:])
+        for each in (kernel, "rbf")
+    ]
+    assert scores[0] > scores[1] + 0.02
+
+
 def test_columns_may_be_named():
     frame = pd.DataFrame(RNG.normal(size=(60, 3)), columns=["age", "bmi", "dose"])
     y = (frame["age"] * frame["dose"] > 0).astype(int)
@@ -197,9 +256,12 @@ def test_columns_may_be_named():
     "make, message",
     [
         (lambda: RBF().on([0, 9])(X), "no column 9: X has 6 columns"),
-        (lambda: RBF().on([0, 0]).validate(), "given twice"),
+        (lambda: RBF().on([0, 0]).validate(), "Column 0 is given twice"),
+        (lambda: RBF().on([0, -6])(X), "Column 0 is given twice"),
+        (lambda: RBF().on(slice(9, 12))(X), "at least one"),
+        (lambda: RBF().on([0.5])(X), "whole numbers"),
         (lambda: RBF().on([]).validate(), "at least one"),
-        (lambda: RBF().on(["a"])(X), "names: they need a data frame"),
+        (lambda: RBF().on(["a"])(X), "names, and here columns have none"),
         (lambda: RBF().on(["a"]).bind(["b", "c"]), "no column 'a': X has 'b', 'c'"),
         (lambda: RBF().on([True, False])(X), "mask of 2 columns, but X has 6"),
         (lambda: Sum((RBF(), Linear()), (1.0,)).validate(), "2 finite numbers"),
@@ -217,10 +279,12 @@ def test_what_makes_no_sense_is_refused(make, message):
 
 
 def test_only_kernels_and_transforms_combine():
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="`3 \\* k` scales one"):
         RBF() + 1.0
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="a transform is expected"):
         RBF() @ Linear()
+    with pytest.raises(TypeError, match=r"pass an object, RBF\(\)"):
+        get_kernel(RBF)
     with pytest.raises(TypeError, match="made of kernels"):
         Product((RBF(), Scale(1.0))).validate()
 

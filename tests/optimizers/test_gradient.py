@@ -70,6 +70,15 @@ def test_every_optimizer_finds_the_minimum_in_a_ball(name):
     assert quadratic(result.x)[0] == result.fun
 
 
+@pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name != "grid"])
+def test_a_step_beyond_the_ball_is_taken_back(name):
+    def bowl(x):
+        return 0.1 + float((x - 0.5) @ (x - 0.5)), 2.0 * (x - 0.5)
+
+    result = OPTIMIZERS[name]().minimize(bowl, [-0.3], balls=[(np.array([0]), 1.0)])
+    assert result.x[0] == pytest.approx(0.5, abs=1e-2)
+
+
 def test_a_minimum_inside_the_ball_is_found_as_without_it():
     wide = [(np.arange(3), 10.0)]
     for optimizer in (SpectralGradient(), OPTIMIZERS["bfgs"]()):

@@ -156,7 +156,11 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         if not model.linear:
             jobs = 1 if self.shared else effective_n_jobs(self.n_jobs)
             check_memory(
-                len(data.weight), columns.labels.shape[1], self.max_memory, jobs
+                len(data.weight),
+                columns.labels.shape[1],
+                self.max_memory,
+                jobs,
+                model.kernel.held_grams,
             )
         return Problem.of(
             model,
@@ -180,6 +184,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             parameters = model.parameters(data.X, data.weight)
             return tuple(p.name for p in parameters if p.name not in own)
         asked = (self.learn,) if isinstance(self.learn, str) else self.learn or ()
+        asked = [str(name) for name in np.atleast_1d(np.asarray(asked, dtype=object))]
         if any(name.split("[")[0] in own for name in asked):
             raise ValueError(
                 "The structural risk is least at C = 0: it cannot tell what C should "
@@ -253,6 +258,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             verbose=self.verbose,
             model=model,
             task=number,
+            seed=int(seed),
             began=began,
         )
         descent = tune(run, self.starts, np.random.RandomState(seed))
@@ -307,7 +313,16 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         refit_C = [_scalar(one["C"]) for one in final]
         self.refit_C_ = refit_C[0] if one else np.array(refit_C)
         self._kernels = [model.kernel_at(one) for one in final]
-        self.kernel_ = self._kernels[0] if one else self._kernels
+        # As it was given, with names of columns where it has some.
+        named = [self._model().kernel_at(one) for one in final]
+        self.kernel_ = named[0] if one else named
+        if any(kernel.vanishes for kernel in self._kernels):
+            warnings.warn(
+                "All weights of the kernel have gone to zero: the machine is constant. "
+                "Weaken the regulariser, or use Sum(..., scale='log').",
+                UserWarning,
+                stacklevel=4,
+            )
         self._task_kind = self.multi_class
         self._keep(data, frame, solutions)
         return solutions
@@ -343,7 +358,12 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         one = len(tuned) == 1
         best = [t.descent.best for t in tuned]
         self.history_ = [record for t in tuned for record in t.run.history]
-        self.criterion_value_ = float(np.mean([b.criterion for b in best]))
+        on_training = get_criterion(self.criterion).on_training
+        self.criterion_value_ = float(
+            sum(b.value for b in best)
+            if on_training
+            else np.mean([b.criterion for b in best])
+        )
         self.n_svm_evaluations_ = sum(record.solves for record in self.history_)
         self.n_iter_ = len(self.history_)
         results = [t.descent.result for t in tuned]

@@ -6,6 +6,7 @@ import copy
 import math
 import time
 import warnings
+from inspect import signature
 from itertools import combinations
 from typing import Any, Self, cast
 
@@ -225,6 +226,7 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
         groups : array of shape (n_samples,), optional
             Passed to a group splitter, which keeps a group's samples together.
         """
+        self._check_unused()
         if not self._is_linear():
             return self._fit_kernel(X, y, sample_weight, groups)
         self._check_settings()
@@ -270,6 +272,18 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
             )
         get_criterion(self.criterion)
         self._optimizer()
+
+    def _check_unused(self) -> None:
+        """Refuse arguments that would be ignored."""
+        linear = self._is_linear()
+        default = signature(ConvolutionalSVC).parameters
+        for name in _KERNEL_ONLY if linear else _LINEAR_ONLY:
+            given, usual = getattr(self, name), default[name].default
+            if not (given is usual or np.array_equal(given, usual)):
+                raise ValueError(
+                    f"{name}={given!r} has no meaning with kernel={self.kernel!r}: "
+                    f"leave it at {usual!r}."
+                )
 
     def _check_strengths(self) -> None:
         for name in ("lambda_w", "lambda_f"):
@@ -534,6 +548,8 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
 
 
 _STRENGTHS = ("lambda_w", "lambda_f")
+_KERNEL_ONLY = ("C", "after", "start", "refit")
+_LINEAR_ONLY = (*_STRENGTHS, "solver")
 _OF_THE_MACHINE = (
     "classes_",
     "hyperparameters_",

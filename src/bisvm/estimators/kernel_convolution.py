@@ -57,7 +57,7 @@ def convolutional_kernel(estimator: Any, image_shape: tuple[int, ...]) -> Kernel
             "after must be a transform, such as Pool2D(2) @ Nonlinearity('abs'), or "
             f"None; got {after!r}."
         )
-    signal = len(image_shape) == 1 or len(np.atleast_1d(estimator.filter_shape)) == 1
+    signal = len(image_shape) == 1 or np.shape(estimator.filter_shape) == (1,)
     convolution = (Convolution1D if signal else Convolution2D)(
         n_filters=estimator.n_filters,
         filter_shape=estimator.filter_shape,

@@ -43,7 +43,9 @@ class BilevelSVC(BilevelClassifier):
         An int means stratified, shuffled folds, which keep `groups` together if `fit`
         is given any. Splits are drawn once per fit.
     intercept : {"free", "penalized", "none"}, default="free"
-    learn : "all", or names of hyperparameters such as "C" or ("C", "gamma")
+    learn : "all", None, or names of hyperparameters such as "C" or ("C", "gamma")
+        What else the kernel's arguments and C say is where learning starts; what is not
+        learned stays there. "gamma" also means "k1__gamma" and "k2__gamma".
     prior : "auto", None or Prior
         Pulls the entries of a vector of hyperparameters together; "auto" is
         `priors.Shrinkage(0.1)`, weakened where the held-out points speak for it.
@@ -83,11 +85,14 @@ class BilevelSVC(BilevelClassifier):
     ----------
     C_, hyperparameters_ : learned on the folds, natural units
     refit_C_ : C of the final machine
-    kernel_ : the kernel at the learned values
+    kernel_ : the kernel at the learned values; `kernel_.transform(X)` are the inputs
+        behind a transform
     relevance_ : array of shape (n_features,)
-        Share of every feature in the mean squared slope of the decision function.
+        Share of every feature in the mean squared slope of the decision function; None
+        for a precomputed kernel.
     criterion_value_ : float
-        Mean over folds of the mean validation loss at the optimum.
+        Mean over folds of the mean validation loss at the optimum; the structural risk
+        with its regulariser where that is the criterion.
     certificate_ : how near to optimal both levels are, and why tuning stopped
     history_ : list of `bisvm.history.Record`, one for every evaluation
     n_svm_evaluations_ : int

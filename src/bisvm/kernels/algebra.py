@@ -10,7 +10,7 @@ import numpy as np
 
 from bisvm.composition import Composite, prefixed
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
-from bisvm.parts import WEIGHT, DegenerateError, Parameter
+from bisvm.parts import WEIGHT, Parameter
 
 # A learned weight on a logarithmic scale stays between these, relative to its start.
 WEIGHT_RANGE = (1e-6, 1e4)
@@ -24,6 +24,10 @@ class _Combination(Composite, Kernel):
     @property
     def smooth(self) -> bool:  # type: ignore[override]
         return all(kernel.smooth for kernel in self.kernels)
+
+    @property
+    def held_grams(self) -> int:
+        return 1 + max(kernel.held_grams for kernel in self.kernels)
 
     def children(self) -> dict[str, Any]:
         return {f"k{number}": kernel for number, kernel in enumerate(self.kernels, 1)}
@@ -83,7 +87,13 @@ class Sum(_Combination):
                 f"scale={self.scale!r} is not known; expected 'log' or 'linear'."
             )
         self._weights()
+        if self.vanishes:
+            raise ValueError("All weights of a sum of kernels are zero: k = 0.")
         return self
+
+    @property
+    def vanishes(self) -> bool:
+        return not np.any(self._weights())
 
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
         weights = self._weights()
@@ -146,11 +156,6 @@ class Sum(_Combination):
                 f"weights of a sum of {n} kernels must be {n} finite numbers, {least}; "
                 f"got {self.weights!r}."
             )
-        if not weights.any():
-            raise DegenerateError(
-                "All weights of a sum of kernels are zero: k = 0 says nothing. Weaken "
-                "the regulariser, or use scale='log'."
-            )
         return weights
 
 
@@ -162,6 +167,14 @@ class Product(_Combination):
 
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
         return self._nested(X, sample_weight)
+
+    @property
+    def held_grams(self) -> int:
+        return 2 * len(self.kernels) + super().held_grams
+
+    @property
+    def vanishes(self) -> bool:
+        return any(kernel.vanishes for kernel in self.kernels)
 
     def gram(self, X: Any, Y: Any = None) -> np.ndarray:
         return reduce(_multiply, (kernel.gram(X, Y) for kernel in self.kernels))

@@ -96,6 +96,16 @@ class Kernel(Part):
     # Whether k has a derivative by x where x = y.
     smooth: bool = True
 
+    @property
+    def vanishes(self) -> bool:
+        """Whether k = 0: all weights of a sum have gone to zero."""
+        return False
+
+    @property
+    def held_grams(self) -> int:
+        """Gram matrices that are held at a time beside the kernel's own."""
+        return 0
+
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
         """The kernel's hyperparameters; data settle what the arguments leave open."""
         return ()
@@ -129,6 +139,10 @@ class Kernel(Part):
         return self
 
     def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
+        """The Gram matrix; data frames may be given, whose columns have names."""
+        if hasattr(X, "columns"):
+            return self.bind(list(X.columns))(X.to_numpy(), Y)
+        Y = Y.to_numpy() if hasattr(Y, "to_numpy") else Y
         return self.gram(X, Y)
 
     # Combinations are kernels themselves: their modules import this one.
@@ -142,7 +156,16 @@ class Kernel(Part):
     def __add__(self, other: Kernel) -> Kernel:
         from bisvm.kernels.algebra import kernel_sum
 
-        return kernel_sum(self, other) if isinstance(other, Kernel) else NotImplemented
+        if isinstance(other, Kernel):
+            return kernel_sum(self, other)
+        raise TypeError(
+            f"A kernel and {other!r} cannot be added: `k1 + k2` adds kernels, `3 * k` "
+            "scales one; for an added constant use Polynomial's offset."
+        )
+
+    def __radd__(self, other: Any) -> Kernel:
+        """sum(kernels) begins with 0."""
+        return self if isinstance(other, int) and other == 0 else self + other
 
     def __mul__(self, other: Kernel | float) -> Kernel:
         from bisvm.kernels.algebra import Sum, kernel_product
@@ -160,5 +183,8 @@ class Kernel(Part):
         from bisvm.transforms.base import Transform
 
         if not isinstance(transform, Transform):
-            return NotImplemented
+            raise TypeError(
+                f"After '@' a transform is expected, such as Projection or "
+                f"Convolution2D; got {transform!r}. Kernels are multiplied by '*'."
+            )
         return Transformed(self, transform)

@@ -10,7 +10,7 @@ from numba import njit
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
 from bisvm.kernels.exponential import dense, dot_with_logarithm
 from bisvm.kernels.widths import is_scale, width_parameter
-from bisvm.parts import Parameter
+from bisvm.parts import DegenerateError, Parameter
 
 # Points whose distances settle the default gamma.
 SAMPLE = 500
@@ -43,6 +43,7 @@ class Chi2(Kernel):
 
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
         n_features = X.shape[1]
+        _not_negative(dense(X), type(self).__name__)
         size = _mean_distance(X, sample_weight) / n_features
         return (width_parameter(self.gamma, self.gamma_bounds, size, n_features),)
 
@@ -102,6 +103,10 @@ class AdditiveChi2(Kernel):
     TPAMI 34(3), 2012, Table 1.
     """
 
+    def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
+        _not_negative(dense(X), type(self).__name__)
+        return ()
+
     def gram(self, X: Any, Y: Any = None) -> np.ndarray:
         return additive_chi2(*_histograms(X, Y, type(self).__name__))
 
@@ -136,7 +141,7 @@ def _histograms(X: Any, Y: Any, kernel: str) -> tuple[np.ndarray, np.ndarray]:
 def _not_negative(X: np.ndarray, kernel: str) -> np.ndarray:
     if X.size and X.min() < 0:
         i, d = np.unravel_index(np.argmin(X), X.shape)
-        raise ValueError(
+        raise DegenerateError(
             f"{kernel} is a kernel between histograms, whose entries are not negative, "
             f"but row {i}, column {d} of its input is {X[i, d]:.6g}. Scale the data by "
             "MinMaxScaler(clip=True) instead of StandardScaler, or use another kernel "

@@ -15,7 +15,8 @@ class Linear(Kernel):
 
     def gram(self, X: Any, Y: Any = None) -> np.ndarray:
         product = X @ (X if Y is None else Y).T
-        return product.toarray() if sparse.issparse(product) else product
+        product = product.toarray() if sparse.issparse(product) else product
+        return np.asarray(product, dtype=float)
 
     def diagonal(self, X: Any) -> np.ndarray:
         if sparse.issparse(X):

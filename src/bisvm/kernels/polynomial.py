@@ -133,6 +133,7 @@ def _base(X: Any, Y: Any, gamma: float, offset: float) -> np.ndarray:
     """gamma X Y' + offset, of dense or sparse matrices."""
     product = X @ Y.T
     base = product.toarray() if sparse.issparse(product) else product
+    base = np.asarray(base, dtype=float)
     base *= gamma
     base += offset
     return base

@@ -12,6 +12,8 @@ from bisvm.parts import Parameter
 
 # Largest |K - K'| that rounding excuses, relative to the largest entry.
 SYMMETRY_RTOL = 1e-8
+# Rows on which its definiteness is checked.
+DEFINITE_ROWS = 300
 
 
 class Precomputed(Kernel):
@@ -29,8 +31,8 @@ class Precomputed(Kernel):
     Parameters
     ----------
     matrix : array of shape (N, N)
-        Symmetric, finite, and positive semidefinite, which is not checked: it would
-        take a factorisation.
+        Symmetric, finite, and positive semidefinite, which is checked on some of the
+        rows.
     """
 
     def __init__(self, matrix: Any):
@@ -51,6 +53,14 @@ class Precomputed(Kernel):
                 f"their mirror images by up to {asymmetry:.3g}. If that is rounding, "
                 "pass (K + K.T) / 2; if K is k(test, train), pass the matrix of all "
                 "points and give row numbers as X."
+            )
+        some = matrix[:DEFINITE_ROWS, :DEFINITE_ROWS]
+        least, most = np.linalg.eigvalsh(some)[[0, -1]] if some.size else (0.0, 0.0)
+        if least < -1e-6 * max(most, abs(least)):
+            raise ValueError(
+                "Precomputed: the matrix is no kernel, it must be positive "
+                f"semidefinite, but has an eigenvalue of {least:.3g} (the largest is "
+                f"{most:.3g}). Add a multiple of the identity, or square it."
             )
         return self
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 
 from bisvm.composition import traced
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
@@ -34,6 +35,14 @@ class Transformed(Kernel):
     def smooth(self) -> bool:  # type: ignore[override]
         return self.kernel.smooth
 
+    @property
+    def vanishes(self) -> bool:
+        return self.kernel.vanishes
+
+    @property
+    def held_grams(self) -> int:
+        return self.kernel.held_grams
+
     def validate(self) -> Self:
         if not isinstance(self.kernel, Kernel):
             raise TypeError(f"Before '@' a kernel is expected, got {self.kernel!r}.")
@@ -46,12 +55,30 @@ class Transformed(Kernel):
         return self
 
     def bind(self, feature_names: Sequence[str] | None) -> Self:
-        # Behind the transform the columns have no names.
-        return self.replace(transform=self.transform.bind(feature_names))
+        transform = self.transform.bind(feature_names)
+        names = None if feature_names is None else transform.trace(feature_names)
+        return self.replace(transform=transform, kernel=self.kernel.bind(names))
+
+    def set_params(self, **params: Any) -> Self:
+        """Arguments, and the parameters of both parts by the names they have here."""
+        own = ("kernel", "transform")
+        of_transform = self.transform.get_params(deep=True)
+        routed = {
+            name
+            if name.split("__")[0] in own
+            else f"{own[name in of_transform]}__{name}": value
+            for name, value in params.items()
+        }
+        # The parts may belong to another kernel too: they are changed as copies.
+        touched = {name.split("__")[0] for name in routed if "__" in name}
+        for part in touched - routed.keys():
+            setattr(self, part, clone(getattr(self, part)))
+        return super().set_params(**routed)
 
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
         before = self.transform.parameters(X, sample_weight)
-        Z = flat(self._settled(before).apply(X))
+        settled = self.transform.with_values({p.name: p.value for p in before})
+        Z = flat(settled.apply(X))
         columns = self.transform.trace(tuple(range(X.shape[1])))
         behind = self.kernel.parameters(Z, sample_weight)
         return (*(traced(p, columns) for p in behind), *before)
@@ -71,7 +98,7 @@ class Transformed(Kernel):
         return self.kernel.gram(flat(Z_X), None if Y is None else flat(Z_Y))
 
     def diagonal(self, X: Any) -> np.ndarray:
-        return self.kernel.diagonal(flat(self.transform.apply(X)))
+        return self.kernel.diagonal(flat(self._settled(X).apply(X)))
 
     def pullback(
         self,
@@ -112,19 +139,20 @@ class Transformed(Kernel):
             return super().__matmul__(transform)
         return self.replace(transform=Chain.of(transform, self.transform))
 
-    def _settled(self, parameters: Sequence[Parameter]) -> Transform:
-        """The transform with all that the data decide put in."""
-        return self.transform.with_values({p.name: p.value for p in parameters})
+    def _settled(self, X: Any) -> Transform:
+        """The transform; X decides where it starts if nothing else has."""
+        return self.transform.settled(X) if self.transform.open else self.transform
 
     def _images(self, X: Any, Y: Any) -> tuple[Any, Any]:
         """T(X) and T(Y), in the shape that the transform gives them."""
-        return self.transform.apply(X), None if Y is None else self.transform.apply(Y)
+        T = self._settled(X)
+        return T.apply(X), None if Y is None else T.apply(Y)
 
     def _back(
         self, X: Any, Z: Any, cotangent: np.ndarray, inputs: bool
     ) -> TransformGradient:
         cotangent = cotangent.reshape(Z.shape)
-        return self.transform.pullback(X, cotangent, inputs=inputs)
+        return self._settled(X).pullback(X, cotangent, inputs=inputs)
 
 
 def flat(Z: Any) -> Any:

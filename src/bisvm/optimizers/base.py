@@ -101,8 +101,9 @@ class Optimizer(Part):
 class Problem:
     """A bounded objective that counts its evaluations and remembers the best.
 
-    Where `bend` is set a ball is no constraint: beyond it the objective goes on as it
-    is at the nearest point inside, fun(r x / |x|), which is smooth but on the sphere.
+    Where `bend` is set a ball is no constraint: beyond it the objective goes on from
+    the nearest point inside, fun(r x / |x|) + kappa/2 (|x| / r - 1)^2. A minimum on the
+    sphere stays one, and a search that went too far is led back.
 
     Attributes
     ----------
@@ -125,6 +126,7 @@ class Problem:
         self.lower, self.upper = check_bounds(bounds, start.size)
         self.balls = tuple(balls)
         self._bend = bend and bool(self.balls)
+        self._stiffness = 0.0
         self.start = into_balls(self.project(start), self.balls)
         self.best: tuple[Floats, float, Floats] | None = None
         self.n_evaluations = 0
@@ -145,12 +147,16 @@ class Problem:
     def evaluate(self, x: Floats) -> tuple[float, Floats, bool]:
         """Value, gradient, and whether all of it is finite."""
         self.n_evaluations += 1
-        value, gradient = self._call(x)
+        inside = into_balls(x, self.balls) if self._bend else x
+        value, gradient = self._call(inside)
         finite = bool(np.isfinite(value) and np.isfinite(gradient).all())
         if not finite:
             self.n_not_finite += 1
         elif self.best is None or value < self.best[1]:
-            self.best = self._inside(x).copy(), value, gradient
+            self.best = inside.copy(), value, gradient
+        if self._bend and finite:
+            self._stiffness = self._stiffness or abs(value)
+            value, gradient = self._bent(x, value, gradient)
         return value, gradient, finite
 
     def evaluate_start(self) -> tuple[float, Floats]:
@@ -184,19 +190,30 @@ class Problem:
 
     def _call(self, x: Floats) -> tuple[float, Floats]:
         # Copies both ways: neither side can change the other's arrays.
-        value, gradient = self._fun(self._inside(x).copy())
+        value, gradient = self._fun(x.copy())
         gradient = np.array(gradient, dtype=float)
         if gradient.shape != x.shape:
             raise ValueError(
                 f"The objective returned a gradient of shape {gradient.shape}; "
                 f"expected {x.shape}, the shape of x."
             )
-        if self._bend:
-            gradient = _bent(x, gradient, self.balls)
         return float(value), gradient
 
-    def _inside(self, x: Floats) -> Floats:
-        return into_balls(x, self.balls) if self._bend else x
+    def _bent(self, x: Floats, value: float, gradient: Floats) -> tuple[float, Floats]:
+        """The objective beyond its balls, from what it is at the nearest point inside.
+
+        The slope along x is lost; in its place comes a spring, as stiff as H is large.
+        """
+        gradient = gradient.copy()
+        for entries, radius in self.balls:
+            norm = float(np.linalg.norm(x[entries]))
+            if norm > radius:
+                along, beyond = x[entries] / norm, norm / radius - 1.0
+                across = gradient[entries] - (along @ gradient[entries]) * along
+                value += 0.5 * self._stiffness * beyond**2
+                gradient[entries] = (radius / norm) * across
+                gradient[entries] += self._stiffness * beyond / radius * along
+        return value, gradient
 
 
 def into_balls(x: Floats, balls: Sequence[Ball]) -> Floats:
@@ -207,17 +224,6 @@ def into_balls(x: Floats, balls: Sequence[Ball]) -> Floats:
         if norm > radius:
             x[entries] *= radius / norm
     return x
-
-
-def _bent(x: Floats, gradient: Floats, balls: Sequence[Ball]) -> Floats:
-    """Gradient of fun(r x / |x|) beyond a ball: the part along x is lost."""
-    for entries, radius in balls:
-        norm = np.linalg.norm(x[entries])
-        if norm > radius:
-            along = x[entries] / norm
-            across = gradient[entries] - (along @ gradient[entries]) * along
-            gradient[entries] = (radius / norm) * across
-    return gradient
 
 
 def check_bounds(bounds: npt.ArrayLike | None, n: int) -> tuple[Floats, Floats]:

@@ -50,6 +50,12 @@ class _ProjectedGradient(Optimizer):
             self.check_positive("loose")
         return self
 
+    def within(self, tol: float, max_iter: int) -> Self:
+        return self.replace(tol=0.1 * tol, max_iter=max_iter)
+
+    def loosened(self, factor: float) -> Self:
+        return self.replace(tol=factor * self.tol)
+
     def accuracy(self, evaluation: int) -> float | None:
         return None if self.loose is None else self.loose * self.tighten**evaluation
 

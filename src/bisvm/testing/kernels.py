@@ -85,6 +85,12 @@ def _check_parameters(kernel: Kernel, X: np.ndarray) -> None:
         require(inside, f"{p.name} = {p.value} lies outside its bounds {p.bounds}.")
         positive = p.scale == "linear" or np.all(low > 0)
         require(positive, f"{p.name} has a log scale and a bound that is not positive.")
+    require_close(
+        kernel(X, X[:5]),
+        kernel(X)[:, :5],
+        "k(X, Y) is not a block of k(X) before the data's part in it is settled",
+        rtol=1e-10,
+    )
     before = repr(kernel)
     again = _settled(kernel, X).parameters(X)
     require(repr(kernel) == before, "with_values changed the kernel itself.")

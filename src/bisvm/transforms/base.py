@@ -58,6 +58,16 @@ class Transform(Part):
         """Whether there may be anything to learn."""
         return type(self).parameters is not Transform.parameters
 
+    @property
+    def open(self) -> bool:
+        """Whether the data decide where it starts, as nothing was given."""
+        return False
+
+    def settled(self, X: Any, sample_weight: Any = None) -> Self:
+        """The transform with all that the data decide put in."""
+        parameters = self.parameters(X, sample_weight)
+        return self.with_values({p.name: p.value for p in parameters})
+
     def trace(self, columns: Sequence[Any]) -> Sequence[Any] | None:
         """Which of these input columns each output comes from.
 

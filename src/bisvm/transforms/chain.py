@@ -51,6 +51,10 @@ class Chain(Composite, Transform):
     def has_parameters(self) -> bool:
         return any(step.has_parameters for step in self.transforms)
 
+    @property
+    def open(self) -> bool:
+        return any(each.open for each in self.transforms)
+
     def trace(self, columns: Sequence[Any]) -> Sequence[Any] | None:
         traced: Sequence[Any] | None = columns
         for step in self.transforms:
@@ -58,8 +62,12 @@ class Chain(Composite, Transform):
         return traced
 
     def bind(self, feature_names: Sequence[str] | None) -> Self:
-        first, *rest = self.transforms
-        return self.replace(transforms=(first.bind(feature_names), *rest))
+        bound: list[Transform] = []
+        names: Sequence[Any] | None = feature_names
+        for step in self.transforms:
+            bound.append(step.bind(names))
+            names = None if names is None else bound[-1].trace(names)
+        return self.replace(transforms=tuple(bound))
 
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
         """Those of every step, as it sees the data at the start of the others."""

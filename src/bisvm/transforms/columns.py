@@ -23,13 +23,8 @@ class Columns(Transform):
         self.columns = columns
 
     def validate(self) -> Self:
-        if not isinstance(self.columns, slice):
-            chosen = self._given()
-            if not len(chosen):
-                raise ValueError("No columns were given: a kernel needs at least one.")
-            values, counts = np.unique(chosen, return_counts=True)
-            if chosen.dtype != bool and counts.max() > 1:
-                raise ValueError(f"Column {values[counts.argmax()]!r} is given twice.")
+        if not isinstance(self.columns, slice) and self._given().dtype != bool:
+            _check_distinct(self._given())
         return self
 
     def bind(self, feature_names: Sequence[str] | None) -> Self:
@@ -69,18 +64,33 @@ class Columns(Transform):
     def _indices(self, n: int) -> np.ndarray:
         """Column numbers of an X with n columns."""
         if isinstance(self.columns, slice):
-            return np.arange(n)[self.columns]
+            return _check_distinct(np.arange(n)[self.columns])
         given = self._given()
         if given.dtype == bool:
             if len(given) != n:
                 raise ValueError(f"A mask of {len(given)} columns, but X has {n}.")
-            return np.flatnonzero(given)
+            return _check_distinct(np.flatnonzero(given))
+        if given.dtype.kind in "UO":
+            raise ValueError(
+                f"Columns {given.tolist()!r} are names, and here columns have none: "
+                "pass a data frame to `fit` (behind a scikit-learn transformer: with "
+                "set_output(transform='pandas')), or give columns by their numbers."
+            )
         if given.dtype.kind not in "iu":
             raise ValueError(
-                f"Columns {given.tolist()!r} are names: they need a data frame in "
-                "`fit`, or `kernel.bind(feature_names)` where there is no estimator."
+                f"Columns must be whole numbers, names or a mask; got {given.tolist()}."
             )
         outside = given[(given < -n) | (given >= n)]
         if len(outside):
             raise ValueError(f"There is no column {outside[0]}: X has {n} columns.")
-        return given % n
+        return _check_distinct(given % n)
+
+
+def _check_distinct(columns: np.ndarray) -> np.ndarray:
+    """At least one column, and none twice."""
+    if not len(columns):
+        raise ValueError("No columns were given: a kernel needs at least one.")
+    values, counts = np.unique(columns, return_counts=True)
+    if counts.max() > 1:
+        raise ValueError(f"Column {values[counts.argmax()].item()!r} is given twice.")
+    return columns

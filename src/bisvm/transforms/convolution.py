@@ -66,6 +66,10 @@ class _Convolution(Transform):
         check_seed(self)
         return self
 
+    @property
+    def open(self) -> bool:
+        return self.filters is None
+
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
         ball = None if self.normalize is None else 1.0
         filters = within_ball(self._settled(X, sample_weight), ball)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
 from bisvm.transforms.arguments import check_choice
 from bisvm.transforms.base import Transform, TransformGradient
@@ -67,7 +68,7 @@ class Nonlinearity(Transform):
 
     def apply(self, X: Any) -> np.ndarray:
         value, _ = FUNCTIONS[self.validate().kind]
-        return value(np.asarray(X, dtype=float))
+        return value(_dense(self, X))
 
     def pullback(
         self, X: Any, cotangent: np.ndarray, *, inputs: bool = True
@@ -76,7 +77,7 @@ class Nonlinearity(Transform):
         if not inputs:
             return TransformGradient(np.empty(0))
         _, slope = FUNCTIONS[self.validate().kind]
-        X = np.asarray(X, dtype=float)
+        X = _dense(self, X)
         return TransformGradient(np.empty(0), slope(X) * np.reshape(cotangent, X.shape))
 
 
@@ -126,10 +127,16 @@ class Normalize(Transform):
     def _rows(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """What is normalised, as rows, and sqrt(eps + |u|^2) of each."""
         self.validate()
-        X = np.asarray(X, dtype=float)
+        X = _dense(self, X)
         sample = self.over == "sample"
         U = X.reshape(-1, math.prod(X.shape[1:]) if sample else X.shape[-1])
         if self.center:
             U = U - U.mean(axis=1, keepdims=True)
         norms = np.sqrt(self.eps + np.einsum("ij,ij->i", U, U))
         return U, norms[:, None]
+
+
+def _dense(part: Transform, X: Any) -> np.ndarray:
+    if sparse.issparse(X):
+        raise TypeError(f"{type(part).__name__} needs a dense array: pass X.toarray().")
+    return np.asarray(X, dtype=float)

@@ -47,6 +47,10 @@ class Parallel(Composite, Transform):
     def has_parameters(self) -> bool:
         return any(each.has_parameters for each in self.transforms)
 
+    @property
+    def open(self) -> bool:
+        return any(each.open for each in self.transforms)
+
     def trace(self, columns: Sequence[Any]) -> Sequence[Any] | None:
         found: list[Any] = []
         for each in self.transforms:

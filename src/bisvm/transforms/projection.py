@@ -35,8 +35,7 @@ class Projection(Transform):
     n_components : int, optional
     start : {"pca", "random"}
         "pca" takes the principal axes of X, "random" Gaussian entries of variance
-        1 / n_features. Until `with_values` has settled the matrix, each call starts
-        from its own X.
+        1 / n_features.
     ball : float, optional
         The largest norm of the matrix, sqrt(sum_kd A_kd^2); a start that is outside is
         shrunk.
@@ -76,6 +75,10 @@ class Projection(Transform):
                 f"n_features); got an array of shape {matrix.shape}."
             )
         return self
+
+    @property
+    def open(self) -> bool:
+        return self.matrix is None
 
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
         matrix = within_ball(self._settled(flat(X), sample_weight), self.ball)
