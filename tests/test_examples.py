@@ -16,6 +16,7 @@ PRINTS = {
     "callback.py": ["to the end", "good enough", "Ctrl-C at evaluation"],
     "own_kernel.py": ["gradients agree", "RationalQuadratic"],
     "own_optimizer.py": ["L-BFGS-B", "31 hyperparameters"],
+    "multiple_kernels.py": ["kernels used", "learned plane"],
     "signals.py": ["filter bank, learned", "pass bands"],
     "plot_moons.py": ["most relevant: moons 1 and moons 2", "grid search"],
 }

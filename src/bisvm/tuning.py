@@ -14,6 +14,7 @@ from scipy.optimize import OptimizeResult
 from bisvm.history import Progress, Record
 from bisvm.objective import BilevelObjective, Evaluation
 from bisvm.optimizers import Optimizer
+from bisvm.optimizers.base import into_balls
 
 CALLBACK_STOP = "The callback asked for it."
 
@@ -233,19 +234,16 @@ def better(evaluation: Evaluation, than: Evaluation | None) -> bool:
 
 
 def upper_gradient(evaluation: Evaluation, view: View) -> float:
-    """Largest entry of the projected gradient of H, relative to H."""
+    """Largest entry of P(x - g) - x, with g the gradient of log H.
+
+    P is the projection onto bounds and balls: where they hold x, a pull outward does
+    not count.
+    """
     x = view.reduce(evaluation.theta)
-    gradient = np.array(view.pullback(evaluation.theta, evaluation.gradient))
-    low, high = view.bounds[:, 0], view.bounds[:, 1]
-    for entries, radius in view.balls:
-        # On the sphere a pull outward is held.
-        along = x[entries] / max(float(np.linalg.norm(x[entries])), 1e-300)
-        pull = min(float(along @ gradient[entries]), 0.0)
-        if np.linalg.norm(x[entries]) >= radius * (1 - 1e-9):
-            gradient[entries] -= pull * along
-    outward = ((x <= low) & (gradient > 0)) | ((x >= high) & (gradient < 0))
-    largest = np.max(np.abs(np.where(outward, 0.0, gradient)), initial=0.0)
-    return float(largest) / max(abs(evaluation.value), np.finfo(float).tiny)
+    gradient = view.pullback(evaluation.theta, evaluation.gradient)
+    size = max(abs(evaluation.value), np.finfo(float).tiny)
+    moved = np.clip(x - gradient / size, view.bounds[:, 0], view.bounds[:, 1])
+    return float(np.max(np.abs(into_balls(moved, view.balls) - x), initial=0.0))
 
 
 class View(Protocol):
