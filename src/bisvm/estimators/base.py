@@ -15,9 +15,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import (
-    _ovr_decision_function,
-)
 from sklearn.utils.validation import (
     check_is_fitted,
     validate_data,
@@ -26,6 +23,7 @@ from sklearn.utils.validation import (
 from bisvm.criteria import get_criterion
 from bisvm.estimators.data import Data, prepare
 from bisvm.estimators.export import to_sklearn
+from bisvm.estimators.settings import check_common, chosen, decisions, own_optimizer
 from bisvm.history import Certificate
 from bisvm.kernels import Factors, Kernel
 from bisvm.losses import get_loss
@@ -33,7 +31,6 @@ from bisvm.machines import Coefficients
 from bisvm.memory import check_memory
 from bisvm.model import Frame, Model
 from bisvm.objective import BilevelObjective, Problem
-from bisvm.optimizers import Optimizer, get_optimizer
 from bisvm.penalties import get_penalty
 from bisvm.priors import get_prior
 from bisvm.scaling import column_variance
@@ -106,30 +103,18 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_settings(self) -> None:
         """Refuse what can be refused before any work is done."""
-        for name, known in CHOICES.items():
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is not known; expected one of "
-                    + ", ".join(repr(choice) for choice in known)
-                    + "."
-                )
+        check_common(self, CHOICES)
         if not _is_positive(self.refit) and self.refit not in ("rescaled", "same"):
             raise ValueError(
                 f"refit={self.refit!r} is not known; expected 'rescaled', 'same', or "
                 "a number, the C of the final machine."
             )
-        for name in ("tol", "time_limit"):
-            given = getattr(self, name)
-            if given is not None and not given > 0:
-                raise ValueError(f"{name} must be positive, got {given!r}.")
-        if self.callback is not None and not callable(self.callback):
-            raise ValueError(f"callback must be callable, got {self.callback!r}.")
         model = self._model()
         model.check()
         get_solver(self.solver).check(model.loss)
         get_criterion(self.criterion)
         get_prior(self.prior)
-        self._optimizer()
+        own_optimizer(self)
 
     def _model(self) -> Model:
         return Model(
@@ -208,13 +193,6 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             )
         return self._problem_of(data, data.tasks)
 
-    def _optimizer(self) -> Optimizer:
-        """A name stands for the optimizer at this estimator's tol and max_iter."""
-        optimizer = get_optimizer(self.optimizer)
-        if isinstance(self.optimizer, str):
-            optimizer = optimizer.within(self.tol, self.max_iter)
-        return optimizer.validate()
-
     # --- upper level ------------------------------------------------------------------
 
     def _tune(self, data: Data, random_state: np.random.RandomState) -> list[Tuned]:
@@ -252,7 +230,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
 
         run = Run(
             objective,
-            self._optimizer(),
+            own_optimizer(self),
             deadline=None if self.time_limit is None else began + self.time_limit,
             callback=self.callback,
             verbose=self.verbose,
@@ -441,11 +419,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         elif not self._linear and sparse.issparse(X):
             X = X.toarray()
         scores = self._scores(X)
-        if len(self.classes_) == 2:
-            return scores[:, 0]
-        if self._task_kind == "ovo":
-            return _ovr_decision_function(scores < 0, -scores, len(self.classes_))
-        return scores
+        return decisions(scores, len(self.classes_), self._task_kind)
 
     def _scores(self, X: Any) -> np.ndarray:
         """Decision values of every class task."""
@@ -465,10 +439,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Class labels."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return self.classes_[(scores > 0).astype(int)]
-        return self.classes_[scores.argmax(axis=1)]
+        return chosen(self.decision_function(X), self.classes_)
 
     def to_sklearn(self) -> Pipeline:
         """The learned hyperparameters as a stock, unfitted scikit-learn Pipeline.

@@ -15,7 +15,6 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bisvm.bilinear import (
@@ -36,9 +35,9 @@ from bisvm.estimators.kernel_convolution import (
     kernel_machine,
     learned_filters,
 )
+from bisvm.estimators.settings import check_common, chosen, decisions, own_optimizer
 from bisvm.history import Certificate
 from bisvm.losses import Loss, get_loss
-from bisvm.optimizers import Optimizer, get_optimizer
 from bisvm.threads import one_blas_thread
 from bisvm.tuning import CALLBACK_STOP, Descent, Run, StopTuning
 
@@ -243,25 +242,13 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
 
     def _check_settings(self) -> None:
         """Refuse what can be refused before any work is done."""
-        for name, known in CHOICES.items():
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{name}={getattr(self, name)!r} is not known; expected one of "
-                    + ", ".join(repr(choice) for choice in known)
-                    + "."
-                )
+        check_common(self, CHOICES)
         for name in ("n_filters", "max_iter"):
             given = getattr(self, name)
             if not isinstance(given, (int, np.integer)) or given < 1:
                 raise ValueError(
                     f"{name} must be an integer of at least 1, got {given!r}."
                 )
-        for name in ("tol", "time_limit"):
-            given = getattr(self, name)
-            if given is not None and not given > 0:
-                raise ValueError(f"{name} must be positive, got {given!r}.")
-        if self.callback is not None and not callable(self.callback):
-            raise ValueError(f"callback must be callable, got {self.callback!r}.")
         self._check_strengths()
         step = get_step(self.solver)
         step.check(self._loss())
@@ -271,7 +258,7 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
                 "smooth optimum is differentiated: use solver='newton', or learn=None."
             )
         get_criterion(self.criterion)
-        self._optimizer()
+        own_optimizer(self)
 
     def _check_unused(self) -> None:
         """Refuse arguments that would be ignored."""
@@ -300,13 +287,6 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
         if isinstance(self.loss, str) and self.loss == "auto":
             return own_loss(get_step(self.solver))
         return get_loss(self.loss)
-
-    def _optimizer(self) -> Optimizer:
-        """A name stands for the optimizer at this estimator's tol and max_iter."""
-        optimizer = get_optimizer(self.optimizer)
-        if isinstance(self.optimizer, str):
-            optimizer = optimizer.within(self.tol, self.max_iter)
-        return optimizer.validate()
 
     def _images(self, X: Any) -> tuple[tuple[int, ...] | None, Any]:
         """The shape of an image if it can be known, and X with one row an image."""
@@ -445,7 +425,7 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
             )
             run = Run(
                 cast("Any", objective),
-                self._optimizer(),
+                own_optimizer(self),
                 deadline=deadline,
                 callback=self.callback,
                 verbose=self.verbose,
@@ -507,18 +487,11 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
         if not self._is_linear():
             return self.machine_.decision_function(self._rows(X))
         scores = self._rows(X) @ self.coef_.T + self.intercept_
-        if len(self.classes_) == 2:
-            return scores[:, 0]
-        if self._task_kind == "ovo":
-            return _ovr_decision_function(scores < 0, -scores, len(self.classes_))
-        return scores
+        return decisions(scores, len(self.classes_), self._task_kind)
 
     def predict(self, X: Any) -> np.ndarray:
         """Class labels."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return self.classes_[(scores > 0).astype(int)]
-        return self.classes_[scores.argmax(axis=1)]
+        return chosen(self.decision_function(X), self.classes_)
 
     def feature_maps(self, X: Any, task: int = 0) -> np.ndarray:
         """x * f_k for every image and filter of a class task, (n, n_filters, ...).
