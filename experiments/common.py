@@ -79,7 +79,7 @@ class Table:
 
     def to_markdown(self) -> str:
         rules = ["---" if self._is_text(j) else "--:" for j in range(len(self.columns))]
-        lines = [list(self.columns), rules, *self._texts()]
+        lines = [_escaped(self.columns), rules, *map(_escaped, self._texts())]
         body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
         return f"**{self.title}**\n\n{body}"
 
@@ -114,6 +114,11 @@ class Table:
 
     def _is_text(self, j: int) -> bool:
         return any(isinstance(row[j], str) for row in self.rows)
+
+
+def _escaped(cells: Iterable[str]) -> list[str]:
+    """Cells of a Markdown table, where a bar would end them."""
+    return [cell.replace("|", "\\|") for cell in cells]
 
 
 def _text(cell: Any, spec: str) -> str:

@@ -168,7 +168,10 @@ def test_C_is_not_learned_on_the_training_risk():
     [
         (StructuralRisk("l3"), "Unknown regularizer 'l3'"),
         (StructuralRisk(strength=-1.0), "not negative"),
-        (StructuralRisk(on="filter"), "on='filter' is no parameter"),
+        (
+            StructuralRisk(on="filter"),
+            "on='filter' is no parameter that is learned; learned are 'gamma'",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(criterion, message):

@@ -400,10 +400,10 @@ def _notes(
         f"The linear SVM deserves a λ of its own too: of a grid from {GRID[0]} to "
         f"{GRID[-1]} the held-out images choose {fits[GRID_LINEAR][0].model}, and the "
         f"test accuracy is {linear_test:.2f}%. The convolutional SVM with a learned λ "
-        f"is {learned.test - linear_test:+.2f} points from it, where at λ = {LAMBDA} it "
-        f"was {fits[FIXED][0].test - fits[EQUAL_LINEAR][0].test:+.2f}. What the filter "
-        "gains there is most likely that of a weaker penalty; this was not tested "
-        "apart.",
+        f"is {learned.test - linear_test:+.2f} points from it, where at λ = {LAMBDA} "
+        f"it was {fits[FIXED][0].test - fits[EQUAL_LINEAR][0].test:+.2f}. What the "
+        "filter gains there is most likely that of a weaker penalty; this was not "
+        "tested apart.",
         "The bias of Pegasos takes steps of at most 1 / sqrt(t). With w's own, "
         "1 / (λ t), the first ones throw it far off: on 3 against 7 E was then 0.21 "
         "after an iteration of the alternation, in place of 0.09.",
@@ -417,6 +417,6 @@ def _notes(
         f"45 pairs, at the learned λ for {alone[LEARNED]}. For those pairs the filter "
         "found is the global minimum, wherever it started.",
         "The model is linear in the image: with w, f it is the linear classifier with "
-        "weights w convolved with f. The filter changes what is penalised, not what "
-        "can be expressed.",
+        "weights w convolved with f. The filter changes what is penalised, and if "
+        "anything narrows what can be expressed.",
     ]

@@ -151,15 +151,16 @@ class Space:
             out.append(Vector(entries, np.concatenate([k.log_unit for k in single])))
         return [kin for kin in out if len(kin.entries) > 1]
 
-    def scatter(self) -> np.ndarray:
-        """How far random starts lie apart: 1.5 in a logarithm, else half the size."""
-        widths = [
-            np.full(p.size, 1.5)
-            if p.scale == "log"
-            else 0.5 * np.maximum(np.abs(c), np.sqrt(np.mean(c**2)))
-            for p, c in ((p, p.coordinates(p.value)) for p in self.parameters)
-        ]
-        return np.concatenate(widths or [np.empty(0)])[self.learned]
+    def sizes(self) -> np.ndarray:
+        """Natural step of every entry of theta: one in a logarithm.
+
+        For a parameter that is searched itself, the root mean square of its start.
+        """
+        every = [np.ones(0)]
+        for p in self.parameters:
+            size = float(np.sqrt(np.mean(np.square(p.value))))
+            every.append(np.full(p.size, 1.0 if p.scale == "log" else size or 1.0))
+        return np.concatenate(every)[self.learned]
 
     def learns(self, name: str) -> bool:
         """Whether any entry of this parameter is learned."""

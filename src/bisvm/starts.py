@@ -159,7 +159,7 @@ def _starts(
             raise ValueError(f"starts={starts}: at least one start is needed.")
         theta0 = objective.theta0
         scatter = random_state.normal(size=(starts - 1, len(theta0)))
-        scatter *= objective.space.scatter()
+        scatter *= 1.5 * objective.space.sizes()
         return [theta0, *(_within(objective, theta0 + step) for step in scatter)]
     if isinstance(starts, (list, tuple)) and starts:
         if all(isinstance(values, Mapping) for values in starts):

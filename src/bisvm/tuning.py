@@ -171,6 +171,8 @@ class Run:
         tentative : the best point counts only if the caller accepts it
         """
         view: View = Tie(self.objective) if tied else Whole(self.objective)
+        if self.optimizer.wants_units:
+            view = InUnits(view)
         best: Evaluation | None = None
         count = 0
 
@@ -251,6 +253,7 @@ class View(Protocol):
 
     bounds: np.ndarray
     balls: list[tuple[np.ndarray, float]]
+    sizes: np.ndarray
 
     def expand(self, x: np.ndarray) -> np.ndarray: ...
 
@@ -265,6 +268,7 @@ class Whole:
     def __init__(self, objective: BilevelObjective):
         self.bounds = objective.bounds
         self.balls = objective.space.balls()
+        self.sizes = objective.space.sizes()
 
     def expand(self, x: np.ndarray) -> np.ndarray:
         return x
@@ -274,6 +278,28 @@ class Whole:
 
     def pullback(self, theta: np.ndarray, gradient: np.ndarray) -> np.ndarray:
         return gradient
+
+
+class InUnits:
+    """Another view's coordinates, each divided by its natural step."""
+
+    def __init__(self, view: View):
+        self._view = view
+        self.sizes = np.ones_like(view.sizes)
+        self.bounds = view.bounds / view.sizes[:, None]
+        # A ball lies within one parameter, whose entries have one size.
+        self.balls = [
+            (entries, radius / view.sizes[entries[0]]) for entries, radius in view.balls
+        ]
+
+    def expand(self, x: np.ndarray) -> np.ndarray:
+        return self._view.expand(x * self._view.sizes)
+
+    def reduce(self, theta: np.ndarray) -> np.ndarray:
+        return self._view.reduce(theta) / self._view.sizes
+
+    def pullback(self, theta: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        return self._view.pullback(theta, gradient) * self._view.sizes
 
 
 class Tie:
@@ -297,6 +323,8 @@ class Tie:
             (np.flatnonzero(self._matrix[entries].any(axis=0)), radius)
             for entries, radius in objective.space.balls()
         ]
+        # Those that are tied have logarithms, and steps of one.
+        self.sizes = objective.space.sizes() @ self._matrix / self._matrix.sum(axis=0)
         self._low, self._high = objective.bounds.T
         self.bounds = np.array(
             [

@@ -86,7 +86,6 @@ class StructuralRisk(Criterion):
         unknown = set(self._names() or ()) - set(known) - ends
         if unknown:
             raise ValueError(
-                f"on={sorted(unknown)[0]!r} is no parameter of this kernel; there are "
-                + ", ".join(map(repr, known))
-                + "."
+                f"on={sorted(unknown)[0]!r} is no parameter that is learned; learned "
+                f"are {', '.join(map(repr, known)) or 'none'}."
             )

@@ -36,6 +36,8 @@ class Optimizer(Part):
     uses_start = True
     # Whether it projects onto balls itself; for others the objective is bent.
     projects = False
+    # Whether it expects coordinates whose natural steps are about one.
+    wants_units = False
     # Rows drawn anew for every evaluation; None for all of them.
     batch_size: int | None = None
 

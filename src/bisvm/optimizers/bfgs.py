@@ -59,6 +59,8 @@ class BFGS(Optimizer):
         Longest change of any entry in one step: a factor of 4.5 in natural units.
     """
 
+    wants_units = True
+
     def __init__(
         self,
         max_iter: int = 100,

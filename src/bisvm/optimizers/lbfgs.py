@@ -76,6 +76,8 @@ class LBFGS(Optimizer):
     constrained optimization, SIAM J. Sci. Comput. 16(5), 1995.
     """
 
+    wants_units = True
+
     def __init__(
         self,
         max_iter: int = 100,

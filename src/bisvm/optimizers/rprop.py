@@ -55,6 +55,8 @@ class RPROP(Optimizer):
     Bi-level Optimization for Support Vector Machines, 2014, section 4.3.
     """
 
+    wants_units = True
+
     def __init__(
         self,
         step: float = 0.1,

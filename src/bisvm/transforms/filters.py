@@ -106,7 +106,9 @@ def _draw_patches(
     views = sliding_window_view(X, (height, width), axis=(1, 2))
     n, H, W = views.shape[:3]
     number = min(N_PATCHES, n * H * W)
-    chance = None if weight is None else np.asarray(weight) / np.sum(weight)
+    # Equal weights are none: the same patches are drawn.
+    even = weight is None or np.ptp(weight) == 0
+    chance = None if even else np.asarray(weight) / np.sum(weight)
     samples = rng.choice(n, size=number, p=chance)
     rows, columns = rng.integers(H, size=number), rng.integers(W, size=number)
     return views[samples, rows, columns].transpose(0, 2, 3, 1).reshape(number, -1)
