@@ -54,7 +54,7 @@ class Frame:
 class Model:
     """Kernel, penalty, loss and intercept: everything below but data and theta.
 
-    A linear kernel is trained as a linear machine, in w.
+    A linear kernel is trained as a linear machine, in w, if its loss is smooth.
     """
 
     kernel: Kernel
@@ -64,17 +64,18 @@ class Model:
     intercept: Intercept
 
     def check(self) -> None:
-        """Refuse a loss through which the upper level cannot be differentiated."""
-        if not self.loss.twice_differentiable:
+        """Refuse an intercept that the exact hinge's dual does not have."""
+        if not self.loss.twice_differentiable and self.intercept != "free":
             raise ValueError(
-                "The gradient of the validation loss needs a twice differentiable "
-                f"loss, and {self.loss!r} is not; use 'quartic' (a hinge with a "
-                "rounded corner), 'modified_log', 'squared_hinge' or 'logistic'."
+                f"The machine of {self.loss!r} has a free intercept, not "
+                f"intercept={self.intercept!r}; use 'quartic' (a hinge with a rounded "
+                "corner), 'modified_log', 'squared_hinge' or 'logistic'."
             )
 
     @property
     def linear(self) -> bool:
-        return isinstance(self.kernel, Linear)
+        """Whether the machine is trained in w; that of the exact hinge has duals."""
+        return isinstance(self.kernel, Linear) and self.loss.twice_differentiable
 
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
         of_kernel = self.kernel.parameters(X, sample_weight)

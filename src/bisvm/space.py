@@ -158,8 +158,9 @@ class Space:
         """
         every = [np.ones(0)]
         for p in self.parameters:
-            size = float(np.sqrt(np.mean(np.square(p.value))))
-            every.append(np.full(p.size, 1.0 if p.scale == "log" else size or 1.0))
+            linear = p.scale == "linear"
+            size = float(np.sqrt(np.mean(np.square(p.value)))) if linear else 1.0
+            every.append(np.full(p.size, size or 1.0))
         return np.concatenate(every)[self.learned]
 
     def learns(self, name: str) -> bool:

@@ -136,7 +136,7 @@ def _landmarks(objective: BilevelObjective, theta: np.ndarray) -> np.ndarray | N
     They are chosen for widths a little narrower than theta's, to stay good as it moves.
     """
     problem = objective.problem
-    if problem.model.linear:
+    if problem.model.linear or not problem.model.loss.twice_differentiable:
         return None
     narrower = theta + np.log(1.3) * objective.space.has_role(INVERSE_WIDTH)
     values = objective.hyperparameters(narrower)

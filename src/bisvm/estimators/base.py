@@ -111,7 +111,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             )
         model = self._model()
         model.check()
-        get_solver(self.solver).check(model.loss)
+        get_solver(self.solver, model.loss).check(model.loss)
         get_criterion(self.criterion)
         get_prior(self.prior)
         own_optimizer(self)
@@ -154,7 +154,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             columns,
             criterion=criterion,
             prior=None if on_training else get_prior(self.prior),
-            solver=get_solver(self.solver),
+            solver=get_solver(self.solver, model.loss),
             learn=self._learned(model, data) if on_training else self.learn,
             feature_names=_names(self),
             groups=data.groups,
@@ -270,7 +270,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         blocks = np.array_split(np.arange(data.tasks.shape[1]), len(values))
         final = [{**one, "C": self._final_C(model, one["C"], data)} for one in values]
         solutions = [
-            get_solver(self.solver).solve(
+            get_solver(self.solver, model.loss).solve(
                 model.machine(
                     one,
                     X,

@@ -6,6 +6,7 @@ from typing import Any
 
 from bisvm.estimators.base import BilevelClassifier
 from bisvm.kernels import Kernel, Linear
+from bisvm.losses import get_loss
 
 
 class BilevelLinearSVC(BilevelClassifier):
@@ -137,6 +138,15 @@ class BilevelLinearSVC(BilevelClassifier):
         self.verbose = verbose
         self.callback = callback
         self.random_state = random_state
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if not get_loss(self.loss).twice_differentiable:
+            raise ValueError(
+                f"loss={self.loss!r} has no linear machine; use 'quartic' (a hinge "
+                "with a rounded corner) or another smooth loss, or BilevelSVC with "
+                "kernel='linear' and loss='hinge'."
+            )
 
     def _kernel(self) -> Kernel:
         return Linear()

@@ -31,8 +31,10 @@ class BilevelSVC(BilevelClassifier):
         1/2 |f|^2 + C sum_i loss(u_i), as in scikit-learn.
     penalty : {"shared", "per_feature"} or Penalty, default="shared"
         One C, or (linear machines) one for each feature.
-    loss : {"quartic", "modified_log", "squared_hinge", "logistic"} or Loss
+    loss : {"quartic", "modified_log", "squared_hinge", "logistic", "hinge"} or Loss
         What the lower level minimises. "quartic" is the hinge with a rounded corner.
+        With the exact "hinge" H is only piecewise smooth; its gradient is that of the
+        piece, through the free vectors.
     criterion : {"blend", "calibrated_logistic", "calibrated_mse", "mse", \
             "squared_hinge", "hinge", "logistic", "structural_risk"} or Criterion
         What the upper level minimises on held-out points. "blend", the default, is the
@@ -51,7 +53,8 @@ class BilevelSVC(BilevelClassifier):
         `priors.Shrinkage(0.1)`, weakened where the held-out points speak for it.
     optimizer : {"bfgs", "lbfgs", "rprop", "grid", "gradient", "nesterov", "armijo", \
             "spg"} or Optimizer, default="bfgs"
-    solver : {"auto", "newton", "fista"} or Solver, default="auto"
+    solver : {"auto", "newton", "fista", "smo"} or Solver, default="auto"
+        "auto" is Newton's method, and SMO (LIBSVM) for the exact hinge.
     starts : "auto", int or list of dicts, default="auto"
         "auto" starts from one common value for each vector of hyperparameters and lets
         them differ only where that lowers the held-out losses beyond their noise; 1 is

@@ -16,7 +16,7 @@ from bisvm.machines.base import (
     Sensitivity,
     Tangent,
 )
-from bisvm.systems import DenseSystem, IterativeSystem, System
+from bisvm.systems import DenseSystem, IterativeSystem, System, solve_margin
 
 # Active sets above this size are solved by conjugate gradients.
 DIRECT_LIMIT = 6000
@@ -144,6 +144,10 @@ class KernelLinearization(Linearization):
         precision = self.machine.intercept_precision
         bordered = self.machine.intercept != "none"
         for k in range(self.machine.n_columns):
+            if not self.machine.loss.twice_differentiable:
+                margin = np.flatnonzero(np.isinf(self.tangent.curvature[:, k]))
+                v[margin, k], mu[k] = self._on_margin(margin, g[:, k], total[k])
+                continue
             # One factor at a time: all of them would take q times the Gram matrix.
             active, t, system = _active_system(
                 self.machine, self.tangent.curvature[:, k]
@@ -156,6 +160,18 @@ class KernelLinearization(Linearization):
             mu[k] = (pull[0] - total[k]) / (pull[1] + precision[k])
             v[active, k] = t * (z[:, 0] - mu[k] * z[:, 1])
         return v, mu
+
+    def _on_margin(
+        self, margin: np.ndarray, g: np.ndarray, total: float
+    ) -> tuple[np.ndarray, float]:
+        """The limit D -> infinity on the free vectors of the exact hinge:
+
+        K_MM v + mu = g_M,  1'v = total. With no free vector nothing moves.
+        """
+        if not len(margin):
+            return np.empty(0), 0.0
+        K = self.machine.gram[np.ix_(margin, margin)]
+        return solve_margin(K, g[margin], total)
 
 
 def _active_system(
