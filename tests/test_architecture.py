@@ -18,6 +18,7 @@ LAYERS = (
     "transforms",
     "kernels",
     "machines",
+    "incremental path",
     "penalties solvers",
     "adjoint",
     "space model",

@@ -176,7 +176,12 @@ class NaturalLBFGS(Optimizer):
         self.max_iter = max_iter
 
     def minimize(
-        self, fun: Any, x0: Any, bounds: Any = None, like: Any = None
+        self,
+        fun: Any,
+        x0: Any,
+        bounds: Any = None,
+        like: Any = None,
+        balls: Any = (),
     ) -> OptimizeResult:
         x0, bounds = np.asarray(x0, dtype=float), np.asarray(bounds, dtype=float)
         sign = np.where(np.arange(x0.size) < self.n_C, -1.0, 1.0)

@@ -84,18 +84,22 @@ class Space:
             for p, part in zip(self.parameters, self._slices(), strict=True)
         }
 
-    def theta(self, values: Mapping[str, Any]) -> np.ndarray:
-        """The theta of these natural values; what is not named stays at its start."""
+    def theta(self, values: Mapping[str, Any], *, start: bool = False) -> np.ndarray:
+        """The theta of these natural values; what is not named stays at its start.
+
+        A `start` must name what is learned, and lie within the bounds.
+        """
         full = self._start.copy()
         for name, value in values.items():
             for p, part in self._called(name):
-                if not self.learned[part].any():
+                if start and not self.learned[part].any():
                     raise ValueError(
                         f"{p.name} is not learned: it stays at {p.natural()!r}. Set it "
                         "where it is made, or add it to `learn`."
                     )
                 full[part] = p.coordinates(value)
-                self._check_inside(p, full[part])
+                if start:
+                    self._check_inside(p, full[part])
         return full[self.learned]
 
     def _called(self, name: str) -> list[tuple[Parameter, slice]]:

@@ -163,7 +163,7 @@ def _starts(
         return [theta0, *(_within(objective, theta0 + step) for step in scatter)]
     if isinstance(starts, (list, tuple)) and starts:
         if all(isinstance(values, Mapping) for values in starts):
-            return [objective.space.theta(values) for values in starts]
+            return [objective.space.theta(values, start=True) for values in starts]
     raise ValueError(
         f"starts={starts!r} is not understood; expected 'auto', a number, or a list of "
         "dicts such as [{'C': 1.0, 'gamma': 0.1}]."

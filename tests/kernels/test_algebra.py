@@ -227,7 +227,7 @@ def test_a_search_turns_back_where_a_kernel_ends():
 
 def test_one_kernel_for_what_matters_and_one_for_the_rest():
     data = np.random.default_rng(1).normal(size=(650, 12))
-    y = data[:, 0] + data[:, 1] > 0
+    y = data[:, 0] * data[:, 1] > 0
     kernel = RBF().on([0, 1]) + RBF().on(list(range(2, 12)))
     scores = [
         BilevelSVC(each, random_state=0)
@@ -235,7 +235,7 @@ def test_one_kernel_for_what_matters_and_one_for_the_rest():
         .score(data[150:], y[150:])
         for each in (kernel, "rbf")
     ]
-    assert scores[0] > scores[1] + 0.02
+    assert scores[0] > scores[1] + 0.1
 
 
 def test_columns_may_be_named():

@@ -290,6 +290,8 @@ def test_get_optimizer():
     with pytest.raises(ValueError, match="'lbfg': .*'lbfgs', 'rprop', 'grid'.*mean"):
         get_optimizer("lbfg")
     with pytest.raises(TypeError, match="optimizer must be one of .*'lbfgs'"):
+        get_optimizer(3)
+    with pytest.raises(TypeError, match=r"pass an object, LBFGS\(\)"):
         get_optimizer(LBFGS)
 
 

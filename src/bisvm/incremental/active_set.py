@@ -35,13 +35,23 @@ import numpy as np
 from bisvm.incremental.margin import MarginSystem
 
 REST, MARGIN, ERROR, ABSENT = range(4)
+# The direction in which a gap closes.
+_SIDE = np.array([-1.0, 0.0, 1.0, 0.0])
 
 # A rate this small, relative to the sums it comes from, is rounding.
 _STILL = 1e-12
-# The margin system is solved again if its rows miss by more than this, relatively.
+# A solution of the margin system is refined if it misses by more than this, relatively;
+# if once is not enough, the factor has worn out and is computed anew.
 _RESIDUAL = 1e-13
+_SOLVES = 5
 # Breakpoints at the same eta before ties are broken at random, and before giving up.
 _PATIENCE = 20
+
+
+# Rows of the Gram matrix that are copied at a time: they should stay in the cache.
+_BLOCK = 16
+# Breakpoints between two computations of the gaps from scratch.
+_REFRESH = 256
 
 
 class PathError(RuntimeError):
@@ -76,27 +86,40 @@ class ActiveSet:
         other.margin = self.margin.copy()
         return other
 
+    def support(self) -> np.ndarray:
+        """The points on the margin and in error."""
+        return np.flatnonzero((self.state == MARGIN) | (self.state == ERROR))
+
     def functions(self, rows: np.ndarray, beta: np.ndarray) -> np.ndarray:
         """sum of beta_j k(x_j, .) over these rows, at all points."""
         rows, beta = rows[beta != 0.0], beta[beta != 0.0]
-        return beta @ self.gram[rows] if len(rows) else np.zeros(len(self.y))
+        f = np.zeros(len(self.y))
+        for block in range(0, len(rows), _BLOCK):
+            part = slice(block, block + _BLOCK)
+            f += beta[part] @ self.gram[rows[part]]
+        return f
 
     def refresh(self) -> None:
         """Gaps from alpha and b, without what the updates have lost."""
-        support = np.flatnonzero(self.state % ABSENT != REST)
+        support = self.support()
         f = self.functions(support, (self.y * self.alpha)[support])
         self.gap = self.y * (f + self.b) - self.p
 
     def refine(self) -> None:
-        """One step of iterative refinement: margin gaps and y'alpha to zero."""
-        M = self.margin.members
+        """One step of iterative refinement: margin gaps and y'alpha to zero.
+
+        Not taken if it leads out of the box: then the sets are wrong, not the numbers.
+        """
+        M, support, y = self.margin.members, self.support(), self.y
         if not len(M):
             return
-        y = self.y
-        beta, b = self.margin.solve(-y[M] * self.gap[M], -float(y @ self.alpha))
-        self.alpha[M] = np.clip(self.alpha[M] + y[M] * beta, 0.0, self.c[M])
-        self.b += b
-        self.gap += y * (self.margin.functions(beta) + b)
+        f = self.gram[np.ix_(M, support)] @ (y * self.alpha)[support] + self.b
+        beta, b = self.margin.solve(y[M] * self.p[M] - f, -float(y @ self.alpha))
+        alpha = self.alpha[M] + y[M] * beta
+        inside = np.clip(alpha, 0.0, self.c[M])
+        if np.all(np.abs(alpha - inside) <= _STILL * self.c[M]):
+            self.alpha[M] = inside
+            self.b += b
 
     def violation(self) -> np.ndarray:
         """How far the gaps are on the wrong side."""
@@ -109,24 +132,24 @@ class ActiveSet:
         unbalanced = abs(self.y @ self.alpha) / max(self.alpha.sum(), 1e-300)
         return float(max(self.violation().max(initial=0.0), unbalanced))
 
-    def enter(self, i: int) -> tuple[int, int]:
-        """Point i, whose gap is zero, joins the margin.
+    def enter(self, i: int) -> list[tuple[int, int]]:
+        """Point i, whose gap is zero, joins the margin; who has to leave, and where to.
 
         If k(x_i, .) is a combination of the margin's, the solution is not unique: alpha
         moves along the combination, on which no gap depends, until a point has reached
-        a bound. That one stays out. Returns it and its new state.
+        a bound. That one stays out, be it i or another.
         """
-        before = int(self.state[i])
-        if self.margin.append(i):
-            self.state[i] = MARGIN
-            return i, MARGIN
-        out, bound = self._slide(i, 1.0 if before == REST else -1.0)
-        if out != i:
+        sign = 1.0 if self.state[i] == REST else -1.0
+        left: list[tuple[int, int]] = []
+        while not self.margin.append(i):
+            out, bound = self._slide(i, sign)
+            if out == i:
+                self.state[i] = bound
+                return left
             self.leave(out, bound)
-            if not self.margin.append(i):
-                raise PathError(f"point {i} depends on what is left of the margin.")
-            self.state[i] = MARGIN
-        return out, bound
+            left.append((out, bound))
+        self.state[i] = MARGIN
+        return left
 
     def leave(self, i: int, bound: int) -> None:
         """Margin point i has reached the bound REST or ERROR."""
@@ -148,8 +171,6 @@ class ActiveSet:
         self.gap += self.y * self.functions(rows, step[last] * beta)
         bound = ERROR if rate[last] > 0 else REST
         self.alpha[rows[last]] = self.c[rows[last]] if bound == ERROR else 0.0
-        if rows[last] == i:
-            self.state[i] = bound
         return int(rows[last]), bound
 
 
@@ -168,85 +189,100 @@ class _Path:
     def __init__(self, sets: ActiveSet, dc: np.ndarray, dp: np.ndarray):
         self.sets, self.dc, self.dp = sets, dc, dp
         self.c, self.p, self.eta = sets.c.copy(), sets.p.copy(), 0.0
-        moving = np.flatnonzero((sets.state == ERROR) & (dc != 0.0))
+        self.surplus = float(sets.y @ sets.alpha)
+        self.moving = np.flatnonzero(dc)
+        pushing = self.moving[sets.state[self.moving] == ERROR]
         # What the points in error push the function by: sum_E y_i dc_i k(x_i, .).
-        self.push = sets.functions(moving, (sets.y * dc)[moving])
+        self.push = sets.functions(pushing, (sets.y * dc)[pushing])
 
-    @property
     def supply(self) -> float:
-        """sum_E y_i dc_i, which the margin has to balance; zero if it is rounding."""
+        """sum_E y_i dc_i, which the margin has to balance; zero if it is rounding.
+
+        What y'alpha was off by at the start is balanced on the way.
+        """
         sets = self.sets
-        terms = (sets.y * self.dc)[sets.state == ERROR]
-        total = float(terms.sum())
-        return total if abs(total) > _STILL * np.abs(terms).sum() else 0.0
+        pushing = self.moving[sets.state[self.moving] == ERROR]
+        terms = sets.y[pushing] * self.dc[pushing]
+        total = float(terms.sum() + self.surplus)
+        size = np.abs(terms).sum() + sets.alpha.sum()
+        return total if abs(total) > _STILL * size else 0.0
 
     def direction(self) -> None:
-        """Rates by eta: K_MM dbeta + db = y_M dp_M - push_M,  1'dbeta = -supply."""
-        sets, M = self.sets, self.sets.margin.members
-        y, self.dbeta, self.db = sets.y, np.zeros(len(M)), 0.0
-        want, total = y[M] * self.dp[M] - self.push[M], -self.supply
-        if not len(M):
-            self.df = self.push
-            return
-        for _ in range(3):
-            beta, b = sets.margin.solve(want, total)
-            self.dbeta, self.db = self.dbeta + beta, self.db + b
-            self.df = self.push + sets.margin.functions(self.dbeta) + self.db
-            want = y[M] * self.dp[M] - self.df[M]
-            total = -self.supply - self.dbeta.sum()
-            if np.abs(want).max() <= _RESIDUAL * self._size():
-                break
+        """Rates by eta: K_MM dbeta + db = y_M dp_M - push_M,  1'dbeta = -supply.
 
-    def _size(self) -> float:
-        """Size of the terms that dg is a sum of."""
-        pushed = np.abs(self.push).max(initial=0.0) + np.abs(self.dp).max(initial=0.0)
-        return float(
-            self.sets.margin.shift * np.abs(self.dbeta).sum() + pushed + abs(self.db)
-        )
-
-    def next_event(self, rng: np.random.Generator | None) -> Event:
-        """The point that is the first to meet the border of its set.
-
-        MARGIN   alpha_i reaches 0, or c_i, which moves too
-        ERROR    g_i rises to 0        REST   g_i falls to 0
+        `size` is that of the terms which the rates of the gaps are sums of.
         """
         sets, M = self.sets, self.sets.margin.members
-        y, state = sets.y, sets.state
-        dg = y * self.df - self.dp
-        dg[np.abs(dg) <= _STILL * self._size()] = 0.0
-        outside = np.flatnonzero(
-            ((state == ERROR) & (dg > 0)) | ((state == REST) & (dg < 0))
+        y, self.dbeta, self.db = sets.y, np.zeros(len(M)), 0.0
+        rhs, total = y[M] * self.dp[M] - self.push[M], -self.supply()
+        given = np.abs(self.push).max() + np.abs(self.dp).max()
+        df, r, s, self.size = self.push, rhs, total, given
+        for attempt in range(_SOLVES if len(M) else 0):
+            if attempt > 1:
+                sets.margin.fill(M)
+            beta, b = sets.margin.solve(r, s)
+            self.dbeta, self.db = self.dbeta + beta, self.db + b
+            df = self.push + sets.margin.functions(self.dbeta) + self.db
+            r, s = y[M] * self.dp[M] - df[M], total - self.dbeta.sum()
+            spread = sets.margin.shift * np.abs(self.dbeta).sum()
+            self.size = given + spread + abs(self.db)
+            if np.abs(r).max() <= _RESIDUAL * self.size:
+                break
+        self.dg = y * df - self.dp
+
+    def next_event(self, rng: np.random.Generator | None) -> Event:
+        """The point that is the first to meet the border of its set."""
+        events = [self._gaps_that_close(), *self._bounds_that_come()]
+        points, room, rates = (
+            np.concatenate(part) for part in zip(*events, strict=True)
         )
-        falls, rises = y[M] * self.dbeta, y[M] * self.dbeta - self.dc[M]
-        still = _STILL * np.abs(self.dbeta).max(initial=0.0)
-        low, high = falls < -still, rises > still
-        points = np.concatenate([outside, M[low], M[high]])
-        rates = np.abs(np.concatenate([dg[outside], falls[low], rises[high]]))
-        room = np.concatenate(
-            [
-                np.where(state[outside] == ERROR, -1, 1) * sets.gap[outside],
-                sets.alpha[M[low]],
-                (sets.c - sets.alpha)[M[high]],
-            ]
-        )
-        to = np.repeat([MARGIN, REST, ERROR], [len(outside), low.sum(), high.sum()])
+        to = np.repeat([MARGIN, REST, ERROR], [len(event[0]) for event in events])
         if not len(points):
             return Event(np.inf, -1, ABSENT)
         steps = np.maximum(room, 0.0) / rates
         k = _first(steps, rates, rng)
         return Event(float(steps[k]), int(points[k]), int(to[k]))
 
+    def _gaps_that_close(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """In ERROR g_i rises to 0, at REST it falls to 0: points, room and rates."""
+        side = _SIDE[self.sets.state]
+        rates = side * self.dg
+        points = np.flatnonzero(rates > _STILL * self.size)
+        return points, -side[points] * self.sets.gap[points], rates[points]
+
+    def _bounds_that_come(self) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """On the MARGIN alpha_i falls to 0, or meets c_i, which moves too."""
+        sets, M = self.sets, self.sets.margin.members
+        rate, alpha = sets.y[M] * self.dbeta, sets.alpha[M]
+        still = _STILL * np.abs(rate).max(initial=0.0)
+        found = []
+        for speed, room in ((-rate, alpha), (rate - self.dc[M], sets.c[M] - alpha)):
+            near = speed > still
+            found.append((M[near], room[near], speed[near]))
+        return found
+
     def advance(self, step: float) -> None:
         """Move by a step along the direction."""
         sets, M = self.sets, self.sets.margin.members
         self.eta += step
-        sets.c = np.maximum(self.c + self.eta * self.dc, 0.0)
-        sets.p = self.p + self.eta * self.dp
+        self.place(self.eta)
         sets.alpha[M] += step * sets.y[M] * self.dbeta
-        error = sets.state == ERROR
-        sets.alpha[error] = sets.c[error]
         sets.b += step * self.db
-        sets.gap += step * (sets.y * self.df - self.dp)
+        sets.gap += step * self.dg
+
+    def place(self, eta: float) -> None:
+        """c and p at eta; alpha = c for the points in error."""
+        sets, moving = self.sets, self.moving
+        sets.c[moving] = np.maximum(self.c[moving] + eta * self.dc[moving], 0.0)
+        pushing = moving[sets.state[moving] == ERROR]
+        sets.alpha[pushing] = sets.c[pushing]
+        sets.p = self.p + eta * self.dp
+
+    def refresh(self) -> None:
+        """Start anew from here, without the rounding errors of the way."""
+        self.sets.refine()
+        self.sets.refresh()
+        self.surplus = 0.0
 
     def change(self, event: Event) -> None:
         """Move a point, or the one that makes room for it, between the sets."""
@@ -254,8 +290,7 @@ class _Path:
         before = int(sets.state[i])
         if event.state == MARGIN:
             sets.gap[i] = 0.0
-            point, bound = sets.enter(i)
-            if point != i:
+            for point, bound in sets.enter(i):
                 self._account(point, MARGIN, bound)
         else:
             sets.leave(i, event.state)
@@ -264,10 +299,8 @@ class _Path:
     def _account(self, i: int, before: int, after: int) -> None:
         sign = int(after == ERROR) - int(before == ERROR)
         if sign and self.dc[i]:
-            self.push = self.push + sign * self.sets.y[i] * self.dc[i] * self._row(i)
-
-    def _row(self, i: int) -> np.ndarray:
-        return self.sets.gram[i]
+            sets = self.sets
+            self.push = self.push + sign * sets.y[i] * self.dc[i] * sets.gram[i]
 
     def find_margin(self) -> None:
         """With no margin vector, b is free within an interval: to the end of it.
@@ -275,8 +308,9 @@ class _Path:
         If sum_E y_i dc_i > 0, only a positive point in error or a negative one at rest
         can balance it, and these are the ones that stop b as it rises.
         """
-        sets, supply = self.sets, self.supply
-        if len(sets.margin) or not supply:
+        sets = self.sets
+        supply = 0.0 if len(sets.margin) else self.supply()
+        if not supply:
             return
         sign = np.sign(supply)
         fit = ((sets.state == ERROR) & (sets.y == sign)) | (
@@ -305,7 +339,6 @@ def follow(
     """
     path = _Path(sets, dc, np.zeros_like(dc) if dp is None else dp)
     rng, stalled, passed = np.random.default_rng(0), 0, 0
-    limit = _PATIENCE * (10 + int(np.sum(sets.state != ABSENT)))
     while True:
         path.find_margin()
         if record:
@@ -314,18 +347,20 @@ def follow(
         event = path.next_event(rng if stalled > _PATIENCE else None)
         left = 1.0 - path.eta
         path.advance(min(event.step, left))
-        if record:
-            record(path.eta)
         if event.step >= left:
             break
+        if record:
+            record(path.eta)
         path.change(event)
         passed += 1
+        if passed % _REFRESH == 0:
+            path.refresh()
         stalled = stalled + 1 if event.step <= _STILL * left else 0
-        if stalled > 100 + len(dc) or passed > limit + 1000:
+        if stalled > 100 + len(dc):
             raise PathError(f"{passed} breakpoints, {stalled} of them at one eta.")
-    sets.c, sets.p = np.maximum(path.c + path.dc, 0.0), path.p + path.dp
-    error = sets.state == ERROR
-    sets.alpha[error] = sets.c[error]
+    path.place(1.0)
+    if record:
+        record(1.0)
     return passed
 
 

@@ -6,7 +6,8 @@ from copy import copy
 from typing import Self
 
 import numpy as np
-from scipy.linalg import cholesky, qr_delete, solve_triangular
+from scipy.linalg import cholesky, qr_delete
+from scipy.linalg.lapack import dtrtrs
 
 # A point whose pivot is this small, relative to its diagonal entry, depends on the
 # margin vectors: what is left of it is rounding.
@@ -37,14 +38,22 @@ class MarginSystem:
         self.factor = np.empty((0, 0))
         self._rows = np.empty((0, gram.shape[1]))
         self._slots = np.empty(0, dtype=int)
+        self._shared = False
 
     def __len__(self) -> int:
         return len(self.members)
 
     def copy(self) -> Self:
-        other = copy(self)
-        other._rows = self._rows.copy()
-        return other
+        """A copy, independent of this one: the rows are copied by whoever adds one."""
+        self._shared = True
+        return copy(self)
+
+    def rebind(self, gram: np.ndarray) -> None:
+        """Another Gram matrix, the same for the members; points may have been added."""
+        self.gram = gram
+        self._rows = gram[self.members]
+        self._slots = np.arange(len(self))
+        self._shared = False
 
     def fill(self, members: np.ndarray) -> bool:
         """Make these the members by one factorisation; False if they are dependent."""
@@ -55,9 +64,9 @@ class MarginSystem:
             return False
         if np.any(factor.diagonal() ** 2 <= DEPENDENT * A.diagonal()):
             return False
-        self.members, self.factor = np.asarray(members, dtype=int), factor
-        self._rows = self.gram[members]
-        self._slots = np.arange(len(members))
+        self.members = np.asarray(members, dtype=int)
+        self.factor = np.asfortranarray(factor)
+        self.rebind(self.gram)
         return True
 
     def append(self, i: int) -> bool:
@@ -68,7 +77,7 @@ class MarginSystem:
         if pivot <= DEPENDENT * diagonal:
             return False
         m = len(self)
-        factor = np.zeros((m + 1, m + 1))
+        factor = np.zeros((m + 1, m + 1), order="F")
         factor[:m, :m] = self.factor
         factor[:m, m] = column
         factor[m, m] = np.sqrt(pivot)
@@ -82,7 +91,7 @@ class MarginSystem:
         k = int(np.flatnonzero(self.members == i)[0])
         m = len(self)
         _, factor = qr_delete(np.eye(m), self.factor, k, which="col")
-        self.factor = factor[: m - 1]
+        self.factor = np.asfortranarray(factor[: m - 1])
         self.members = np.delete(self.members, k)
         self._slots = np.delete(self._slots, k)
 
@@ -106,17 +115,20 @@ class MarginSystem:
         if not len(self):
             return np.empty(0)
         a = self.gram[i, self.members] + self.shift
-        return solve_triangular(self.factor, a, trans=1, check_finite=False)
+        return dtrtrs(self.factor, a, trans=1)[0]
 
     def _solve(self, r: np.ndarray) -> np.ndarray:
-        half = solve_triangular(self.factor, r, trans=1, check_finite=False)
-        return solve_triangular(self.factor, half, check_finite=False)
+        return dtrtrs(self.factor, dtrtrs(self.factor, r, trans=1)[0])[0]
 
     def _store(self, i: int) -> None:
-        free = np.setdiff1d(np.arange(len(self._rows)), self._slots)
-        if not len(free):
-            more = np.zeros((8 + len(self._rows) // 4, self.gram.shape[1]))
-            free = np.array([len(self._rows)])
+        used = np.zeros(len(self._rows) + 1, dtype=bool)
+        used[self._slots] = True
+        slot = int(np.argmin(used))
+        if slot == len(self._rows):
+            more = np.zeros((8 + slot // 4, self.gram.shape[1]))
             self._rows = np.concatenate([self._rows, more])
-        self._rows[free[0]] = self.gram[i]
-        self._slots = np.append(self._slots, free[0])
+        elif self._shared:
+            self._rows = self._rows.copy()
+        self._shared = False
+        self._rows[slot] = self.gram[i]
+        self._slots = np.append(self._slots, slot)

@@ -1,0 +1,16 @@
+"""The exact hinge SVM while points come and go, without training anew."""
+
+from bisvm.incremental.active_set import ActiveSet, PathError, follow
+from bisvm.incremental.left_out import leave_one_out
+from bisvm.incremental.solution import settle, solve
+from bisvm.incremental.svc import IncrementalSVC
+
+__all__ = [
+    "IncrementalSVC",
+    "leave_one_out",
+    "ActiveSet",
+    "PathError",
+    "follow",
+    "settle",
+    "solve",
+]

@@ -1,0 +1,37 @@
+"""Exact leave-one-out decision values."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from bisvm.incremental.active_set import REST
+from bisvm.incremental.svc import IncrementalSVC, exchange
+from bisvm.threads import one_blas_thread
+
+
+def leave_one_out(model: IncrementalSVC) -> np.ndarray:
+    """f_(-i)(x_i) of every point, from the machine trained without it.
+
+    A point at rest changes nothing when it goes; any other is removed along the path,
+    from a copy: the model stays as it is. The error is `mean(sign(f) != y)`.
+    """
+    check_is_fitted(model)
+    order, sets = model._store.order, model._sets
+    y = sets.y[order]
+    counts = [int(np.sum(y == sign)) for sign in (-1.0, 1.0)]
+    if min(counts) < 2:
+        raise ValueError(
+            "leave_one_out needs at least two points of each class; there are "
+            f"{counts} of the classes {model.classes_}. Add a point of the smaller one."
+        )
+    with one_blas_thread():
+        return np.array([_left_out(model, int(i)) for i in order])
+
+
+def _left_out(model: IncrementalSVC, i: int) -> float:
+    sets = model._sets
+    if sets.state[i] != REST:
+        sets = sets.copy()
+        exchange(sets, np.array([i]), np.empty(0, dtype=int), float(model.C))
+    return float(sets.y[i] * (sets.gap[i] + sets.p[i]))

@@ -1,0 +1,267 @@
+"""A hinge SVM to which points can be added, and from which they can be taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_array, check_is_fitted, check_X_y
+
+from bisvm.incremental.active_set import (
+    ABSENT,
+    ERROR,
+    MARGIN,
+    REST,
+    ActiveSet,
+    PathError,
+    follow,
+)
+from bisvm.incremental.inputs import settled_kernel, signs, two_classes
+from bisvm.incremental.solution import settle, solve
+from bisvm.kernels import Kernel
+from bisvm.threads import one_blas_thread
+
+
+class IncrementalSVC(ClassifierMixin, BaseEstimator):
+    """The exact hinge SVM of two classes, kept exact while its points come and go.
+
+        max  sum_i alpha_i - 1/2 alpha'Q alpha,   0 <= alpha_i <= C,   y'alpha = 0
+
+    All points to add and to remove move together: their largest alpha goes from 0 to C,
+    or to 0, along one path (see `bisvm.incremental.active_set`), which passes a few
+    breakpoints where a refit begins anew. The Gram matrix is kept in memory.
+
+    Parameters
+    ----------
+    kernel : str or Kernel
+        As in `BilevelSVC`. What a kernel takes from the data ("scale") is settled by
+        `fit`, and stays.
+    C : float
+    gamma : "scale" or float
+        For kernels given by their name that have one.
+
+    Attributes
+    ----------
+    classes_ : (2,), the two labels; decision values are positive for the second.
+    alpha_ : (n,), dual coefficients of the points, in the order they came: `remove`
+        closes the ranks, `add` and `swap` append.
+    intercept_ : float; the middle of its interval where no vector is on the margin.
+    support_ : indices of the points on the margin and in error.
+    margin_, error_ : indices of these two sets.
+    kkt_residual_ : float, largest violation of optimality, in units of the margin.
+    n_breakpoints_ : int, breakpoints passed by the last operation.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(120, noise=0.2, random_state=0)
+    >>> svc = IncrementalSVC(C=1.0, gamma=1.0).fit(X[:100], y[:100])
+    >>> svc.swap(range(20), X[100:], y[100:]).kkt_residual_ < 1e-8
+    True
+    """
+
+    def __init__(self, kernel: Any = "rbf", C: float = 1.0, gamma: Any = "scale"):
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train on these points from scratch."""
+        X, y = check_X_y(X, y, dtype=float)
+        _check_C(self.C)
+        self.classes_, self.n_features_in_ = two_classes(y), X.shape[1]
+        self.kernel_ = settled_kernel(self.kernel, X, self.gamma)
+        labels = signs(y, self.classes_)
+        with one_blas_thread():
+            gram = self.kernel_.gram(X)
+            sets, passed = solve(gram, labels, np.full(len(y), float(self.C)))
+        store = _Store(X, gram, np.arange(len(y)))
+        return self._keep(store, sets, passed)
+
+    def add(self, X: Any, y: Any) -> Self:
+        """Train on these points too; they come behind the others."""
+        return self.swap([], X, y)
+
+    def remove(self, indices: Any) -> Self:
+        """Forget the points of these indices; the others keep their order."""
+        check_is_fitted(self)
+        none = np.empty((0, self.n_features_in_))
+        return self._change(self._rows(indices), none, np.empty(0))
+
+    def swap(self, indices: Any, X: Any, y: Any) -> Self:
+        """Remove the points of these indices and add others, along one path."""
+        check_is_fitted(self)
+        X, y = check_X_y(X, y, dtype=float)
+        _check_width(X, self.n_features_in_)
+        return self._change(self._rows(indices), X, signs(y, self.classes_))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """f(x) + b, positive for `classes_[1]`."""
+        check_is_fitted(self)
+        X = check_array(X, dtype=float)
+        _check_width(X, self.n_features_in_)
+        store, sets = self._store, self._sets
+        support = sets.support()
+        beta = (sets.y * sets.alpha)[support]
+        if not len(support):
+            return np.full(len(X), sets.b)
+        with one_blas_thread():
+            return self.kernel_.gram(X, store.X[support]) @ beta + sets.b
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of every row."""
+        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+
+    def _change(self, rows: np.ndarray, X: np.ndarray, y: np.ndarray) -> Self:
+        """All is done on copies, so that an error leaves the machine as it was."""
+        out = self._store.order[rows]
+        left = np.concatenate([self._sets.y[np.delete(self._store.order, rows)], y])
+        if len(np.unique(left)) < 2:
+            raise ValueError(
+                f"Of {len(self._store.order)} points, {len(rows)} removed and {len(y)} "
+                "added, only one class would be left: an SVM needs both. Keep or add a "
+                "point of the other one. Nothing was changed."
+            )
+        with one_blas_thread():
+            store, new = self._store.extended(self.kernel_, X)
+            sets = _widened(self._sets, store.gram)
+            sets.y[new] = y
+            passed = exchange(sets, out, new, float(self.C))
+        kept = np.delete(store.order, rows)
+        store = _Store(store.X, store.gram, np.concatenate([kept, new]))
+        return self._keep(store, sets, passed)
+
+    def _keep(self, store: _Store, sets: ActiveSet, passed: int) -> Self:
+        self._store, self._sets = store, sets
+        self.alpha_ = sets.alpha[store.order]
+        self.intercept_ = sets.b
+        state = sets.state[store.order]
+        self.margin_, self.error_ = (
+            np.flatnonzero(state == s) for s in (MARGIN, ERROR)
+        )
+        self.support_ = np.union1d(self.margin_, self.error_)
+        self.kkt_residual_ = sets.residual()
+        self.n_breakpoints_ = passed
+        return self
+
+    def _rows(self, indices: Any) -> np.ndarray:
+        n = len(self._store.order)
+        rows = np.atleast_1d(np.asarray(indices))
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+        if not rows.size:
+            return np.empty(0, dtype=int)
+        if rows.dtype.kind not in "iu" or rows.min() < -n or rows.max() >= n:
+            raise ValueError(
+                f"indices must be integers from 0 to {n - 1}, one for every point to "
+                f"remove, in the order of alpha_; got {indices!r}."
+            )
+        return np.unique(rows % n)
+
+
+def exchange(sets: ActiveSet, out: np.ndarray, new: np.ndarray, C: float) -> int:
+    """Points `out` leave and `new` ones come, together; the number of breakpoints.
+
+        c_i: alpha_i -> 0 for i that leave,     c_i: 0 -> C for i that come.
+
+    A point that leaves the margin has its alpha for a bound at once: it is in error by
+    zero. One that comes has alpha = c = 0, in error or at rest by the sign of its gap.
+    """
+    _dismiss(sets, out)
+    _admit(sets, new)
+    dc = np.zeros(len(sets.y))
+    dc[new], dc[out] = C, -sets.c[out]
+    target = sets.c + dc
+    target[out] = 0.0
+    try:
+        passed = follow(sets, dc)
+        _bury(sets, out)
+        return passed + settle(sets)
+    except PathError:
+        fresh, passed = solve(sets.gram, sets.y, target)
+        vars(sets).update(vars(fresh))
+        return passed
+
+
+def _dismiss(sets: ActiveSet, out: np.ndarray) -> None:
+    for i in out[sets.state[out] == MARGIN]:
+        sets.c[i] = sets.alpha[i]
+        sets.leave(int(i), ERROR)
+    _bury(sets, out[sets.state[out] == REST])
+
+
+def _admit(sets: ActiveSet, new: np.ndarray) -> None:
+    support = sets.support()
+    beta = (sets.y * sets.alpha)[support]
+    f = beta @ sets.gram[np.ix_(support, new)] + sets.b
+    sets.gap[new] = sets.y[new] * f - sets.p[new]
+    sets.state[new] = np.where(sets.gap[new] < 0, ERROR, REST)
+    sets.alpha[new] = sets.c[new] = 0.0
+
+
+def _bury(sets: ActiveSet, out: np.ndarray) -> None:
+    """Points whose alpha is zero are gone, from whatever set they were in."""
+    for i in out[sets.state[out] == MARGIN]:
+        sets.margin.remove(int(i))
+    sets.state[out] = ABSENT
+    sets.alpha[out] = sets.c[out] = 0.0
+
+
+@dataclass(frozen=True)
+class _Store:
+    """Inputs and Gram matrix in slots; a slot that was left is used again.
+
+    order : slots of the points, in the user's order.
+    """
+
+    X: np.ndarray
+    gram: np.ndarray
+    order: np.ndarray
+
+    def extended(self, kernel: Kernel, X: np.ndarray) -> tuple[_Store, np.ndarray]:
+        """Room for these points, and their slots. Slots in use are not touched."""
+        size, k = len(self.X), len(X)
+        used = np.zeros(size, dtype=bool)
+        used[self.order] = True
+        free = np.flatnonzero(~used)[:k]
+        store = self._grown(k - len(free)) if len(free) < k else self
+        new = np.concatenate([free, np.arange(size, size + k - len(free))])
+        if k:
+            store.X[new] = X
+            rows = kernel.gram(X, store.X)
+            store.gram[new], store.gram[:, new] = rows, rows.T
+            store.gram[np.ix_(new, new)] = kernel.gram(X)
+        return store, new
+
+    def _grown(self, k: int) -> _Store:
+        size = len(self.X)
+        X = np.zeros((size + k, self.X.shape[1]))
+        gram = np.zeros((size + k, size + k))
+        X[:size], gram[:size, :size] = self.X, self.gram
+        return _Store(X, gram, self.order)
+
+
+def _widened(sets: ActiveSet, gram: np.ndarray) -> ActiveSet:
+    """A copy on a Gram matrix that may have more points, absent so far."""
+    other, more = sets.copy(), len(gram) - len(sets.y)
+    blank = {"y": 1.0, "c": 0.0, "p": 1.0, "alpha": 0.0, "gap": 0.0, "state": ABSENT}
+    for name, value in blank.items():
+        old = getattr(other, name)
+        setattr(other, name, np.append(old, np.full(more, value, dtype=old.dtype)))
+    other.gram = gram
+    other.margin.rebind(gram)
+    return other
+
+
+def _check_C(C: Any) -> None:
+    if not isinstance(C, Real) or isinstance(C, bool) or not 0.0 < float(C) < np.inf:
+        raise ValueError(f"C must be a positive, finite number; got {C!r}.")
+
+
+def _check_width(X: np.ndarray, width: int) -> None:
+    if X.shape[1] != width:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but the machine was fitted with {width}."
+        )
