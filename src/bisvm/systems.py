@@ -141,24 +141,3 @@ class IterativeSystem:
             if not error <= ACCEPTABLE * np.linalg.norm(rhs):
                 raise np.linalg.LinAlgError("conjugate gradients did not converge")
         return solution
-
-
-def solve_margin(
-    K: np.ndarray, rhs: np.ndarray, total: float
-) -> tuple[np.ndarray, float]:
-    """[K 1; 1' 0] [v; mu] = [rhs; total], of least norm where K is singular.
-
-    Duplicated rows make K singular; the functions they stand for are the same ones.
-    """
-    m = len(K)
-    A = np.ones((m + 1, m + 1))
-    A[:m, :m] = K
-    A[m, m] = 0.0
-    b = np.append(rhs, total)
-    values, vectors = np.linalg.eigh(A)
-    keep = np.abs(values) > 1e-13 * np.abs(values).max()
-    along = vectors[:, keep]
-    x = along @ ((along.T @ b) / values[keep])
-    # Once more with what is left, for the last digits.
-    x += along @ ((along.T @ (b - A @ x)) / values[keep])
-    return x[:m], float(x[m])

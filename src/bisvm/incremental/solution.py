@@ -122,7 +122,11 @@ def centre_intercept(sets: ActiveSet) -> None:
 
 
 def _libsvm(gram: np.ndarray, y: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """alpha, nearly; LIBSVM sets an alpha at its bound to the bound exactly."""
+    """alpha, nearly: the only place that knows LIBSVM's conventions.
+
+    It keeps y_i alpha_i of the support vectors alone, sets an alpha at its bound to the
+    bound exactly, holds the Gram matrix in single precision, and has no warm start.
+    """
     svc = SVC(
         kernel="precomputed",
         C=1.0,

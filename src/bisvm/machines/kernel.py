@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from bisvm.incremental.margin import MarginSystem
 from bisvm.kernels import Factors, Kernel
 from bisvm.machines.base import (
     Adjoint,
@@ -16,7 +17,7 @@ from bisvm.machines.base import (
     Sensitivity,
     Tangent,
 )
-from bisvm.systems import DenseSystem, IterativeSystem, System, solve_margin
+from bisvm.systems import DenseSystem, IterativeSystem, System
 
 # Active sets above this size are solved by conjugate gradients.
 DIRECT_LIMIT = 6000
@@ -145,8 +146,7 @@ class KernelLinearization(Linearization):
         bordered = self.machine.intercept != "none"
         for k in range(self.machine.n_columns):
             if not self.machine.loss.twice_differentiable:
-                margin = np.flatnonzero(np.isinf(self.tangent.curvature[:, k]))
-                v[margin, k], mu[k] = self._on_margin(margin, g[:, k], total[k])
+                mu[k] = self._solve_on_margin(k, g[:, k], total[k], v[:, k])
                 continue
             # One factor at a time: all of them would take q times the Gram matrix.
             active, t, system = _active_system(
@@ -161,17 +161,29 @@ class KernelLinearization(Linearization):
             v[active, k] = t * (z[:, 0] - mu[k] * z[:, 1])
         return v, mu
 
-    def _on_margin(
-        self, margin: np.ndarray, g: np.ndarray, total: float
-    ) -> tuple[np.ndarray, float]:
-        """The limit D -> infinity on the free vectors of the exact hinge:
+    def _solve_on_margin(
+        self, k: int, g: np.ndarray, total: float, v: np.ndarray
+    ) -> float:
+        """The limit D -> infinity on the margin M of the exact hinge:
 
-        K_MM v + mu = g_M,  1'v = total. With no free vector nothing moves.
+        K_MM v_M + mu = g_M,  1'v_M = total; v is written to. With M empty nothing
+        moves. Vectors that depend on others are no part of the system.
         """
-        if not len(margin):
-            return np.empty(0), 0.0
-        K = self.machine.gram[np.ix_(margin, margin)]
-        return solve_margin(K, g[margin], total)
+        margin = np.flatnonzero(np.isinf(self.tangent.curvature[:, k]))
+        gram = self.machine.gram
+        system = MarginSystem(gram, max(float(np.mean(np.diagonal(gram))), 1e-300))
+        if not system.fill(margin):
+            for i in margin:
+                system.append(int(i))
+        M = system.members
+        if not len(M):
+            return 0.0
+        v[M], mu = system.solve(g[M], total)
+        # Once more with what is left, for the last digits.
+        left = g[M] - gram[np.ix_(M, M)] @ v[M] - mu
+        correction, further = system.solve(left, total - v[M].sum())
+        v[M] += correction
+        return mu + further
 
 
 def _active_system(
