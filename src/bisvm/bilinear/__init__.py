@@ -14,7 +14,7 @@
 | `strengths` | the upper level: strengths from a validation loss |
 | `model` | all class tasks |
 
-Reference: the seed's chapter 3 (Linear Convolutional SVMs).
+Reference: seed 002, chapter 3 (Linear Convolutional SVMs).
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ The least sum_k |w_k| |f_k| over all ways to write a matrix M = sum_k w_k f_k' i
 nuclear norm, and F_i = <X_i, M> + b: a convex problem in M. A solution with fewer
 filters solves it too if no singular value of G exceeds lambda (`Problem.excess`).
 
-Reference: the seed's (3.2) and (3.5), which lack the "1 -" in the hinge and have the
+Reference: seed 002, (3.2) and (3.5), which lack the "1 -" in the hinge and have the
 wrong sign before the sum.
 """
 

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from bisvm.composition import traced
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
 from bisvm.parts import Parameter
+from bisvm.transforms.arguments import flat
 from bisvm.transforms.base import Transform, TransformGradient
 from bisvm.transforms.chain import Chain
 
@@ -153,8 +154,3 @@ class Transformed(Kernel):
     ) -> TransformGradient:
         cotangent = cotangent.reshape(Z.shape)
         return self._settled(X).pullback(X, cotangent, inputs=inputs)
-
-
-def flat(Z: Any) -> Any:
-    """One row a sample, as kernels take them."""
-    return Z if Z.ndim == 2 else Z.reshape(len(Z), -1)

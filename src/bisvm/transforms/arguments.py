@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from bisvm.parts import Part
+from bisvm.parts import Part, did_you_mean
 
 
 def check_choice(part: Part, name: str, options: Iterable[str]) -> None:
@@ -19,8 +18,7 @@ def check_choice(part: Part, name: str, options: Iterable[str]) -> None:
     given, options = getattr(part, name), list(options)
     if isinstance(given, str) and given in options:
         return
-    near = get_close_matches(given, options, n=1) if isinstance(given, str) else []
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(given, options) if isinstance(given, str) else ""
     raise ValueError(
         f"{type(part).__name__}: {name} must be one of "
         f"{', '.join(map(repr, options))}; got {given!r}.{hint}"
