@@ -54,7 +54,7 @@ class Frame:
 class Model:
     """Kernel, penalty, loss and intercept: everything below but data and theta.
 
-    A linear kernel is trained as a linear machine, in w, if its loss is smooth.
+    A linear kernel is trained as a linear machine, in w.
     """
 
     kernel: Kernel
@@ -63,19 +63,10 @@ class Model:
     loss: Loss
     intercept: Intercept
 
-    def check(self) -> None:
-        """Refuse an intercept that the exact hinge's dual does not have."""
-        if not self.loss.twice_differentiable and self.intercept != "free":
-            raise ValueError(
-                f"The machine of {self.loss!r} has a free intercept, not "
-                f"intercept={self.intercept!r}; use 'quartic' (a hinge with a rounded "
-                "corner), 'modified_log', 'squared_hinge' or 'logistic'."
-            )
-
     @property
     def linear(self) -> bool:
-        """Whether the machine is trained in w; that of the exact hinge has duals."""
-        return isinstance(self.kernel, Linear) and self.loss.twice_differentiable
+        """Whether the machine is trained in w."""
+        return isinstance(self.kernel, Linear)
 
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
         of_kernel = self.kernel.parameters(X, sample_weight)

@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 
 from bisvm.adjoint import envelope_gradient, implicit_gradient
-from bisvm.criteria import Criterion, StructuralRisk
+from bisvm.criteria import Criterion, MeanHinge, StructuralRisk
+from bisvm.losses import Hinge
 from bisvm.machines import Coefficients, Machine, Sensitivity
 from bisvm.model import Frame, Model
+from bisvm.optimizers import LinearFolds
 from bisvm.parts import DegenerateError, Parameter
 from bisvm.priors import Prior
 from bisvm.solvers import Solution, Solver
+from bisvm.solvers.dual import DualForm
 from bisvm.space import Space
 from bisvm.splits import Columns
 from bisvm.threads import one_blas_thread
@@ -200,6 +203,39 @@ class BilevelObjective:
         columns = replace(part.columns, train=ratio * part.columns.train)
         fitted = None if self._fitted is None else self._fitted[rows]
         return BilevelObjective.from_problem(replace(part, columns=columns), fitted)
+
+    def linear_folds(self, wanted_by: str) -> LinearFolds:
+        """The training problems as plain arrays, for methods that step on them."""
+        problem = self.problem
+        model = problem.model
+        simple = (
+            model.linear
+            and isinstance(model.loss, Hinge)
+            and model.intercept != "free"
+            and isinstance(problem.criterion, MeanHinge)
+            and self.names == ["C"]
+        )
+        if not simple:
+            raise ValueError(
+                f"{wanted_by} is for a linear machine with the exact hinge on both "
+                "levels and one C: BilevelLinearSVC(loss='hinge', criterion='hinge', "
+                "intercept='penalized' or 'none')."
+            )
+        one = self.space.values(np.zeros(1))
+        machine = problem.model.machine(
+            one,
+            problem.X,
+            problem.columns.labels,
+            problem.columns.train,
+            frame=problem.frame,
+        )
+        return LinearFolds(
+            DualForm.of(machine).features,
+            problem.columns.labels,
+            problem.columns.train,
+            problem.columns.validation,
+            intercept=model.intercept == "penalized",
+        )
 
     def with_prior(self, prior: Prior | None) -> BilevelObjective:
         """The same objective under another prior."""

@@ -13,7 +13,7 @@ from scipy.optimize import OptimizeResult
 
 from bisvm.history import Progress, Record
 from bisvm.objective import BilevelObjective, Evaluation
-from bisvm.optimizers import Optimizer
+from bisvm.optimizers import Alternating, Optimizer
 from bisvm.optimizers.base import into_balls
 
 CALLBACK_STOP = "The callback asked for it."
@@ -170,6 +170,8 @@ class Run:
         tied : every vector of hyperparameters is moved by its common size only
         tentative : the best point counts only if the caller accepts it
         """
+        if isinstance(self.optimizer, Alternating):
+            return self._alternate(self.optimizer, stage)
         view: View = Tie(self.objective) if tied else Whole(self.objective)
         if self.optimizer.wants_units:
             view = InUnits(view)
@@ -201,6 +203,15 @@ class Run:
             str(result.message),
             result,
         )
+
+    def _alternate(self, optimizer: Alternating, stage: str) -> Descent:
+        """Both levels in turn; H is evaluated once, where that has led to."""
+        folds = self.objective.linear_folds(str(optimizer))
+        result = optimizer.alternate(folds, seed=self.seed)
+        best = self.evaluate(result.x, stage)
+        result.fun, result.jac = best.value, best.gradient
+        gradient = upper_gradient(best, Whole(self.objective))
+        return Descent(best, gradient, True, str(result.message), result)
 
     def _batch(self, number: int) -> BilevelObjective | None:
         """The objective on some rows, drawn for this evaluation; None for all."""

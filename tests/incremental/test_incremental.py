@@ -221,12 +221,12 @@ def test_a_worn_factor_is_computed_anew():
     rng = np.random.default_rng(1)
     mirror = Mirror(IncrementalSVC("rbf", 10.0), *noisy_points(rng, 80))
     margin = mirror.model._sets.margin
-    margin.factor *= 1.0 + 1e-3 * rng.uniform(-1, 1, margin.factor.shape)
+    margin._L *= 1.0 + 1e-3 * rng.uniform(-1, 1, margin._L.shape)
     mirror.swap(np.arange(2, 9), *noisy_points(rng, 9))
     assert mirror.violation() < 1e-10
     margin = mirror.model._sets.margin
-    A = margin.gram[np.ix_(margin.members, margin.members)] + margin.shift
-    np.testing.assert_allclose(margin.factor.T @ margin.factor, A, atol=1e-12)
+    A = margin.gram.block(margin.members, margin.members) + margin.shift
+    np.testing.assert_allclose(margin.factor @ margin.factor.T, A, atol=1e-12)
 
 
 def test_a_path_that_is_lost_ends_in_a_refit(monkeypatch):
@@ -235,7 +235,7 @@ def test_a_path_that_is_lost_ends_in_a_refit(monkeypatch):
 
     rng = np.random.default_rng(1)
     mirror = Mirror(IncrementalSVC("rbf", 1.0), *noisy_points(rng, 50))
-    monkeypatch.setattr(svc_module, "follow", lost)
+    monkeypatch.setattr(svc_module, "travel", lost)
     mirror.swap(np.arange(5), *noisy_points(rng, 9))
     assert mirror.violation() < 1e-10
 

@@ -10,6 +10,7 @@ from bisvm.optimizers import (
     OPTIMIZERS,
     RPROP,
     Grid,
+    Scan,
     get_optimizer,
     minimize_grid,
     minimize_lbfgs,
@@ -17,10 +18,12 @@ from bisvm.optimizers import (
 )
 
 # A constant step has to suit the objective: it is tried on its own, below.
-ADAPTIVE = [name for name in OPTIMIZERS if name not in ("grid", "gradient", "nesterov")]
+# Single-loop methods see more than the objective: tests/optimizers/test_alternating.py.
+OTHERS = ("grid", "scan", "gradient", "nesterov", "sgd-dcd", "bilevel-sgd")
+ADAPTIVE = [name for name in OPTIMIZERS if name not in OTHERS]
 DESCENTS = [OPTIMIZERS[name]() for name in ADAPTIVE]
 DESCENTS.append(LBFGS(transform="log"))
-EVERY = [*DESCENTS, Grid(points=7)]
+EVERY = [*DESCENTS, Grid(points=7), Scan()]
 every = pytest.mark.parametrize("optimizer", EVERY, ids=repr)
 descents = pytest.mark.parametrize("optimizer", DESCENTS, ids=repr)
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.svm import LinearSVC
 
-from bisvm.solvers.pegasos import draws, pegasos
-from tests.problems import toy_data
+from bisvm.solvers.pegasos import draws, pegasos, pegasos_duals
+from tests.problems import thinned, toy_data
 
 
 def twin(X, y, lam, order, projection, free, average):
@@ -71,6 +72,53 @@ def test_a_penalized_intercept_is_the_weight_of_a_constant_feature():
     whole, none = pegasos(wide, y, 0.1, 500, seed=2, intercept="none")
     np.testing.assert_array_equal(np.append(w, b), whole)
     assert none == 0.0
+
+
+OPTIONS = [
+    {"projection": projection, "average": average, "intercept": intercept}
+    for projection in (True, False)
+    for average in (True, False)
+    for intercept in ("free", "penalized", "none")
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_the_duals_stand_for_the_weights(options):
+    X, y = data()
+    w, b = pegasos(X, y, 0.01, 2000, seed=4, **options)
+    alpha = pegasos_duals(X, y, 0.01, 2000, seed=4, **options)
+    assert np.all(alpha >= 0) and np.any(alpha > 0)
+    np.testing.assert_allclose(X.T @ (alpha * y), w, rtol=1e-9, atol=1e-12)
+    if options["intercept"] == "penalized":
+        assert alpha @ y == pytest.approx(b, rel=1e-9, abs=1e-12)
+
+
+def test_the_duals_come_near_those_of_the_optimum():
+    X, y = data(200)
+    lam = 0.05
+    alpha = pegasos_duals(X, y, lam, 300_000, average=True, intercept="none")
+    w, bound = X.T @ (alpha * y), 1 / (lam * len(y))
+    margins = y * (X @ w)
+    np.testing.assert_allclose(alpha[margins < 0.9], bound, rtol=0.1)
+    np.testing.assert_allclose(alpha[margins > 1.1], 0.0, atol=0.01 * bound)
+    gap = lam / 2 * (w @ w) + np.mean(np.maximum(0, 1 - margins))
+    gap -= lam * (alpha.sum() - w @ w / 2)
+    assert abs(gap) < 0.01
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("storage", [sparse.csr_array, sparse.csr_matrix])
+def test_sparse_rows_are_rows(storage, options):
+    X, y = data()
+    X = thinned(X)
+    dense = pegasos(X, y, 0.1, 500, seed=3, **options)
+    found = pegasos(storage(X), y, 0.1, 500, seed=3, **options)
+    np.testing.assert_array_equal(found[0], dense[0])
+    assert found[1] == dense[1]
+    np.testing.assert_array_equal(
+        pegasos_duals(storage(X), y, 0.1, 500, seed=3, **options),
+        pegasos_duals(X, y, 0.1, 500, seed=3, **options),
+    )
 
 
 def test_weights_are_odds_of_being_drawn():

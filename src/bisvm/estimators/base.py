@@ -110,7 +110,6 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
                 "a number, the C of the final machine."
             )
         model = self._model()
-        model.check()
         get_solver(self.solver, model.loss).check(model.loss)
         get_criterion(self.criterion)
         get_prior(self.prior)

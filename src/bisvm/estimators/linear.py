@@ -6,7 +6,6 @@ from typing import Any
 
 from bisvm.estimators.base import BilevelClassifier
 from bisvm.kernels import Kernel, Linear
-from bisvm.losses import get_loss
 
 
 class BilevelLinearSVC(BilevelClassifier):
@@ -21,8 +20,10 @@ class BilevelLinearSVC(BilevelClassifier):
         1/2 |f|^2 + C sum_i loss(u_i), as in scikit-learn.
     penalty : {"shared", "per_feature"} or Penalty, default="shared"
         One C, or (linear machines) one for each feature.
-    loss : {"quartic", "modified_log", "squared_hinge", "logistic"} or Loss
+    loss : {"quartic", "modified_log", "squared_hinge", "logistic", "hinge"} or Loss
         What the lower level minimises. "quartic" is the hinge with a rounded corner.
+        With the exact "hinge" H is only piecewise smooth; its gradient is that of the
+        piece, through the vectors on the margin.
     criterion : {"blend", "calibrated_logistic", "calibrated_mse", "mse", \
             "squared_hinge", "hinge", "logistic"} or Criterion, default="blend"
         What the upper level minimises on held-out points. "blend" is the calibrated
@@ -37,6 +38,7 @@ class BilevelLinearSVC(BilevelClassifier):
         `priors.Shrinkage(0.1)`, weakened where the held-out points speak for it.
     optimizer : {"bfgs", "lbfgs", "rprop", "grid"} or Optimizer, default="bfgs"
     solver : {"auto", "newton", "fista"} or Solver, default="auto"
+        For the exact hinge {"auto", "dcd", "pegasos", "sharpening"}.
     starts : "auto", int or list of dicts, default="auto"
         "auto" starts from one common value for each vector of hyperparameters and lets
         them differ only where that lowers the held-out losses beyond their noise; 1 is
@@ -138,15 +140,6 @@ class BilevelLinearSVC(BilevelClassifier):
         self.verbose = verbose
         self.callback = callback
         self.random_state = random_state
-
-    def _check_settings(self) -> None:
-        super()._check_settings()
-        if not get_loss(self.loss).twice_differentiable:
-            raise ValueError(
-                f"loss={self.loss!r} has no linear machine; use 'quartic' (a hinge "
-                "with a rounded corner) or another smooth loss, or BilevelSVC with "
-                "kernel='linear' and loss='hinge'."
-            )
 
     def _kernel(self) -> Kernel:
         return Linear()

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from copy import copy
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
-from scipy.linalg import cholesky, qr_delete
-from scipy.linalg.lapack import dtrtrs
+from scipy.linalg import lapack
+
+from bisvm.incremental.gram import Gram, as_gram
+from bisvm.incremental.triangular import backward, delete_row, forward
 
 # A point whose pivot is this small, relative to its diagonal entry, depends on the
 # margin vectors: what is left of it is rounding.
 DEPENDENT = 1e-13
+
+# Points factored at a time by `fill`: a square array of them is held.
+_CHUNK = 2000
 
 
 class MarginSystem:
@@ -19,116 +24,152 @@ class MarginSystem:
 
     With 1'beta = s, K may be replaced by A = K + shift 11' if b is replaced by
     b - shift s. A_MM is positive definite exactly where the bordered matrix is regular,
-    so that one Cholesky factor R'R = A_MM serves: with A_MM u = 1 and A_MM v = r,
+    so that one Cholesky factor L L' = A_MM serves: with L e = 1 and L z = r,
 
-        b - shift s = (1'v - s) / 1'u,        beta = v - (b - shift s) u.
+        b - shift s = (e'z - s) / e'e,        L'beta = z - (b - shift s) e.
 
-    A point is appended, or taken out by rotations, in O(m^2).
+    e is kept beside L. Without a bias there is no border: K_MM beta = r, b = 0, and no
+    shift. A point is appended, or taken out by rotations, in O(m^2).
 
     Parameters
     ----------
-    gram : (n, n) array; only rows of members are read, and kept beside each other.
-    shift : positive float, of the size of the diagonal of K.
+    gram : Gram, or (n, n) array.
+    bias : whether there is a border.
     """
 
-    def __init__(self, gram: np.ndarray, shift: float):
-        self.gram = gram
-        self.shift = shift
+    def __init__(self, gram: Gram | np.ndarray, bias: bool = True):
+        self.gram = as_gram(gram)
+        self.bias = bias
+        self.scale = self.gram.scale()
+        self.shift = self.scale if bias else 0.0
         self.members = np.empty(0, dtype=int)
-        self.factor = np.empty((0, 0))
-        self._rows = np.empty((0, gram.shape[1]))
-        self._slots = np.empty(0, dtype=int)
-        self._shared = False
+        self._keep(np.empty((0, 0), order="F"))
 
     def __len__(self) -> int:
         return len(self.members)
 
+    @property
+    def factor(self) -> np.ndarray:
+        """L, (m, m)."""
+        return np.tril(self._L[: len(self), : len(self)])
+
     def copy(self) -> Self:
-        """A copy, independent of this one: the rows are copied by whoever adds one."""
+        """A copy, independent of this one: who changes the factor first copies it."""
         self._shared = True
         return copy(self)
 
-    def rebind(self, gram: np.ndarray) -> None:
-        """Another Gram matrix, the same for the members; points may have been added."""
-        self.gram = gram
-        self._rows = gram[self.members]
-        self._slots = np.arange(len(self))
-        self._shared = False
+    def moved(self, gram: Gram, members: np.ndarray) -> Self:
+        """The same system where the members have other numbers; it takes the factor."""
+        other = copy(self)
+        other.gram, other.members = gram, members
+        return other
 
-    def fill(self, members: np.ndarray) -> bool:
-        """Make these the members by one factorisation; False if they are dependent."""
-        A = self.gram[np.ix_(members, members)] + self.shift
-        try:
-            factor = cholesky(A, check_finite=False)
-        except np.linalg.LinAlgError:
+    def refactor(self) -> bool:
+        """Compute the factor anew; False, and nothing done, if that is impossible."""
+        factor = _cholesky(self._matrix(self.members)) if len(self) else None
+        if factor is None:
             return False
-        if np.any(factor.diagonal() ** 2 <= DEPENDENT * A.diagonal()):
-            return False
-        self.members = np.asarray(members, dtype=int)
-        self.factor = np.asfortranarray(factor)
-        self.rebind(self.gram)
+        self._keep(factor)
         return True
+
+    def fill(self, points: np.ndarray) -> np.ndarray:
+        """Make independent ones of these points the members; the others are returned.
+
+        Each chunk is one factorisation, with pivoting if it has to be.
+        """
+        self.members, rest = np.empty(0, dtype=int), [np.empty(0, dtype=int)]
+        for start in range(0, len(points), _CHUNK):
+            candidates = np.append(self.members, points[start : start + _CHUNK])
+            A = self._matrix(candidates)
+            factor = _cholesky(A)
+            order, rank = np.arange(len(A)), len(A)
+            if factor is None:
+                factor, order, rank = _pivoted_cholesky(A)
+            self._keep(factor)
+            self.members = candidates[order[:rank]]
+            rest.append(candidates[order[rank:]])
+        return np.concatenate(rest)
 
     def append(self, i: int) -> bool:
         """Let point i in; False, and nothing done, if it depends on the members."""
-        column = self._column(i)
-        diagonal = self.gram[i, i] + self.shift
-        pivot = diagonal - column @ column
+        m, row = len(self), self._row(i)
+        diagonal = float(self.gram.diagonal()[i]) + self.shift
+        forward(self._L, row)
+        pivot = diagonal - float(row @ row)
         if pivot <= DEPENDENT * diagonal:
             return False
-        m = len(self)
-        factor = np.zeros((m + 1, m + 1), order="F")
-        factor[:m, :m] = self.factor
-        factor[:m, m] = column
-        factor[m, m] = np.sqrt(pivot)
-        self.factor = factor
+        self._own(m + 1)
+        self._L[m, :m] = row
+        self._L[m, m] = np.sqrt(pivot)
+        self._e = np.append(self._e, (1.0 - row @ self._e) / self._L[m, m])
         self.members = np.append(self.members, i)
-        self._store(i)
         return True
 
     def remove(self, i: int) -> None:
-        """Take point i out: rotations bring the factor without its column back."""
+        """Take point i out."""
         k = int(np.flatnonzero(self.members == i)[0])
-        m = len(self)
-        _, factor = qr_delete(np.eye(m), self.factor, k, which="col")
-        self.factor = np.asfortranarray(factor[: m - 1])
+        self._own(len(self))
+        delete_row(self._L, self._e, k)
+        self._e = self._e[:-1]
         self.members = np.delete(self.members, k)
-        self._slots = np.delete(self._slots, k)
 
-    def solve(self, r: np.ndarray, s: float) -> tuple[np.ndarray, float]:
-        """beta and b of the bordered system."""
-        u, v = self._solve(np.column_stack([np.ones(len(self)), r])).T
-        shifted = (v.sum() - s) / u.sum()
-        return v - shifted * u, float(shifted + self.shift * s)
+    def solve(self, r: np.ndarray, s: float = 0.0) -> tuple[np.ndarray, float]:
+        """beta and b of the system."""
+        z = np.array(r, dtype=float)
+        forward(self._L, z)
+        shifted = (self._e @ z - s) / (self._e @ self._e) if self.bias else 0.0
+        z -= shifted * self._e
+        backward(self._L, z)
+        return z, float(shifted + self.shift * s)
 
     def combination(self, i: int) -> np.ndarray:
         """v with k(x_i, .) + sum_j v_j k(x_j, .) = 0, if point i is dependent."""
-        return -self._solve(self.gram[i, self.members] + self.shift)
+        row = self._row(i)
+        forward(self._L, row)
+        backward(self._L, row)
+        return -row
 
     def functions(self, beta: np.ndarray) -> np.ndarray:
         """sum_j beta_j k(x_j, .) at all points."""
-        spread = np.zeros(len(self._rows))
-        spread[self._slots] = beta
-        return spread @ self._rows
+        return self.gram.functions(self.members, beta)
 
-    def _column(self, i: int) -> np.ndarray:
-        if not len(self):
-            return np.empty(0)
-        a = self.gram[i, self.members] + self.shift
-        return dtrtrs(self.factor, a, trans=1)[0]
+    def _matrix(self, points: np.ndarray) -> np.ndarray:
+        return self.gram.block(points, points) + self.shift
 
-    def _solve(self, r: np.ndarray) -> np.ndarray:
-        return dtrtrs(self.factor, dtrtrs(self.factor, r, trans=1)[0])[0]
+    def _row(self, i: int) -> np.ndarray:
+        return self.gram.block(np.array([i]), self.members)[0] + self.shift
 
-    def _store(self, i: int) -> None:
-        used = np.zeros(len(self._rows) + 1, dtype=bool)
-        used[self._slots] = True
-        slot = int(np.argmin(used))
-        if slot == len(self._rows):
-            more = np.zeros((8 + slot // 4, self.gram.shape[1]))
-            self._rows = np.concatenate([self._rows, more])
-        elif self._shared:
-            self._rows = self._rows.copy()
-        self._shared = False
-        self._rows[slot] = self.gram[i]
-        self._slots = np.append(self._slots, slot)
+    def _keep(self, factor: np.ndarray) -> None:
+        self._L, self._e, self._shared = factor, np.ones(len(factor)), False
+        forward(self._L, self._e)
+
+    def _own(self, m: int) -> None:
+        """A factor that nobody else has, with room for m members."""
+        if m > len(self._L) or self._shared:
+            k, size = len(self), max(m + 8 + m // 8, len(self._L))
+            room = np.zeros((size, size), order="F")
+            room[:k, :k] = self._L[:k, :k]
+            self._L, self._e, self._shared = room, self._e.copy(), False
+
+
+def _cholesky(A: np.ndarray) -> Any:
+    """The lower factor, or None if a point depends on those before it."""
+    factor, failed = lapack.dpotrf(A, lower=1, clean=0)
+    if failed or np.any(factor.diagonal() ** 2 <= DEPENDENT * A.diagonal()):
+        return None
+    return factor
+
+
+def _pivoted_cholesky(A: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Lower factor of A[order][:, order] up to the rank, the order, and the rank.
+
+    Of A with a diagonal of ones, so that every pivot is relative to its own entry.
+    """
+    size = np.sqrt(A.diagonal())
+    size[size == 0] = 1.0
+    factor, pivots, rank, _ = lapack.dpstrf(
+        A / np.outer(size, size), tol=DEPENDENT, lower=1
+    )
+    order = pivots - 1
+    factor = np.asfortranarray(factor[:rank, :rank] * size[order[:rank], None])
+    return factor, order, int(rank)

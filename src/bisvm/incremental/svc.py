@@ -10,19 +10,17 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_array, check_is_fitted, check_X_y
 
-from bisvm.incremental.active_set import (
-    ABSENT,
-    ERROR,
-    MARGIN,
-    REST,
-    ActiveSet,
-    PathError,
-    follow,
-)
+from bisvm.incremental.active_set import ABSENT, ERROR, MARGIN, REST, ActiveSet
+from bisvm.incremental.breakpoints import PathError
+from bisvm.incremental.gram import DenseGram
 from bisvm.incremental.inputs import settled_kernel, signs, two_classes
 from bisvm.incremental.solution import settle, solve
+from bisvm.incremental.working_set import travel
 from bisvm.kernels import Kernel
 from bisvm.threads import one_blas_thread
+
+# Slots for points to come, at least.
+_ROOM = 32
 
 
 class IncrementalSVC(ClassifierMixin, BaseEstimator):
@@ -78,8 +76,8 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         with one_blas_thread():
             gram = self.kernel_.gram(X)
             sets, passed = solve(gram, labels, np.full(len(y), float(self.C)))
-        store = _Store(X, gram, np.arange(len(y)))
-        return self._keep(store, sets, passed)
+        store = _Store(X, gram, np.arange(len(y))).with_room(1)
+        return self._keep(store, _widened(sets, store.gram), passed)
 
     def add(self, X: Any, y: Any) -> Self:
         """Train on these points too; they come behind the others."""
@@ -176,7 +174,7 @@ def exchange(sets: ActiveSet, out: np.ndarray, new: np.ndarray, C: float) -> int
     target = sets.c + dc
     target[out] = 0.0
     try:
-        passed = follow(sets, dc)
+        passed = travel(sets, dc)
         _bury(sets, out)
         return passed + settle(sets)
     except PathError:
@@ -195,7 +193,7 @@ def _dismiss(sets: ActiveSet, out: np.ndarray) -> None:
 def _admit(sets: ActiveSet, new: np.ndarray) -> None:
     support = sets.support()
     beta = (sets.y * sets.alpha)[support]
-    f = beta @ sets.gram[np.ix_(support, new)] + sets.b
+    f = sets.gram.values(new, support, beta) + sets.b
     sets.gap[new] = sets.y[new] * f - sets.p[new]
     sets.state[new] = np.where(sets.gap[new] < 0, ERROR, REST)
     sets.alpha[new] = sets.c[new] = 0.0
@@ -226,7 +224,7 @@ class _Store:
         used = np.zeros(size, dtype=bool)
         used[self.order] = True
         free = np.flatnonzero(~used)[:k]
-        store = self._grown(k - len(free)) if len(free) < k else self
+        store = self if len(free) == k else self.with_room(k - len(free))
         new = np.concatenate([free, np.arange(size, size + k - len(free))])
         if k:
             store.X[new] = X
@@ -235,10 +233,12 @@ class _Store:
             store.gram[np.ix_(new, new)] = kernel.gram(X)
         return store, new
 
-    def _grown(self, k: int) -> _Store:
+    def with_room(self, k: int) -> _Store:
+        """At least k more slots: more than that, so that it need not be soon again."""
         size = len(self.X)
-        X = np.zeros((size + k, self.X.shape[1]))
-        gram = np.zeros((size + k, size + k))
+        more = max(k, _ROOM, size // 16)
+        X = np.zeros((size + more, self.X.shape[1]))
+        gram = np.zeros((size + more, size + more))
         X[:size], gram[:size, :size] = self.X, self.gram
         return _Store(X, gram, self.order)
 
@@ -247,11 +247,12 @@ def _widened(sets: ActiveSet, gram: np.ndarray) -> ActiveSet:
     """A copy on a Gram matrix that may have more points, absent so far."""
     other, more = sets.copy(), len(gram) - len(sets.y)
     blank = {"y": 1.0, "c": 0.0, "p": 1.0, "alpha": 0.0, "gap": 0.0, "state": ABSENT}
+    blank["outer"] = 0.0
     for name, value in blank.items():
         old = getattr(other, name)
         setattr(other, name, np.append(old, np.full(more, value, dtype=old.dtype)))
-    other.gram = gram
-    other.margin.rebind(gram)
+    other.gram = DenseGram(gram)
+    other.margin = other.margin.moved(other.gram, other.margin.members)
     return other
 
 

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from bisvm.incremental.margin import MarginSystem
 from bisvm.kernels import Factors, Kernel
 from bisvm.machines.base import (
     Adjoint,
@@ -17,6 +16,7 @@ from bisvm.machines.base import (
     Sensitivity,
     Tangent,
 )
+from bisvm.machines.on_margin import ends_of_intercept, margin_of, multipliers
 from bisvm.systems import DenseSystem, IterativeSystem, System
 
 # Active sets above this size are solved by conjugate gradients.
@@ -164,26 +164,26 @@ class KernelLinearization(Linearization):
     def _solve_on_margin(
         self, k: int, g: np.ndarray, total: float, v: np.ndarray
     ) -> float:
-        """The limit D -> infinity on the margin M of the exact hinge:
-
-        K_MM v_M + mu = g_M,  1'v_M = total; v is written to. With M empty nothing
-        moves. Vectors that depend on others are no part of the system.
-        """
-        margin = np.flatnonzero(np.isinf(self.tangent.curvature[:, k]))
-        gram = self.machine.gram
-        system = MarginSystem(gram, max(float(np.mean(np.diagonal(gram))), 1e-300))
-        if not system.fill(margin):
-            for i in margin:
-                system.append(int(i))
-        M = system.members
-        if not len(M):
+        """The exact hinge: v is written to, and mu returned (`machines.on_margin`)."""
+        machine, tangent = self.machine, self.tangent
+        M = margin_of(tangent.curvature[:, k])
+        free = machine.intercept == "free"
+        if free and not len(M):
+            ends = ends_of_intercept(
+                machine.labels[:, k],
+                machine.weights[:, k],
+                tangent.slope[:, k],
+                tangent.fitted[:, k],
+            )
+            v[ends] = total / max(len(ends), 1)
             return 0.0
-        v[M], mu = system.solve(g[M], total)
-        # Once more with what is left, for the last digits.
-        left = g[M] - gram[np.ix_(M, M)] @ v[M] - mu
-        correction, further = system.solve(left, total - v[M].sum())
-        v[M] += correction
-        return mu + further
+        block = machine.gram[np.ix_(M, M)]
+        if machine.intercept != "penalized":
+            v[M], mu = multipliers(block, g[M], total, free=free)
+            return mu
+        rho = machine.intercept_precision[k]
+        v[M], _ = multipliers(block + 1.0 / rho, g[M] + total / rho, 0.0, free=False)
+        return (v[M].sum() - total) / rho
 
 
 def _active_system(

@@ -16,6 +16,7 @@ from bisvm.machines.base import (
     Sensitivity,
     Tangent,
 )
+from bisvm.machines.on_margin import ends_of_intercept, margin_of, multipliers
 from bisvm.systems import (
     BorderedSystem,
     DenseSystem,
@@ -63,6 +64,36 @@ class LinearMachine(Machine):
         if self.precision.ndim == 2:
             return self.precision @ w
         return self.precision[:, None] * w
+
+    def riesz(self, at_points: np.ndarray) -> Coefficients:
+        """sum_i beta_i k(x_i, .) for k(x, z) = sum_d x_d z_d / rho_d + 1 / rho.
+
+        The constant is that of a penalised intercept; a free one has none.
+        """
+        coef = self.X.T @ at_points
+        if self.precision.ndim == 2:
+            coef = np.linalg.solve(self.precision, coef)
+        else:
+            coef = coef / self.precision[:, None]
+        total = at_points.sum(axis=0)
+        penalized = self.intercept == "penalized"
+        return Coefficients(
+            coef, total / self.intercept_precision if penalized else 0.0 * total
+        )
+
+    def block(self, rows: Any) -> np.ndarray:
+        """That kernel between rows of X."""
+        if sparse.issparse(rows):
+            rows = rows.toarray()
+        scaled = (
+            np.linalg.solve(self.precision, rows.T)
+            if self.precision.ndim == 2
+            else (rows / self.precision).T
+        )
+        out = rows @ scaled
+        if self.intercept == "penalized":
+            out += 1.0 / self.penalized_intercept_precision
+        return out
 
     def inner(
         self, x: Coefficients, y: Coefficients, y_values: np.ndarray
@@ -137,7 +168,11 @@ class LinearLinearization(Linearization):
     def __init__(self, machine: LinearMachine, tangent: Tangent):
         self.machine = machine
         self.tangent = tangent
-        self._systems = [self._system(k) for k in range(machine.n_columns)]
+        self._systems = (
+            [self._system(k) for k in range(machine.n_columns)]
+            if machine.loss.twice_differentiable
+            else []
+        )
 
     def minimizer(self) -> Coefficients:
         """(diag(rho) + X'D X) w = X'(D F - S)."""
@@ -146,8 +181,36 @@ class LinearLinearization(Linearization):
 
     def adjoint(self, cotangent: np.ndarray) -> Adjoint:
         """(diag(rho) + X'D X) s = X'P; the adjoint function is x -> s'x."""
-        function = self._solve(cotangent)
+        if self.machine.loss.twice_differentiable:
+            function = self._solve(cotangent)
+        else:
+            function = self._on_margin(cotangent)
         return Adjoint(function, self.machine.fit_values(function))
+
+    def _on_margin(self, cotangent: np.ndarray) -> Coefficients:
+        """The exact hinge: rho_d s_d = X'U with U = P - v (`machines.on_margin`)."""
+        machine, tangent = self.machine, self.tangent
+        free = machine.intercept == "free"
+        U, mu = cotangent.copy(), np.zeros(machine.n_columns)
+        plain = machine.riesz(cotangent)
+        for k in range(machine.n_columns):
+            M = margin_of(tangent.curvature[:, k])
+            total = float(cotangent[:, k].sum())
+            if free and not len(M):
+                ends = ends_of_intercept(
+                    machine.labels[:, k],
+                    machine.weights[:, k],
+                    tangent.slope[:, k],
+                    tangent.fitted[:, k],
+                )
+                U[ends, k] -= total / max(len(ends), 1)
+                continue
+            rows = machine.X[M]
+            g = rows @ plain.coef[:, k] + plain.intercept[k]
+            v, mu[k] = multipliers(machine.block(rows), g, total, free=free)
+            U[M, k] -= v
+        out = machine.riesz(U)
+        return replace(out, intercept=-mu) if free else out
 
     def _solve(self, at_points: np.ndarray) -> Coefficients:
         rhs = self.machine.X.T @ at_points

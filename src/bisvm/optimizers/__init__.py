@@ -8,13 +8,16 @@ Every optimizer is a part with ``minimize(fun, x0, bounds)``, and returns SciPy'
 2. the search got stuck,
 3. the search got stuck at values that are not finite.
 
-A new optimizer subclasses `Optimizer`.
+A new optimizer subclasses `Optimizer`; one that takes steps on both levels in turn, and
+so has to see the training problems, `Alternating`.
 """
 
 from collections.abc import Callable
 
+from bisvm.optimizers.alternating import Alternating, LinearFolds
 from bisvm.optimizers.base import Optimizer
 from bisvm.optimizers.bfgs import BFGS, minimize_bfgs
+from bisvm.optimizers.bilevel_sgd import BilevelSGD
 from bisvm.optimizers.gradient import (
     ArmijoGradient,
     GradientDescent,
@@ -23,6 +26,8 @@ from bisvm.optimizers.gradient import (
 from bisvm.optimizers.grid import Grid, minimize_grid
 from bisvm.optimizers.lbfgs import LBFGS, minimize_lbfgs
 from bisvm.optimizers.rprop import RPROP, minimize_rprop
+from bisvm.optimizers.scan import Scan
+from bisvm.optimizers.sgd_dcd import SGDDCD
 from bisvm.parts import resolve
 
 __all__ = [
@@ -30,10 +35,15 @@ __all__ = [
     "LBFGS",
     "OPTIMIZERS",
     "RPROP",
+    "SGDDCD",
+    "Alternating",
     "ArmijoGradient",
+    "BilevelSGD",
     "GradientDescent",
     "Grid",
+    "LinearFolds",
     "Optimizer",
+    "Scan",
     "SpectralGradient",
     "get_optimizer",
     "minimize_bfgs",
@@ -51,6 +61,9 @@ OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {
     "nesterov": lambda: GradientDescent(momentum=0.9),
     "armijo": ArmijoGradient,
     "spg": SpectralGradient,
+    "scan": Scan,
+    "sgd-dcd": SGDDCD,
+    "bilevel-sgd": BilevelSGD,
 }
 
 

@@ -7,27 +7,43 @@ from typing import Any
 from bisvm.losses import Loss
 from bisvm.parts import resolve
 from bisvm.solvers.base import Solution, Solver
+from bisvm.solvers.dual import DCD, SMO, Dual, DualSolver, Pegasos, Sharpening
 from bisvm.solvers.fista import FISTA
 from bisvm.solvers.newton import Newton
-from bisvm.solvers.smo import SMO
 
 SOLVERS: dict[str, Any] = {
     "auto": Newton,
     "newton": Newton,
     "fista": FISTA,
     "smo": SMO,
+    "dcd": DCD,
+    "pegasos": Pegasos,
+    "sharpening": Sharpening,
 }
 
 
 def get_solver(solver: Any, loss: Loss | None = None) -> Solver:
     """The solver of that name, or the solver object itself.
 
-    "auto" is Newton's method, and SMO for the exact hinge.
+    "auto" is Newton's method; for the exact hinge it is a solver of the dual.
     """
     dual = loss is not None and not loss.twice_differentiable
     if dual and isinstance(solver, str) and solver == "auto":
-        return SMO()
+        return Dual()
     return resolve("solver", solver, SOLVERS, Solver)
 
 
-__all__ = ["FISTA", "SMO", "SOLVERS", "Newton", "Solution", "Solver", "get_solver"]
+__all__ = [
+    "DCD",
+    "FISTA",
+    "SMO",
+    "SOLVERS",
+    "Dual",
+    "DualSolver",
+    "Newton",
+    "Pegasos",
+    "Sharpening",
+    "Solution",
+    "Solver",
+    "get_solver",
+]

@@ -119,9 +119,8 @@ def _step(
     target, target_values = _newton_point(machine, tangent)
     direction = target - x
     values = target_values - tangent.fitted
-    length = exact_step(machine, x, tangent, direction, values)
-    x = x.step(direction, length)
-    return _balanced(machine, x, machine.tangent(tangent.fitted + length * values))
+    length, there = exact_step(machine, x, tangent, direction, values)
+    return _balanced(machine, x.step(direction, length), there)
 
 
 def _unheld(machine: Machine, tangent: Tangent) -> np.ndarray:
@@ -156,5 +155,5 @@ def _balanced(
     reach = 1.0 + np.abs(tangent.fitted).max(axis=0)
     move = Coefficients(np.zeros_like(x.coef), np.where(unheld, downhill * reach, 0.0))
     values = np.broadcast_to(move.intercept, tangent.fitted.shape)
-    length = exact_step(machine, x, tangent, move, values)
-    return x.step(move, length), machine.tangent(tangent.fitted + length * values)
+    length, there = exact_step(machine, x, tangent, move, values)
+    return x.step(move, length), there

@@ -1,15 +1,20 @@
-"""Pegasos: stochastic subgradient steps for the linear SVM with the hinge."""
+"""Pegasos: stochastic subgradient steps for the linear SVM with the hinge.
+
+At the end, the rows of dense and sparse matrices as compiled loops see them.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from scipy import sparse
 
 
 def pegasos(
-    X: np.ndarray,
+    X: Any,
     y: np.ndarray,
     lam: float,
     n_iter: int = 100_000,
@@ -31,7 +36,7 @@ def pegasos(
 
     Parameters
     ----------
-    X : array of shape (n, d)
+    X : array or sparse matrix of shape (n, d)
     y : array of shape (n,), +1 or -1
     lam : float
         Strength of the regulariser; C = 1 / (lam n) in scikit-learn's terms.
@@ -64,15 +69,54 @@ def pegasos(
     S. Shalev-Shwartz, Y. Singer, N. Srebro, A. Cotter, Pegasos: primal estimated
     sub-gradient solver for SVM, Mathematical Programming 127, 2011, pp. 3-30, figure 1.
     """
-    X = np.ascontiguousarray(X, dtype=np.float64)
-    y = np.ascontiguousarray(y, dtype=np.float64)
-    _check(X, y, lam, n_iter, intercept)
+    w, b, _ = _run(
+        X, y, lam, n_iter, projection, seed, average, intercept, sample_weight
+    )
+    return (w[:-1], float(w[-1])) if intercept == "penalized" else (w, b)
+
+
+def pegasos_duals(
+    X: Any,
+    y: np.ndarray,
+    lam: float,
+    n_iter: int = 100_000,
+    projection: bool = True,
+    seed: int = 0,
+    *,
+    average: bool = False,
+    intercept: str = "free",
+    sample_weight: np.ndarray | None = None,
+) -> np.ndarray:
+    """alpha of the same run of `pegasos`: w = sum_i alpha_i y_i x_i.
+
+    A step inside the margin adds eta to alpha_i, and what shrinks w shrinks alpha. The
+    optimum has alpha_i <= 1 / (lam n), without weights; an iterate may be beyond.
+    """
+    return _run(X, y, lam, n_iter, projection, seed, average, intercept, sample_weight)[
+        2
+    ]
+
+
+def _run(
+    X: Any,
+    y: np.ndarray,
+    lam: float,
+    n_iter: int,
+    projection: bool,
+    seed: int,
+    average: bool,
+    intercept: str,
+    sample_weight: np.ndarray | None,
+) -> tuple[np.ndarray, float, np.ndarray]:
+    X, y = as_matrix(X), np.ascontiguousarray(y, dtype=np.float64)
+    check_labels(X.shape, y)
+    _check(lam, n_iter, intercept)
     order = draws(len(y), n_iter, seed, sample_weight)
     if intercept == "penalized":
-        X = np.column_stack([X, np.ones(len(X))])
-    free = intercept == "free"
-    w, b = pegasos_steps(X, y, float(lam), order, bool(projection), free, average)
-    return (w[:-1], float(w[-1])) if intercept == "penalized" else (w, float(b))
+        stack = sparse.hstack if sparse.issparse(X) else np.hstack
+        X = as_matrix(stack([X, np.ones((len(y), 1))]))
+    lam, d, free = float(lam), X.shape[1], intercept == "free"
+    return pegasos_steps(as_rows(X), y, d, lam, order, bool(projection), free, average)
 
 
 def draws(
@@ -88,65 +132,61 @@ def draws(
 
 
 @njit(cache=True, nogil=True)
-def pegasos_steps(X, y, lam, order, projection, free, average):
+def pegasos_steps(rows, y, d, lam, order, projection, free, average):
     """The steps of `pegasos` on the points in `order`.
 
     w = scale * direction, so that the shrinking of a step costs one multiplication and
     only points inside the margin cost a pass over w. |w|^2 is kept up along the way.
+    The duals, scale * counts, follow: direction = sum_i counts_i y_i x_i. Their sum
+    over the steps is brought up to date where a count is about to change; `summed` is
+    the sum of the scales, and `since` what it was when point i was last seen to.
     """
-    d, n_iter = X.shape[1], len(order)
+    n, n_iter = len(y), len(order)
     direction, scale, squared, b = np.zeros(d), 1.0, 0.0, 0.0
     mean, mean_b, first = np.zeros(d), 0.0, n_iter // 2
+    counts, total, since, summed = np.zeros(n), np.zeros(n), np.zeros(n), 0.0
     for step in range(n_iter):
         i, t = order[step], step + 1.0
         eta = 1.0 / (lam * t)
-        product = 0.0
-        for j in range(d):
-            product += direction[j] * X[i, j]
-        product *= scale
-        inside = y[i] * (product + b) < 1.0
+        value = scale * product(rows, i, direction)
+        inside = y[i] * (value + b) < 1.0
         if t == 1.0:
             # The first step forgets w altogether; a scale of zero could not come back.
-            direction[:] = 0.0
-            scale, squared, product = 1.0, 0.0, 0.0
+            scale, squared, value = 1.0, 0.0, 0.0
         else:
             shrink = 1.0 - 1.0 / t
-            scale, squared, product = (
-                scale * shrink,
-                squared * shrink * shrink,
-                product * shrink,
-            )
+            scale, value = scale * shrink, value * shrink
+            squared = squared * shrink * shrink
         if inside:
-            size = 0.0
-            for j in range(d):
-                direction[j] += eta * y[i] * X[i, j] / scale
-                size += X[i, j] * X[i, j]
-            squared += 2.0 * eta * y[i] * product + eta * eta * size
+            add_row(rows, i, eta * y[i], scale, direction)
+            total[i] += counts[i] * (summed - since[i])
+            since[i] = summed
+            counts[i] += eta / scale
+            squared += 2.0 * eta * y[i] * value + eta * eta * square(rows, i)
             if free:
                 b += min(eta, 1.0 / math.sqrt(t)) * y[i]
         if projection and lam * squared > 1.0:
             scale /= math.sqrt(lam * squared)
             squared = 1.0 / lam
         if scale < 1e-100:
+            total += counts * (summed - since)
+            since[:] = summed
             direction *= scale
+            counts *= scale
             scale = 1.0
         if average and step >= first:
             mean_b += b
+            summed += scale
             for j in range(d):
                 mean[j] += scale * direction[j]
     if average:
-        return mean / (n_iter - first), mean_b / (n_iter - first)
-    return scale * direction, b
+        total += counts * (summed - since)
+        kept = n_iter - first
+        return mean / kept, mean_b / kept, total / kept
+    return scale * direction, b, scale * counts
 
 
-def _check(X: np.ndarray, y: np.ndarray, lam: float, n_iter: int, bias: str) -> None:
-    if X.ndim != 2 or y.shape != X.shape[:1]:
-        raise ValueError(
-            f"X must be a matrix and y have one entry a row; got shapes {X.shape} and "
-            f"{y.shape}."
-        )
-    if not np.isin(y, (-1.0, 1.0)).all():
-        raise ValueError("y must hold +1 and -1 only; map the classes to them first.")
+def _check(lam: float, n_iter: int, bias: str) -> None:
     if not 0.0 < lam < math.inf:
         raise ValueError(f"lam must be a positive, finite number; got {lam!r}.")
     if n_iter < 1:
@@ -155,3 +195,104 @@ def _check(X: np.ndarray, y: np.ndarray, lam: float, n_iter: int, bias: str) -> 
         raise ValueError(
             f"intercept={bias!r} is not known; expected 'free', 'penalized' or 'none'."
         )
+
+
+def check_labels(shape: tuple[int, ...], y: np.ndarray) -> None:
+    """Refuse labels that do not fit a matrix of this shape."""
+    if len(shape) != 2 or y.shape != shape[:1]:
+        raise ValueError(
+            f"X must be a matrix and y have one entry a row; got shapes {shape} and "
+            f"{y.shape}."
+        )
+    if not np.isin(y, (-1.0, 1.0)).all():
+        raise ValueError("y must hold +1 and -1 only; map the classes to them first.")
+
+
+def check_finite(name: str, given: Any) -> None:
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = given.sum()  # what is not finite stays so in a sum
+    if not np.isfinite(total):
+        raise ValueError(f"{name} must be finite; it holds NaN or infinity: clean it.")
+
+
+# The rows x_i of a matrix. Their lengths tell them apart, in branches of which the
+# compiler keeps one.
+class Dense(NamedTuple):
+    X: np.ndarray
+
+
+class Gram(NamedTuple):
+    """w stands for fitted values: w'x_i is w_i, and adding x_i adds a row of K."""
+
+    K: np.ndarray
+    diagonal: np.ndarray
+
+
+class CSR(NamedTuple):
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+
+
+def as_matrix(X: Any) -> Any:
+    """X in float64: an array in C order, or CSR with no entry given twice."""
+    if not sparse.issparse(X):
+        return np.ascontiguousarray(X, dtype=np.float64)
+    X = X.tocsr().astype(np.float64, copy=False)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def as_rows(X: Any) -> Dense | CSR:
+    """The rows of what `as_matrix` returns."""
+    return CSR(X.data, X.indices, X.indptr) if sparse.issparse(X) else Dense(X)
+
+
+@njit(nogil=True)
+def product(rows, i, w):
+    """w'x_i."""
+    if len(rows) == 3:
+        return sparse_product(rows.data, rows.indices, rows.indptr, i, w)
+    total = 0.0
+    for j in range(len(w)):
+        total += w[j] * rows.X[i, j]
+    return total
+
+
+@njit(nogil=True)
+def sparse_product(data, indices, indptr, i, w):
+    total = 0.0
+    # Unsigned: no index has to be looked at for its sign.
+    for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+        total += w[np.uint64(indices[k])] * data[k]
+    return total
+
+
+@njit(nogil=True)
+def add_row(rows, i, factor, divisor, w):
+    """w += factor x_i / divisor."""
+    if len(rows) <= 2:
+        for j in range(len(w)):
+            w[j] += factor * rows[0][i, j] / divisor
+    else:
+        indptr = rows.indptr
+        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            w[np.uint64(rows.indices[k])] += factor * rows.data[k] / divisor
+
+
+@njit(nogil=True)
+def square(rows, i):
+    """|x_i|^2."""
+    total = 0.0
+    if len(rows) == 1:
+        for j in range(rows.X.shape[1]):
+            total += rows.X[i, j] * rows.X[i, j]
+    elif len(rows) == 2:
+        total = rows.diagonal[i]
+    else:
+        indptr = rows.indptr
+        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            total += rows.data[k] * rows.data[k]
+    return total

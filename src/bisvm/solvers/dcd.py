@@ -1,0 +1,299 @@
+"""Dual coordinate descent for the hinge, without an intercept:
+
+    min over alpha of  1/2 |w|^2 - sum_i alpha_i,   w = sum_i alpha_i y_i x_i,
+
+0 <= alpha_i <= c_i. The derivative by alpha_i is G_i = y_i w'x_i - 1, and alpha is
+optimal if and only if all projected gradients are zero:
+
+    REST      alpha_i = 0           min(G_i, 0)
+    MARGIN    0 < alpha_i < c_i     G_i
+    ERROR     alpha_i = c_i         max(G_i, 0).
+
+A step minimises over one alpha_i and says in which of the sets it ends: they are a
+state, never read off alpha. An intercept is the weight of a constant column.
+
+C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi and S. Sundararajan, "A dual
+coordinate descent method for large-scale linear SVM", ICML 2008, algorithms 1 and 3.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from scipy import sparse
+
+from bisvm.incremental.active_set import ERROR, MARGIN, REST
+from bisvm.solvers.pegasos import (
+    CSR,
+    Dense,
+    Gram,
+    add_row,
+    as_matrix,
+    as_rows,
+    check_finite,
+    check_labels,
+    sparse_product,
+    square,
+)
+
+
+@dataclass(frozen=True)
+class Descent:
+    """Where a descent stopped.
+
+    alpha : (n,)
+    state : (n,), REST, MARGIN or ERROR for every point
+    w : sum_i alpha_i y_i x_i; for a kernel, the fitted values K (y alpha)
+    sweeps : passes over the points
+    violation : largest less smallest projected gradient, zero among them
+    converged : whether violation <= tol
+    """
+
+    alpha: np.ndarray
+    state: np.ndarray
+    w: np.ndarray
+    sweeps: int
+    violation: float
+    converged: bool
+
+
+def dual_coordinate_descent(
+    X: Any,
+    y: np.ndarray,
+    c: np.ndarray | float,
+    alpha: np.ndarray | None = None,
+    *,
+    tol: float = 1e-3,
+    max_sweeps: int = 1000,
+    seed: int = 0,
+    shrinking: bool = True,
+) -> Descent:
+    """Minimise 1/2 |sum_i alpha_i y_i x_i|^2 - sum_i alpha_i over 0 <= alpha_i <= c_i.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+    y : array of shape (n,), +1 or -1
+    c : array of shape (n,), or one number for all
+        Upper bounds; a point with c_i = 0 takes no part.
+    alpha : array of shape (n,), optional
+        Where to start. Entries out of bounds are brought back to them.
+    tol : float
+        Stop when the largest less the smallest projected gradient is at most this.
+    max_sweeps : int
+        Passes over the points, each in a new random order.
+    seed : int
+        Draws the orders. One seed, one answer.
+    shrinking : bool
+        Leave out points at a bound that hold to it by more than any violation of the
+        last sweep, until the others are solved; then check all.
+    """
+    X = as_matrix(X)
+    check_finite("X", X)
+    return _solve(as_rows(X), X.shape, y, c, alpha, tol, max_sweeps, seed, shrinking)
+
+
+def kernel_coordinate_descent(
+    gram: np.ndarray,
+    y: np.ndarray,
+    c: np.ndarray | float,
+    alpha: np.ndarray | None = None,
+    *,
+    tol: float = 1e-3,
+    max_sweeps: int = 1000,
+    seed: int = 0,
+) -> Descent:
+    """Minimise 1/2 (y alpha)'K (y alpha) - sum_i alpha_i over 0 <= alpha_i <= c_i.
+
+    `gram` is the whole of K, symmetric. A step reads one fitted value and, where
+    alpha_i moves, adds row i of K to all; the rest is `dual_coordinate_descent`.
+    """
+    gram = as_matrix(gram)
+    if sparse.issparse(gram) or gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
+        raise ValueError(
+            f"gram must be a dense square matrix, k(X, X); got {type(gram).__name__} "
+            f"of shape {gram.shape}. Rows of features go to dual_coordinate_descent."
+        )
+    check_finite("gram", gram)
+    diagonal = np.diagonal(gram).copy()
+    if np.any(diagonal < 0):
+        raise ValueError(
+            f"gram must be positive semidefinite; its diagonal holds {diagonal.min()}. "
+            "Use a positive-definite kernel."
+        )
+    rows, shape = Gram(gram, diagonal), gram.shape
+    return _solve(rows, shape, y, c, alpha, tol, max_sweeps, seed, shrinking=False)
+
+
+def _solve(rows, shape, y, c, alpha, tol, max_sweeps, seed, shrinking) -> Descent:
+    """Check the arguments, and turn the start into what `descend` changes in place."""
+    y = np.ascontiguousarray(y, dtype=np.float64)
+    check_labels(shape, y)
+    c = _per_point("c", c, len(y))
+    bounds = {"tol": tol, "max_sweeps": max_sweeps, "c": c.min(initial=0.0)}
+    for name, least in bounds.items():
+        if not least >= 0:
+            raise ValueError(f"{name} must not be negative; got {least}.")
+    start = _per_point("alpha", 0.0 if alpha is None else alpha, len(y))
+    # A start comes without its sets: it is at a bound if it is there, or was beyond.
+    at_zero, at_c = (start <= 0) | (c == 0), start >= c
+    state = np.select([at_zero, at_c], [REST, ERROR], MARGIN).astype(np.int8)
+    alpha, w = np.clip(start, 0.0, c), np.zeros(shape[1])
+    noise = np.random.SeedSequence(seed).generate_state(1, np.uint64)
+    sweeps, violation = descend(
+        rows, y, c, alpha, state, w, float(tol), max_sweeps, noise, bool(shrinking)
+    )
+    return Descent(alpha, state, w, sweeps, violation, violation <= tol)
+
+
+def _per_point(name: str, given: Any, n: int) -> np.ndarray:
+    given = np.asarray(given, dtype=np.float64)
+    if given.shape not in ((), (n,)):
+        raise ValueError(
+            f"{name} must be a number or have one entry a point, shape {(n,)}; got "
+            f"shape {given.shape}."
+        )
+    check_finite(name, given)
+    # A copy, never a read-only view: that would be another type to compile for.
+    return np.broadcast_to(given, (n,)).copy()
+
+
+@njit(cache=True, nogil=True)
+def step_dense(X, y, sizes, c, alpha, state, w, i):
+    """Minimise over alpha_i in place, sizes_i = |x_i|^2; return the projected G_i."""
+    return _step(Dense(X), y, sizes, c, alpha, state, w, i)
+
+
+@njit(cache=True, nogil=True)
+def step_csr(data, indices, indptr, y, sizes, c, alpha, state, w, i):
+    """`step_dense` on a row of a sparse matrix."""
+    return _step(CSR(data, indices, indptr), y, sizes, c, alpha, state, w, i)
+
+
+@njit(nogil=True)
+def _step(rows, y, sizes, c, alpha, state, w, i):
+    G = y[i] * _value(rows, i, w) - 1.0
+    found, target, state[i] = _minimum(G, alpha[i], sizes[i], c[i], state[i])
+    if found != 0.0:
+        change, alpha[i] = target - alpha[i], target
+        add_row(rows, i, change * y[i], 1.0, w)
+    return found
+
+
+@njit(nogil=True)
+def _value(rows, i, w):
+    """w'x_i."""
+    if len(rows) == 1:
+        return _fast_product(rows.X, i, w)
+    if len(rows) == 2:
+        return w[i]
+    return sparse_product(rows.data, rows.indices, rows.indptr, i, w)
+
+
+@njit(nogil=True, fastmath={"reassoc", "nsz"})
+def _fast_product(X, i, w):
+    total = 0.0
+    for j in range(len(w)):  # in any order, and so many terms at a time
+        total += w[j] * X[i, j]
+    return total
+
+
+@njit(nogil=True, error_model="numpy")
+def _minimum(G, alpha, size, c, state):
+    """The projected gradient at alpha, the best alpha between 0 and c, and its set."""
+    found = _projected(G, state)
+    if found == 0.0 or c == 0.0:
+        return 0.0, alpha, state
+    # A row of zeros has loss 1 and G = -1 whatever w: nothing holds its alpha below c.
+    target = alpha - G / size if size > 0.0 else math.inf
+    if target <= 0.0:
+        return found, 0.0, REST
+    if target >= c:
+        return found, c, ERROR
+    return found, target, MARGIN
+
+
+@njit(nogil=True)
+def _projected(G, state):
+    if state == REST:
+        return min(G, 0.0)
+    return max(G, 0.0) if state == ERROR else G
+
+
+@njit(cache=True, nogil=True)
+def descend(rows, y, c, alpha, state, w, tol, max_sweeps, noise, shrinking):
+    """Sweep until no projected gradients are more than tol apart.
+
+    The extremes of a sweep are those of points in motion: they say when to look.
+    """
+    sizes = np.array([square(rows, i) for i in range(len(y))])
+    order = np.flatnonzero(c > 0.0)
+    n_active, highest, lowest = len(order), math.inf, -math.inf
+    violation, sweeps = _settle(rows, y, c, alpha, state, w), 0
+    while violation > tol and sweeps < max_sweeps:
+        _shuffle(order[:n_active], noise)
+        n_active, high, low = _sweep(
+            rows, y, sizes, c, alpha, state, w, order, n_active, highest, lowest
+        )
+        sweeps += 1
+        if high - low <= tol or sweeps == max_sweeps:
+            violation = _settle(rows, y, c, alpha, state, w)
+            n_active, highest, lowest = len(order), math.inf, -math.inf
+        elif shrinking:
+            highest = high if high > 0.0 else math.inf
+            lowest = low if low < 0.0 else -math.inf
+    return sweeps, violation
+
+
+@njit(nogil=True)
+def _sweep(rows, y, sizes, c, alpha, state, w, order, n_active, highest, lowest):
+    """Steps for the first n_active points of `order`: how many stay, and extremes.
+
+    Points that hold to their bound by more than `highest` or `lowest` go behind them.
+    `_step` is repeated here: a call with so many arrays costs more than what it does.
+    """
+    k, high, low = 0, 0.0, 0.0
+    while k < n_active:
+        i = order[k]
+        G = y[i] * _value(rows, i, w) - 1.0
+        if (state[i] == REST and G > highest) or (state[i] == ERROR and G < lowest):
+            n_active -= 1
+            order[k], order[n_active] = order[n_active], i
+            continue
+        found, target, state[i] = _minimum(G, alpha[i], sizes[i], c[i], state[i])
+        if found != 0.0:
+            change, alpha[i] = target - alpha[i], target
+            add_row(rows, i, change * y[i], 1.0, w)
+        high, low = max(high, found), min(low, found)
+        k += 1
+    return n_active, high, low
+
+
+@njit(nogil=True)
+def _settle(rows, y, c, alpha, state, w):
+    """Free w of the rounding errors of its steps, and return the violation there."""
+    w[:] = 0.0
+    for i in range(len(y)):
+        if state[i] != REST:
+            add_row(rows, i, alpha[i] * y[i], 1.0, w)
+    high, low = 0.0, 0.0
+    for i in range(len(y)):
+        if c[i] > 0.0:
+            found = _projected(y[i] * _value(rows, i, w) - 1.0, state[i])
+            high, low = max(high, found), min(low, found)
+    return high - low
+
+
+@njit(nogil=True)
+def _shuffle(order, noise):
+    """Fisher and Yates, by Knuth's MMIX generator: its state is the caller's own."""
+    factor, term = np.uint64(6364136223846793005), np.uint64(1442695040888963407)
+    half = np.uint64(32)
+    for k in range(len(order) - 1, 0, -1):
+        noise[0] = noise[0] * factor + term
+        other = np.int64(((noise[0] >> half) * np.uint64(k + 1)) >> half)
+        order[k], order[other] = order[other], order[k]

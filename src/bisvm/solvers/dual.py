@@ -1,0 +1,346 @@
+"""The exact hinge: a nearly optimal dual, made exact on its margin set.
+
+    max over alpha of  sum_i alpha_i - 1/2 beta'K beta,    0 <= alpha_i <= W_i,
+
+beta_i = y_i alpha_i, and 1'beta = 0 for a free intercept. A linear machine has the
+kernel sum_d x_d z_d / rho_d, a penalised intercept adds 1 / rho to either.
+
+A solver of this family only comes near, each in its own way; a path of breakpoints
+leads from there to the exact solution (`bisvm.incremental`). The tangent carries the
+sets: slope S = -beta, and an infinite curvature on the margin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from bisvm.incremental.active_set import MARGIN, ActiveSet
+from bisvm.incremental.gram import DenseGram, LinearGram
+from bisvm.incremental.solution import solve
+from bisvm.losses import Hinge, Loss, Quartic
+from bisvm.machines import Coefficients, KernelMachine, LinearMachine, Machine, Tangent
+from bisvm.solvers.base import Solution, Solver
+from bisvm.solvers.dcd import dual_coordinate_descent, kernel_coordinate_descent
+from bisvm.solvers.newton import Newton
+from bisvm.solvers.pegasos import pegasos_duals
+
+JACOBIANS = ("exact", "published")
+# Corners of smooth hinges: each is half as wide as the one before (from one a quarter
+# as wide Newton's method takes many times as many steps), until the points inside are
+# not many more than can be on the margin, which the path then sorts out.
+_SHARPER, _SHARPEST = 0.5, 1e-5
+_NEAR_TOL = 1e-4
+
+
+@dataclass(frozen=True)
+class DualForm:
+    """The dual of a machine: its kernel, and whether 1'beta = 0.
+
+    features : (n, p), rows whose products the kernel is, if it is linear
+    """
+
+    gram: Any
+    bias: bool
+    features: Any = None
+
+    @classmethod
+    def of(cls, machine: Machine) -> DualForm:
+        bias = machine.intercept == "free"
+        constant = machine.intercept == "penalized"
+        if isinstance(machine, KernelMachine):
+            gram = machine.gram + 1.0 if constant else machine.gram
+            return cls(DenseGram(gram), bias)
+        if not isinstance(machine, LinearMachine) or machine.precision.ndim > 1:
+            raise ValueError("A dual needs a kernel, or one precision a feature.")
+        rho = machine.penalized_intercept_precision if constant else None
+        X = _features(machine.X, machine.precision, rho)
+        return cls(LinearGram(X), bias, X)
+
+
+def _features(X: Any, precision: np.ndarray, rho: float | None) -> Any:
+    """x_d / sqrt(rho_d), and the constant 1 / sqrt(rho) of a penalised intercept."""
+    n, scale = X.shape[0], 1.0 / np.sqrt(precision)
+    one = None if rho is None else np.full((n, 1), 1.0 / np.sqrt(rho))
+    if sparse.issparse(X):
+        scaled = X @ sparse.diags_array(scale)
+        return sparse.csr_array(scaled if one is None else sparse.hstack([scaled, one]))
+    scaled = X * scale
+    return np.ascontiguousarray(scaled if one is None else np.hstack([scaled, one]))
+
+
+class DualSolver(Solver):
+    """Comes near to the dual's solution; what is left is done here.
+
+    Parameters
+    ----------
+    jacobian : {"exact", "published"}
+        What the hypergradient takes for the derivative of alpha. "exact": points on
+        the margin move so that they stay there. "published": only points at their
+        bound move (seed 001, equation 23), which leaves out the margin's reaction.
+    """
+
+    needs_curvature = False
+    jacobian: str = "exact"
+
+    def validate(self) -> Self:
+        if self.jacobian not in JACOBIANS:
+            raise ValueError(
+                f"jacobian={self.jacobian!r} is not known; expected 'exact', or "
+                "'published' for the rule of seed 001."
+            )
+        return self
+
+    def check(self, loss: Loss) -> None:
+        self.validate()
+        if not isinstance(loss, Hinge):
+            raise ValueError(
+                f"{type(self).__name__} solves the dual of the exact hinge, and "
+                f"{loss!r} is not: use loss='hinge', or solver='newton'."
+            )
+
+    def solve(
+        self, machine: Machine, start: np.ndarray | None = None, tol: float = 1e-8
+    ) -> Solution:
+        self.check(machine.loss)
+        form = DualForm.of(machine)
+        near = self._near(machine, form, start)
+        columns, breakpoints = [], 0
+        for k, alpha in enumerate(near):
+            labels, weights = machine.labels[:, k], machine.weights[:, k]
+            try:
+                sets, passed = solve(form.gram, labels, weights, alpha, form.bias)
+            except RuntimeError as error:
+                # A search that came to this theta turns back.
+                raise np.linalg.LinAlgError(str(error)) from error
+            columns.append(sets)
+            breakpoints += passed
+        return _solution(machine, columns, breakpoints, self.jacobian == "exact")
+
+    def _near(
+        self, machine: Machine, form: DualForm, start: np.ndarray | None
+    ) -> list[np.ndarray | None]:
+        """alpha of every column, nearly; None leaves it to LIBSVM."""
+        raise NotImplementedError
+
+
+class SMO(DualSolver):
+    """Sequential minimal optimization, by LIBSVM: kernels with a free intercept.
+
+    Parameters
+    ----------
+    jacobian : {"exact", "published"}
+        See `DualSolver`.
+    """
+
+    def __init__(self, jacobian: str = "exact"):
+        self.jacobian = jacobian
+
+    def _near(
+        self, machine: Machine, form: DualForm, start: np.ndarray | None
+    ) -> list[np.ndarray | None]:
+        if not form.bias or form.features is not None:
+            raise ValueError(
+                "SMO trains kernel machines with a free intercept; use solver='auto' "
+                "or 'dcd' for others."
+            )
+        return [None] * machine.n_columns
+
+
+class DCD(DualSolver):
+    """Dual coordinate descent, with random permutations and shrinking.
+
+    For machines without a free intercept, linear (dense or CSR) or with a kernel.
+
+    Parameters
+    ----------
+    tol : float, default=1e-4
+        Spread of projected gradients at which the path takes over.
+    max_sweeps : int, default=300
+    seed : int, default=0
+    jacobian : {"exact", "published"}
+        See `DualSolver`.
+    """
+
+    def __init__(
+        self,
+        tol: float = 1e-4,
+        max_sweeps: int = 300,
+        seed: int = 0,
+        jacobian: str = "exact",
+    ):
+        self.tol = tol
+        self.max_sweeps = max_sweeps
+        self.seed = seed
+        self.jacobian = jacobian
+
+    def validate(self) -> Self:
+        self.check_positive("tol")
+        self.check_count("max_sweeps")
+        return super().validate()
+
+    def _near(
+        self, machine: Machine, form: DualForm, start: np.ndarray | None
+    ) -> list[np.ndarray | None]:
+        if form.bias:
+            raise ValueError(
+                "Dual coordinate descent has no free intercept (its constraint ties "
+                "the coordinates together); use intercept='penalized' or 'none', or "
+                "solver='auto'."
+            )
+        limits: dict[str, Any] = {
+            "tol": self.tol,
+            "max_sweeps": self.max_sweeps,
+            "seed": self.seed,
+        }
+        columns = zip(machine.labels.T, machine.weights.T, strict=True)
+        if form.features is None:
+            gram = form.gram.array
+            return [
+                kernel_coordinate_descent(gram, y, c, **limits).alpha
+                for y, c in columns
+            ]
+        return [
+            dual_coordinate_descent(form.features, y, c, **limits).alpha
+            for y, c in columns
+        ]
+
+
+class Pegasos(DualSolver):
+    """Stochastic subgradient steps for linear machines, with or without projection.
+
+    Parameters
+    ----------
+    epochs : int, default=50
+        Steps, in units of the number of points.
+    projection : bool, default=True
+    seed : int, default=0
+    jacobian : {"exact", "published"}
+        See `DualSolver`.
+    """
+
+    def __init__(
+        self,
+        epochs: int = 50,
+        projection: bool = True,
+        seed: int = 0,
+        jacobian: str = "exact",
+    ):
+        self.epochs = epochs
+        self.projection = projection
+        self.seed = seed
+        self.jacobian = jacobian
+
+    def validate(self) -> Self:
+        self.check_count("epochs")
+        return super().validate()
+
+    def _near(
+        self, machine: Machine, form: DualForm, start: np.ndarray | None
+    ) -> list[np.ndarray | None]:
+        if form.features is None:
+            raise ValueError(
+                "Pegasos trains linear machines; use solver='smo' or 'dcd' for kernels."
+            )
+        return [
+            self._column(form, y, c)
+            for y, c in zip(machine.labels.T, machine.weights.T, strict=True)
+        ]
+
+    def _column(self, form: DualForm, y: np.ndarray, c: np.ndarray) -> np.ndarray:
+        """lam/2 |w|^2 + weighted mean of losses, lam = 1 / sum of the weights."""
+        present = np.flatnonzero(c > 0)
+        alpha = np.zeros(len(c))
+        alpha[present] = pegasos_duals(
+            form.features[present],
+            y[present],
+            1.0 / c.sum(),
+            n_iter=self.epochs * len(present),
+            projection=self.projection,
+            seed=self.seed,
+            intercept="free" if form.bias else "none",
+            sample_weight=c[present],
+        )
+        return np.clip(alpha, 0.0, c)
+
+
+class Sharpening(DualSolver):
+    """Newton's method on smooth hinges whose corner gets ever sharper.
+
+    Linear machines with any intercept: a step costs as much whatever C is.
+
+    Parameters
+    ----------
+    jacobian : {"exact", "published"}
+        See `DualSolver`.
+    """
+
+    def __init__(self, jacobian: str = "exact"):
+        self.jacobian = jacobian
+
+    def _near(
+        self, machine: Machine, form: DualForm, start: np.ndarray | None
+    ) -> list[np.ndarray | None]:
+        few = 20 + 2 * (0 if form.features is None else form.features.shape[1])
+        eps, newton = Quartic().eps, Newton()
+        while True:
+            smooth = machine.with_loss(Quartic(eps))
+            found = newton.solve(smooth, start, _NEAR_TOL)
+            start = found.fitted
+            inside = (found.tangent.curvature > 0).sum(axis=0).max(initial=0)
+            if inside <= few or eps <= _SHARPEST:
+                break
+            eps *= _SHARPER
+        return list((-machine.labels * found.tangent.slope).T)
+
+
+class Dual(DualSolver):
+    """The solver of this family that suits the machine.
+
+    Sharpening for a linear machine; for a kernel SMO with a free intercept, and dual
+    coordinate descent without.
+
+    Parameters
+    ----------
+    jacobian : {"exact", "published"}
+        See `DualSolver`.
+    """
+
+    def __init__(self, jacobian: str = "exact"):
+        self.jacobian = jacobian
+
+    def _near(
+        self, machine: Machine, form: DualForm, start: np.ndarray | None
+    ) -> list[np.ndarray | None]:
+        own: DualSolver = SMO() if form.bias else DCD()
+        if form.features is not None:
+            own = Sharpening()
+        return own._near(machine, form, start)
+
+
+def _solution(
+    machine: Machine, columns: list[ActiveSet], breakpoints: int, exact: bool
+) -> Solution:
+    beta = np.stack([sets.y * sets.alpha for sets in columns], axis=1)
+    x = Coefficients(beta, _intercepts(machine, columns, beta))
+    if isinstance(machine, LinearMachine):
+        x = Coefficients(machine.riesz(beta).coef, x.intercept)
+    fitted = machine.fit_values(x)
+    losses = machine.weights * machine.loss.evaluate(machine.labels * fitted)[0]
+    on_margin = np.stack([sets.state == MARGIN for sets in columns], axis=1)
+    tangent = Tangent(
+        fitted, losses.sum(axis=0), -beta, np.where(on_margin & exact, np.inf, 0.0)
+    )
+    residual = np.array([sets.residual() for sets in columns])
+    return Solution(x, tangent, residual, breakpoints, "converged")
+
+
+def _intercepts(
+    machine: Machine, columns: list[ActiveSet], beta: np.ndarray
+) -> np.ndarray:
+    if machine.intercept == "penalized":
+        return beta.sum(axis=0) / machine.intercept_precision
+    return np.array([sets.b for sets in columns])
