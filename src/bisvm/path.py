@@ -18,7 +18,12 @@ import numpy as np
 from sklearn.utils.validation import check_array, check_X_y
 
 from bisvm.incremental import ActiveSet, PathError, follow, settle, solve
-from bisvm.incremental.inputs import settled_kernel, signs, two_classes
+from bisvm.incremental.inputs import (
+    checked_weight,
+    settled_kernel,
+    signs,
+    two_classes,
+)
 from bisvm.kernels import Kernel
 from bisvm.parts import did_you_mean
 from bisvm.threads import one_blas_thread
@@ -109,7 +114,7 @@ def svm_path(
     """
     X, y = check_X_y(X, y, dtype=float)
     _check_range(C_min, C_max)
-    weight = _checked_weight(sample_weight, len(y))
+    weight = checked_weight(sample_weight, len(y))
     classes = two_classes(y)
     labels = signs(y, classes)
     two_classes(labels[weight > 0])
@@ -328,13 +333,3 @@ def _check_range(C_min: Any, C_max: Any) -> None:
             f"The range of C must be 0 < C_min < C_max, both finite; got "
             f"C_min={C_min!r} and C_max={C_max!r}."
         )
-
-
-def _checked_weight(sample_weight: Any, n: int) -> np.ndarray:
-    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, float)
-    if weight.shape != (n,) or not np.all(np.isfinite(weight) & (weight >= 0)):
-        raise ValueError(
-            f"sample_weight must be {n} finite numbers, none of them negative; got an "
-            f"array of shape {weight.shape}."
-        )
-    return weight

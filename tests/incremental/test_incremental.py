@@ -5,8 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_moons
 
-from bisvm.incremental import IncrementalSVC, leave_one_out, solution
-from bisvm.incremental import svc as svc_module
+from bisvm.incremental import IncrementalSVC, PathError, leave_one_out, solution
 from bisvm.kernels import RBF, Linear
 from tests.incremental.machines import (
     KERNELS,
@@ -72,14 +71,8 @@ def path_alone(monkeypatch):
         assert passed == 0
         return passed
 
-    def exchange(*args):
-        with monkeypatch.context() as patch:
-            patch.setattr(svc_module, "settle", settle)
-            patch.setattr(svc_module, "solve", None)
-            return original(*args)
-
-    original = svc_module.exchange
-    monkeypatch.setattr(svc_module, "exchange", exchange)
+    monkeypatch.setattr("bisvm.incremental.exchange.settle", settle)
+    monkeypatch.setattr("bisvm.incremental.exchange.solve", None)
 
 
 @pytest.mark.usefixtures("path_alone")
@@ -231,11 +224,11 @@ def test_a_worn_factor_is_computed_anew():
 
 def test_a_path_that_is_lost_ends_in_a_refit(monkeypatch):
     def lost(*args):
-        raise svc_module.PathError("lost")
+        raise PathError("lost")
 
     rng = np.random.default_rng(1)
     mirror = Mirror(IncrementalSVC("rbf", 1.0), *noisy_points(rng, 50))
-    monkeypatch.setattr(svc_module, "travel", lost)
+    monkeypatch.setattr("bisvm.incremental.exchange.travel", lost)
     mirror.swap(np.arange(5), *noisy_points(rng, 9))
     assert mirror.violation() < 1e-10
 

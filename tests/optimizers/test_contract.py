@@ -19,7 +19,15 @@ from bisvm.optimizers import (
 
 # A constant step has to suit the objective: it is tried on its own, below.
 # Single-loop methods see more than the objective: tests/optimizers/test_alternating.py.
-OTHERS = ("grid", "scan", "gradient", "nesterov", "sgd-dcd", "bilevel-sgd")
+OTHERS = (
+    "grid",
+    "scan",
+    "gradient",
+    "nesterov",
+    "sgd-dcd",
+    "bilevel-sgd",
+    "fold-newton",
+)
 ADAPTIVE = [name for name in OPTIMIZERS if name not in OTHERS]
 DESCENTS = [OPTIMIZERS[name]() for name in ADAPTIVE]
 DESCENTS.append(LBFGS(transform="log"))

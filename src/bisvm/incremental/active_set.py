@@ -52,6 +52,7 @@ class ActiveSet:
     ----------
     alpha, b, p, gap, state : as above.
     margin : the system of the points in MARGIN.
+    updates : how often the gaps were updated since they were computed from scratch.
     outer, outer_balance : what points that are no part of the problem, and stay as they
         are, add to f (n,) and to y'alpha; zero, as a rule.
     """
@@ -72,6 +73,7 @@ class ActiveSet:
         self.state = np.full(n, ABSENT, dtype=np.int8)
         self.margin = MarginSystem(self.gram, bias)
         self.outer, self.outer_balance = np.zeros(n), 0.0
+        self.updates = 0
 
     def copy(self) -> Self:
         """A copy that shares the Gram matrix."""
@@ -94,6 +96,7 @@ class ActiveSet:
         support = self.support()
         f = self.gram.functions(support, (self.y * self.alpha)[support])
         self.gap = self.y * (f + self.outer + self.b) - self.p
+        self.updates = 0
 
     def refine(self) -> None:
         """One step of iterative refinement: margin gaps and y'alpha to zero.

@@ -124,6 +124,7 @@ class _Path:
         sets.alpha[M] += step * sets.y[M] * self.dbeta
         sets.b += step * self.db
         sets.gap += step * self.dg
+        sets.updates += 1
 
     def place(self, eta: float) -> None:
         """c and p at eta; alpha = c for the points in error."""

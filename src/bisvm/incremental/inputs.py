@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ def two_classes(y: np.ndarray) -> np.ndarray:
     classes = np.unique(y)
     if len(classes) != 2:
         raise ValueError(
-            f"An SVM separates two classes; y has {len(classes)}: {classes[:5]}. For "
-            "more classes, train one machine per pair."
+            "Only binary classification is supported. An SVM separates two classes; y "
+            f"has {len(classes)}: {classes[:5]}. For more, train one machine per pair, "
+            "as sklearn.multiclass.OneVsOneClassifier does."
         )
     return classes
 
@@ -42,3 +44,20 @@ def settled_kernel(kernel: Any, X: np.ndarray, gamma: Any = "scale") -> Kernel:
         kernel = kernel.replace(gamma=gamma).validate()
     parameters = kernel.parameters(X)
     return kernel.with_values({p.name: p.natural() for p in parameters})
+
+
+def check_C(C: Any) -> None:
+    """A ValueError if it is no C."""
+    if not isinstance(C, Real) or isinstance(C, bool) or not 0.0 < float(C) < np.inf:
+        raise ValueError(f"C must be a positive, finite number; got {C!r}.")
+
+
+def checked_weight(sample_weight: Any, n: int) -> np.ndarray:
+    """Sample weights as an array (n,); None is one for everyone."""
+    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, float)
+    if weight.shape != (n,) or not np.all(np.isfinite(weight) & (weight >= 0)):
+        raise ValueError(
+            f"sample_weight must be {n} finite numbers, none of them negative; got an "
+            f"array of shape {weight.shape}."
+        )
+    return weight

@@ -5,20 +5,22 @@ from __future__ import annotations
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bisvm.incremental.active_set import REST
-from bisvm.incremental.svc import IncrementalSVC, exchange
+from bisvm.incremental.active_set import ABSENT, REST
+from bisvm.incremental.exchange import exchange
+from bisvm.incremental.svc import IncrementalSVC
 from bisvm.threads import one_blas_thread
 
 
 def leave_one_out(model: IncrementalSVC) -> np.ndarray:
     """f_(-i)(x_i) of every point, from the machine trained without it.
 
-    A point at rest changes nothing when it goes; any other is removed along the path,
-    from a copy: the model stays as it is. The error is `mean(sign(f) != y)`.
+    A point at rest, or of weight zero, changes nothing when it goes; any other is
+    removed along the path, from a copy: the model stays as it is. The error is
+    `mean(sign(f) != y)`.
     """
     check_is_fitted(model)
     order, sets = model._store.order, model._sets
-    y = sets.y[order]
+    y = sets.y[order[sets.c[order] > 0]]
     counts = [int(np.sum(y == sign)) for sign in (-1.0, 1.0)]
     if min(counts) < 2:
         raise ValueError(
@@ -31,7 +33,7 @@ def leave_one_out(model: IncrementalSVC) -> np.ndarray:
 
 def _left_out(model: IncrementalSVC, i: int) -> float:
     sets = model._sets
-    if sets.state[i] != REST:
+    if sets.state[i] not in (REST, ABSENT):
         sets = sets.copy()
-        exchange(sets, np.array([i]), np.empty(0, dtype=int), float(model.C))
+        exchange(sets, np.array([i]), np.empty(0, dtype=int), np.empty(0))
     return float(sets.y[i] * (sets.gap[i] + sets.p[i]))

@@ -22,6 +22,8 @@ _ROUNDING = 1e-13
 _EXACT = 1e-15
 _ROUNDS = 20
 _AT_BOUND = 1e-12
+# Updates of the gaps before they are computed from scratch.
+_UPDATES = 20
 # A path from nothing asks for margins that differ by this much, and so has no ties.
 _SPREAD = 1e-3
 
@@ -115,11 +117,11 @@ def settle(sets: ActiveSet) -> int:
 
 
 def _polish(sets: ActiveSet) -> None:
-    """Gaps from scratch, and once more if the solution can still be refined."""
-    sets.refresh()
+    """Take out of gaps and solution what the updates have lost."""
+    if sets.updates > _UPDATES:
+        sets.refresh()
     if _rounding(sets) > _EXACT:
         sets.refine()
-        sets.refresh()
 
 
 def _rounding(sets: ActiveSet) -> float:

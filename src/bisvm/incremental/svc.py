@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_array, check_is_fitted, check_X_y
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bisvm.incremental.active_set import ABSENT, ERROR, MARGIN, REST, ActiveSet
-from bisvm.incremental.breakpoints import PathError
+from bisvm.incremental.active_set import ABSENT, ERROR, MARGIN, ActiveSet
+from bisvm.incremental.exchange import exchange
 from bisvm.incremental.gram import DenseGram
-from bisvm.incremental.inputs import settled_kernel, signs, two_classes
-from bisvm.incremental.solution import settle, solve
-from bisvm.incremental.working_set import travel
+from bisvm.incremental.inputs import (
+    check_C,
+    checked_weight,
+    settled_kernel,
+    signs,
+    two_classes,
+)
+from bisvm.incremental.solution import solve
 from bisvm.kernels import Kernel
 from bisvm.threads import one_blas_thread
 
@@ -26,11 +30,13 @@ _ROOM = 32
 class IncrementalSVC(ClassifierMixin, BaseEstimator):
     """The exact hinge SVM of two classes, kept exact while its points come and go.
 
-        max  sum_i alpha_i - 1/2 alpha'Q alpha,   0 <= alpha_i <= C,   y'alpha = 0
+        max  sum_i alpha_i - 1/2 alpha'Q alpha,   0 <= alpha_i <= C w_i,   y'alpha = 0
 
-    All points to add and to remove move together: their largest alpha goes from 0 to C,
-    or to 0, along one path (see `bisvm.incremental.active_set`), which passes a few
-    breakpoints where a refit begins anew. The Gram matrix is kept in memory.
+    with sample weights w_i. All points to add and to remove move together: their
+    largest alpha goes from 0 to C w_i, or to 0, along one path (see
+    `bisvm.incremental.active_set`), which passes a few breakpoints where a refit begins
+    anew. The Gram matrix is kept in memory. Of more than two classes, train a machine
+    for every pair.
 
     Parameters
     ----------
@@ -66,41 +72,44 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         self.C = C
         self.gamma = gamma
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train on these points from scratch."""
-        X, y = check_X_y(X, y, dtype=float)
-        _check_C(self.C)
-        self.classes_, self.n_features_in_ = two_classes(y), X.shape[1]
-        self.kernel_ = settled_kernel(self.kernel, X, self.gamma)
-        labels = signs(y, self.classes_)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on these points from scratch; those of weight zero are not there."""
+        X, y = validate_data(self, X, y, dtype=float)
+        check_C(self.C)
+        weight = checked_weight(sample_weight, len(y))
+        classes = two_classes(y)
+        labels = signs(y, classes)
+        two_classes(labels[weight > 0])
+        kernel = settled_kernel(self.kernel, X, self.gamma)
         with one_blas_thread():
-            gram = self.kernel_.gram(X)
-            sets, passed = solve(gram, labels, np.full(len(y), float(self.C)))
+            gram = kernel.gram(X)
+            sets, passed = solve(gram, labels, self.C * weight)
+        self.classes_, self.kernel_ = classes, kernel
         store = _Store(X, gram, np.arange(len(y))).with_room(1)
         return self._keep(store, _widened(sets, store.gram), passed)
 
-    def add(self, X: Any, y: Any) -> Self:
+    def add(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on these points too; they come behind the others."""
-        return self.swap([], X, y)
+        return self.swap([], X, y, sample_weight)
 
     def remove(self, indices: Any) -> Self:
         """Forget the points of these indices; the others keep their order."""
         check_is_fitted(self)
         none = np.empty((0, self.n_features_in_))
-        return self._change(self._rows(indices), none, np.empty(0))
+        return self._change(self._rows(indices), none, np.empty(0), np.empty(0))
 
-    def swap(self, indices: Any, X: Any, y: Any) -> Self:
+    def swap(self, indices: Any, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Remove the points of these indices and add others, along one path."""
         check_is_fitted(self)
-        X, y = check_X_y(X, y, dtype=float)
-        _check_width(X, self.n_features_in_)
-        return self._change(self._rows(indices), X, signs(y, self.classes_))
+        X, y = validate_data(self, X, y, dtype=float, reset=False)
+        weight = checked_weight(sample_weight, len(y))
+        rows = self._rows(indices)
+        return self._change(rows, X, signs(y, self.classes_), self.C * weight)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """f(x) + b, positive for `classes_[1]`."""
         check_is_fitted(self)
-        X = check_array(X, dtype=float)
-        _check_width(X, self.n_features_in_)
+        X = validate_data(self, X, dtype=float, reset=False)
         store, sets = self._store, self._sets
         support = sets.support()
         beta = (sets.y * sets.alpha)[support]
@@ -113,22 +122,32 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         """The class of every row."""
         return self.classes_[(self.decision_function(X) > 0).astype(int)]
 
-    def _change(self, rows: np.ndarray, X: np.ndarray, y: np.ndarray) -> Self:
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _change(
+        self, rows: np.ndarray, X: np.ndarray, y: np.ndarray, c: np.ndarray
+    ) -> Self:
         """All is done on copies, so that an error leaves the machine as it was."""
-        out = self._store.order[rows]
-        left = np.concatenate([self._sets.y[np.delete(self._store.order, rows)], y])
+        order, sets = self._store.order, self._sets
+        out, kept = order[rows], np.delete(order, rows)
+        left = np.concatenate([sets.y[kept[sets.c[kept] > 0]], y[c > 0]])
         if len(np.unique(left)) < 2:
             raise ValueError(
-                f"Of {len(self._store.order)} points, {len(rows)} removed and {len(y)} "
-                "added, only one class would be left: an SVM needs both. Keep or add a "
-                "point of the other one. Nothing was changed."
+                f"Of {len(order)} points, {len(rows)} removed and {len(y)} added, only "
+                "one class would be left: an SVM needs both. Keep or add a point of "
+                "the other one. Nothing was changed."
             )
         with one_blas_thread():
             store, new = self._store.extended(self.kernel_, X)
-            sets = _widened(self._sets, store.gram)
+            sets = _widened(sets, store.gram)
             sets.y[new] = y
-            passed = exchange(sets, out, new, float(self.C))
-        kept = np.delete(store.order, rows)
+            support = sets.support()
+            f = sets.gram.values(new, support, (sets.y * sets.alpha)[support])
+            sets.gap[new] = y * (f + sets.b) - sets.p[new]
+            passed = exchange(sets, out, new, c)
         store = _Store(store.X, store.gram, np.concatenate([kept, new]))
         return self._keep(store, sets, passed)
 
@@ -157,54 +176,6 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
                 f"remove, in the order of alpha_; got {indices!r}."
             )
         return np.unique(rows % n)
-
-
-def exchange(sets: ActiveSet, out: np.ndarray, new: np.ndarray, C: float) -> int:
-    """Points `out` leave and `new` ones come, together; the number of breakpoints.
-
-        c_i: alpha_i -> 0 for i that leave,     c_i: 0 -> C for i that come.
-
-    A point that leaves the margin has its alpha for a bound at once: it is in error by
-    zero. One that comes has alpha = c = 0, in error or at rest by the sign of its gap.
-    """
-    _dismiss(sets, out)
-    _admit(sets, new)
-    dc = np.zeros(len(sets.y))
-    dc[new], dc[out] = C, -sets.c[out]
-    target = sets.c + dc
-    target[out] = 0.0
-    try:
-        passed = travel(sets, dc)
-        _bury(sets, out)
-        return passed + settle(sets)
-    except PathError:
-        fresh, passed = solve(sets.gram, sets.y, target)
-        vars(sets).update(vars(fresh))
-        return passed
-
-
-def _dismiss(sets: ActiveSet, out: np.ndarray) -> None:
-    for i in out[sets.state[out] == MARGIN]:
-        sets.c[i] = sets.alpha[i]
-        sets.leave(int(i), ERROR)
-    _bury(sets, out[sets.state[out] == REST])
-
-
-def _admit(sets: ActiveSet, new: np.ndarray) -> None:
-    support = sets.support()
-    beta = (sets.y * sets.alpha)[support]
-    f = sets.gram.values(new, support, beta) + sets.b
-    sets.gap[new] = sets.y[new] * f - sets.p[new]
-    sets.state[new] = np.where(sets.gap[new] < 0, ERROR, REST)
-    sets.alpha[new] = sets.c[new] = 0.0
-
-
-def _bury(sets: ActiveSet, out: np.ndarray) -> None:
-    """Points whose alpha is zero are gone, from whatever set they were in."""
-    for i in out[sets.state[out] == MARGIN]:
-        sets.margin.remove(int(i))
-    sets.state[out] = ABSENT
-    sets.alpha[out] = sets.c[out] = 0.0
 
 
 @dataclass(frozen=True)
@@ -254,15 +225,3 @@ def _widened(sets: ActiveSet, gram: np.ndarray) -> ActiveSet:
     other.gram = DenseGram(gram)
     other.margin = other.margin.moved(other.gram, other.margin.members)
     return other
-
-
-def _check_C(C: Any) -> None:
-    if not isinstance(C, Real) or isinstance(C, bool) or not 0.0 < float(C) < np.inf:
-        raise ValueError(f"C must be a positive, finite number; got {C!r}.")
-
-
-def _check_width(X: np.ndarray, width: int) -> None:
-    if X.shape[1] != width:
-        raise ValueError(
-            f"X has {X.shape[1]} features, but the machine was fitted with {width}."
-        )

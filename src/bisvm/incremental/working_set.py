@@ -17,9 +17,9 @@ import numpy as np
 from bisvm.incremental.active_set import ABSENT, MARGIN, ActiveSet
 from bisvm.incremental.breakpoints import PathError, follow
 
-# Points beside the margin vectors in a working set: so many for each of them, and more.
-_SHARE = 1.0
-_EXTRA = 200
+# Points beside the margin vectors in a working set: at least, and for each of them.
+_LEAST = 800
+_SHARE = 0.5
 
 
 def travel(
@@ -27,8 +27,8 @@ def travel(
 ) -> int:
     """As `follow`, but to a solution that is optimal on the working set alone.
 
-    Gaps are left as they were: `refresh` finds the new ones. `reach` makes the working
-    set larger; one of more than half of the points is all of them.
+    `reach` makes the working set larger; one of more than half of the points is all of
+    them.
     """
     dp = np.zeros_like(dc) if dp is None else dp
     W = _working_set(sets, (dc != 0) | (dp != 0), reach)
@@ -39,17 +39,28 @@ def travel(
         passed = follow(part, dc[W], dp[W])
     except PathError:
         return follow(sets, dc, dp)
+    _absorb(sets, part, W)
+    return passed
+
+
+def _absorb(sets: ActiveSet, part: ActiveSet, W: np.ndarray) -> None:
+    """Take over a solution of these points; all gaps change by the difference."""
+    beta = part.y * (part.alpha - sets.alpha[W])
+    changed = np.flatnonzero(beta)
+    f = sets.gram.functions(W[changed], beta[changed])
+    sets.gap += sets.y * (f + part.b - sets.b)
+    sets.gap[W] -= part.p - sets.p[W]
+    sets.updates += 1
     for name in ("c", "p", "alpha", "state"):
         getattr(sets, name)[W] = getattr(part, name)
     sets.b = part.b
     sets.margin = part.margin.moved(sets.gram, W[part.margin.members])
-    return passed
 
 
 def _working_set(sets: ActiveSet, moving: np.ndarray, reach: float) -> np.ndarray:
     needed = moving | (sets.state == MARGIN)
     others = np.flatnonzero(~needed & (sets.state != ABSENT))
-    count = int(reach * (_SHARE * len(sets.margin) + _EXTRA))
+    count = int(reach * max(_LEAST, _SHARE * len(sets.margin)))
     if count < len(others):
         near = np.argpartition(np.abs(sets.gap[others]), count)[:count]
         others = others[near]

@@ -18,6 +18,7 @@ from bisvm.optimizers.alternating import Alternating, LinearFolds
 from bisvm.optimizers.base import Optimizer
 from bisvm.optimizers.bfgs import BFGS, minimize_bfgs
 from bisvm.optimizers.bilevel_sgd import BilevelSGD
+from bisvm.optimizers.fold_newton import FoldNewton
 from bisvm.optimizers.gradient import (
     ArmijoGradient,
     GradientDescent,
@@ -39,6 +40,7 @@ __all__ = [
     "Alternating",
     "ArmijoGradient",
     "BilevelSGD",
+    "FoldNewton",
     "GradientDescent",
     "Grid",
     "LinearFolds",
@@ -64,6 +66,7 @@ OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {
     "scan": Scan,
     "sgd-dcd": SGDDCD,
     "bilevel-sgd": BilevelSGD,
+    "fold-newton": FoldNewton,
 }
 
 

@@ -114,25 +114,21 @@ def _check_weights(name: str, weights: np.ndarray, shape: tuple[int, ...]) -> No
 
 
 class Alternating(Optimizer):
-    """Steps on both levels in turn; it sees the training problems and not only H.
+    """Moves C with the training problems in sight, and not only H.
 
     Parameters
     ----------
-    iterations : int
-        How many; there is no other test of when to stop.
     C_min, C_max : float
         Bounds of C, where `alternate` is given none.
     """
 
-    # It begins at its own lower bound, as published, whatever start it is offered.
+    # It has a start of its own, whatever it is offered.
     uses_start = False
 
-    iterations: int
     C_min: float
     C_max: float
 
     def validate(self) -> Self:
-        self.check_count("iterations")
         self.check_positive("C_min", "C_max")
         if not self.C_min <= self.C_max:
             raise ValueError(
@@ -147,78 +143,29 @@ class Alternating(Optimizer):
         C: float | None = None,
         bounds: tuple[float, float] | None = None,
         seed: int = 0,
-        *,
-        record: bool = False,
     ) -> OptimizeResult:
-        """Make all iterations, from C.
+        """The C to which steps on both levels lead.
 
         Parameters
         ----------
         folds : LinearFolds
         C : float, optional
-            The start, brought into the bounds; the lower bound by default.
+            The start, brought into the bounds; the method's own by default.
         bounds : (float, float), optional
             Of C itself, not of its logarithm; (C_min, C_max) by default.
         seed : int
             Of all draws. One seed, one answer.
-        record : bool
-            Whether the weights after every iteration are kept.
 
         Returns
         -------
         OptimizeResult
-            `x`, the array [log C], `C`, `C_path` (iterations + 1,) from the start to
-            the end, `coef` (d, q) as the last iteration left it, `nit`, `status`,
-            `success`, `message`; with `record` also `coefs` (iterations, d, q).
+            `x`, the array [log C], `C`, `C_path` from the start to the end, `coef`
+            (d, q) as the last step left it, `nit`, `status`, `success`, `message`.
         """
-        self.validate()
-        low, high = self._check_bounds(bounds)
-        start = low if C is None else min(max(self._check_start(C), low), high)
-        _check_seed(seed)
-        shape = (folds.labels.shape[1], folds.X.shape[1])
-        coefs = np.empty((self.iterations if record else 0, *shape))
-        C_path = np.full(self.iterations + 1, float(start))
-        rate = 1.0 / math.sqrt(folds.n_features)
-        coef = self._iterate(
-            arrays_of(folds),
-            Upper(low, high, rate),
-            C_path,
-            coefs,
-            np.random.default_rng(seed),
-        )
-        result = OptimizeResult(
-            x=np.log(C_path[-1:]),
-            C=float(C_path[-1]),
-            C_path=C_path,
-            coef=coef.T.copy(),
-            nit=self.iterations,
-            status=CONVERGED,
-            success=True,
-            message=(
-                f"All {self.iterations} iterations were made; the method has no test "
-                "of convergence."
-            ),
-        )
-        if record:
-            result.coefs = coefs.transpose(0, 2, 1)
-        return result
+        raise NotImplementedError
 
     def within(self, tol: float, max_iter: int) -> Self:
         return self
-
-    def _iterate(
-        self,
-        arrays: Arrays,
-        upper: Upper,
-        C_path: Floats,
-        coefs: Floats,
-        rng: np.random.Generator,
-    ) -> Floats:
-        """Fill `C_path` from its first entry on, and `coefs` if it has room.
-
-        Returns the last weights (q, d).
-        """
-        raise NotImplementedError
 
     def _minimize(
         self, problem: Problem, like: OptimizeResult | None = None
@@ -247,7 +194,85 @@ class Alternating(Optimizer):
         return float(C)
 
 
-def _check_seed(seed: int) -> None:
+class SingleLoop(Alternating):
+    """One step below, one above, and so on: no lower level is ever solved.
+
+    Parameters
+    ----------
+    iterations : int
+        How many; there is no other test of when to stop.
+    C_min, C_max : float
+        Bounds of C, where `alternate` is given none.
+    """
+
+    iterations: int
+
+    def validate(self) -> Self:
+        self.check_count("iterations")
+        return super().validate()
+
+    def alternate(
+        self,
+        folds: LinearFolds,
+        C: float | None = None,
+        bounds: tuple[float, float] | None = None,
+        seed: int = 0,
+        *,
+        record: bool = False,
+    ) -> OptimizeResult:
+        """Make all iterations, from C; from the lower bound if there is none.
+
+        record : whether the weights after every iteration are kept, as `coefs`
+            (iterations, d, q).
+        """
+        self.validate()
+        low, high = self._check_bounds(bounds)
+        start = low if C is None else min(max(self._check_start(C), low), high)
+        check_seed(seed)
+        shape = (folds.labels.shape[1], folds.X.shape[1])
+        coefs = np.empty((self.iterations if record else 0, *shape))
+        C_path = np.full(self.iterations + 1, float(start))
+        rate = 1.0 / math.sqrt(folds.n_features)
+        coef = self._iterate(
+            arrays_of(folds),
+            Upper(low, high, rate),
+            C_path,
+            coefs,
+            np.random.default_rng(seed),
+        )
+        result = OptimizeResult(
+            x=np.log(C_path[-1:]),
+            C=float(C_path[-1]),
+            C_path=C_path,
+            coef=coef.T.copy(),
+            nit=self.iterations,
+            status=CONVERGED,
+            success=True,
+            message=(
+                f"All {self.iterations} iterations were made; the method has no test "
+                "of convergence."
+            ),
+        )
+        if record:
+            result.coefs = coefs.transpose(0, 2, 1)
+        return result
+
+    def _iterate(
+        self,
+        arrays: Arrays,
+        upper: Upper,
+        C_path: Floats,
+        coefs: Floats,
+        rng: np.random.Generator,
+    ) -> Floats:
+        """Fill `C_path` from its first entry on, and `coefs` if it has room.
+
+        Returns the last weights (q, d).
+        """
+        raise NotImplementedError
+
+
+def check_seed(seed: int) -> None:
     if not isinstance(seed, Integral) or seed < 0:
         raise ValueError(
             f"seed = {seed!r}; expected an integer of at least 0, so that a run can be "

@@ -6,9 +6,9 @@ import numpy as np
 from numba import njit
 
 from bisvm.optimizers.alternating import (
-    Alternating,
     Arrays,
     Floats,
+    SingleLoop,
     Upper,
     axpy,
     dot,
@@ -18,7 +18,7 @@ from bisvm.optimizers.alternating import (
 )
 
 
-class BilevelSGD(Alternating):
+class BilevelSGD(SingleLoop):
     """The method of Couellan and Wang, for the linear hinge machine with one C.
 
     In iteration t = 1, 2, ..., for every fold k, with l drawn from the training points

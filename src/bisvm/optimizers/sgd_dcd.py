@@ -10,9 +10,9 @@ from numba import njit
 
 from bisvm.incremental.active_set import ERROR, MARGIN, REST
 from bisvm.optimizers.alternating import (
-    Alternating,
     Arrays,
     Floats,
+    SingleLoop,
     Upper,
     axpy,
     check_choice,
@@ -28,7 +28,7 @@ from bisvm.optimizers.alternating import (
 _ROUNDING = 1e-10
 
 
-class SGDDCD(Alternating):
+class SGDDCD(SingleLoop):
     """Algorithm 1 of Jiang and Siddiqui, for the linear hinge machine with one C.
 
     In iteration t = 1, 2, ..., for every fold k with its dual variables alpha::
