@@ -1,11 +1,21 @@
 """Points come and go; the SVM is the one that a refit would give."""
 
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_moons
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from bisvm.incremental import IncrementalSVC, PathError, leave_one_out, solution
+from bisvm.incremental import (
+    IncrementalSVC,
+    PathError,
+    breakpoints,
+    leave_one_out,
+    solution,
+    working_set,
+)
 from bisvm.kernels import RBF, Linear
 from tests.incremental.machines import (
     KERNELS,
@@ -135,8 +145,93 @@ def test_many_changes_keep_the_residual(changes):
     for _ in range(changes):
         mirror.random_step(rng, lambda n: noisy_points(rng, n + 2), most=6)
         worst = max(worst, mirror.model.kkt_residual_)
+    print(f"KKT residual after {changes} changes: {worst:.1e} at most")
     assert worst < 1e-10
     assert mirror.violation() < 1e-10
+
+
+@pytest.mark.parametrize("C", [1.0, 50.0])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_only_few_points_are_watched(kernel, C, monkeypatch):
+    """Working sets that are too small at first; the machine is exact all the same."""
+    monkeypatch.setattr(working_set, "_LEAST", 5)
+    monkeypatch.setattr(working_set, "_SHARE", 0.1)
+    sizes, restricted = [], working_set._restricted
+
+    def counted(sets, W):
+        sizes.append(len(W))
+        return restricted(sets, W)
+
+    monkeypatch.setattr(working_set, "_restricted", counted)
+    rng = np.random.default_rng(8)
+    mirror = Mirror(IncrementalSVC(KERNELS[kernel], C), *noisy_points(rng, 300))
+    for _ in range(8):
+        mirror.swap(rng.choice(np.arange(2, 300), 6), *noisy_points(rng, 6))
+        assert mirror.violation() < 1e-10
+    assert len(sizes) > 8 and min(sizes) < 100
+
+
+def test_a_path_lost_on_few_points_is_followed_on_all(monkeypatch):
+    def lost_on_few(sets, *args):
+        if len(sets.y) < 100:
+            raise PathError("lost")
+        return breakpoints.follow(sets, *args)
+
+    monkeypatch.setattr(working_set, "_LEAST", 5)
+    monkeypatch.setattr(working_set, "follow", lost_on_few)
+    monkeypatch.setattr("bisvm.incremental.exchange.solve", None)
+    rng = np.random.default_rng(8)
+    mirror = Mirror(IncrementalSVC("rbf", 10.0), *noisy_points(rng, 300))
+    mirror.swap(np.arange(2, 9), *noisy_points(rng, 6))
+    assert mirror.violation() < 1e-10
+
+
+@pytest.mark.usefixtures("path_alone")
+def test_sample_weights():
+    rng = np.random.default_rng(6)
+    model, (X, y) = IncrementalSVC(KERNELS["rbf"], 2.0), noisy_points(rng, 120)
+    weight = rng.integers(0, 5, 120) / 2.0
+    model.fit(X[:80], y[:80], weight[:80])
+    model.add(X[80:100], y[80:100], weight[80:100])
+    model.swap(np.arange(20), X[100:], y[100:], sample_weight=weight[100:])
+    model.remove([0])
+    X, y, weight = X[21:], y[21:], weight[21:]
+    assert np.any(weight == 0) and model.kkt_residual_ < 1e-12
+    assert np.all(model.alpha_ <= 2.0 * weight)
+    present = weight > 0
+    gram = model.kernel_.gram(X[present])
+    _, f, _ = libsvm(gram, y[present], 2.0, weight[present])
+    np.testing.assert_allclose(model.decision_function(X[present]), f, atol=1e-6)
+    # Where it is left out: a point of weight zero, and one that counts.
+    values = leave_one_out(model)
+    absent, member = np.flatnonzero(~present)[0], model.margin_[0]
+    assert values[absent] == pytest.approx(model.decision_function(X[[absent]])[0])
+    others = np.delete(np.arange(len(y)), member)
+    fewer = clone(model).fit(X[others], y[others], weight[others])
+    assert values[member] == pytest.approx(
+        fewer.decision_function(X[[member]])[0], abs=1e-8
+    )
+    with pytest.raises(ValueError, match="none of them negative"):
+        model.add(X[:2], y[:2], [1.0, -1.0])
+    with pytest.raises(ValueError, match="only one class would be left"):
+        model.remove(np.flatnonzero(present & (y == "a")))
+
+
+def test_a_pickled_machine_goes_on():
+    rng = np.random.default_rng(9)
+    X, y = noisy_points(rng, 60)
+    model = IncrementalSVC("rbf", 3.0).fit(X[:50], y[:50])
+    again = pickle.loads(pickle.dumps(model))
+    for one in (model, again):
+        one.swap(range(2, 9), X[50:], y[50:])
+    np.testing.assert_array_equal(model.alpha_, again.alpha_)
+    assert model.intercept_ == again.intercept_
+
+
+# "scale" does not know of weights: with a width that is given they are copies of rows.
+@parametrize_with_checks([IncrementalSVC(gamma=0.5)])
+def test_conventions_of_scikit_learn(estimator, check):
+    check(estimator)
 
 
 def test_every_point_a_support_vector():

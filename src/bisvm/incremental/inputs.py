@@ -14,10 +14,11 @@ def two_classes(y: np.ndarray) -> np.ndarray:
     """The two labels of y, or a ValueError."""
     classes = np.unique(y)
     if len(classes) != 2:
+        count = "1 class" if len(classes) == 1 else f"{len(classes)} classes"
         raise ValueError(
             "Only binary classification is supported. An SVM separates two classes; y "
-            f"has {len(classes)}: {classes[:5]}. For more, train one machine per pair, "
-            "as sklearn.multiclass.OneVsOneClassifier does."
+            f"has {count}: {classes[:5]}. For more than two, train one machine per "
+            "pair, as sklearn.multiclass.OneVsOneClassifier does."
         )
     return classes
 
@@ -60,4 +61,6 @@ def checked_weight(sample_weight: Any, n: int) -> np.ndarray:
             f"sample_weight must be {n} finite numbers, none of them negative; got an "
             f"array of shape {weight.shape}."
         )
+    if n and not np.any(weight > 0):
+        raise ValueError("sample_weight is zero for all points: nothing is left.")
     return weight

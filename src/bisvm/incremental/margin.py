@@ -43,7 +43,8 @@ class MarginSystem:
         self.scale = self.gram.scale()
         self.shift = self.scale if bias else 0.0
         self.members = np.empty(0, dtype=int)
-        self._keep(np.empty((0, 0), order="F"))
+        self._L, self._e = np.empty((0, 0), order="F"), np.empty(0)
+        self._shared = False
 
     def __len__(self) -> int:
         return len(self.members)

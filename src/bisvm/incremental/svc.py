@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bisvm.incremental.active_set import ABSENT, ERROR, MARGIN, ActiveSet
@@ -75,6 +76,7 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on these points from scratch; those of weight zero are not there."""
         X, y = validate_data(self, X, y, dtype=float)
+        check_classification_targets(y)
         check_C(self.C)
         weight = checked_weight(sample_weight, len(y))
         classes = two_classes(y)
@@ -120,6 +122,7 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of every row."""
+        check_is_fitted(self)
         return self.classes_[(self.decision_function(X) > 0).astype(int)]
 
     def __sklearn_tags__(self) -> Any:

@@ -18,8 +18,8 @@ from bisvm.incremental.active_set import ABSENT, MARGIN, ActiveSet
 from bisvm.incremental.breakpoints import PathError, follow
 
 # Points beside the margin vectors in a working set: at least, and for each of them.
-_LEAST = 800
-_SHARE = 0.5
+_LEAST = 500
+_SHARE = 0.25
 
 
 def travel(

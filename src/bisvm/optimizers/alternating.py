@@ -360,12 +360,12 @@ def _positive(weights: Floats) -> tuple[np.ndarray, np.ndarray]:
     return points, np.searchsorted(problem, np.arange(len(weights) + 1))
 
 
-def dot(rows: Any, i: int, w: Floats) -> float:
+def dot(rows: Any, i: int, w: Any) -> float:
     """x_i'w, in compiled code, whatever the storage of the rows."""
     raise NotImplementedError("dot is for compiled code.")
 
 
-def axpy(rows: Any, i: int, factor: float, w: Floats) -> None:
+def axpy(rows: Any, i: int, factor: float, w: Any) -> None:
     """w <- w + factor x_i, in compiled code, whatever the storage of the rows."""
     raise NotImplementedError("axpy is for compiled code.")
 
