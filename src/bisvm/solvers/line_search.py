@@ -28,9 +28,7 @@ def exact_step(
     quadratic = machine.inner(direction, direction, direction_values)
 
     def derivatives(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        there = machine.tangent(tangent.fitted + t * direction_values)
-        first = _column_dots(there.slope, direction_values)
-        second = _column_dots(there.curvature, direction_values**2)
+        first, second = machine.derivatives_along(tangent.fitted, direction_values, t)
         return linear + t * quadratic + first, quadratic + second
 
     t = np.ones(machine.n_columns)
