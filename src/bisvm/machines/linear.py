@@ -58,7 +58,9 @@ class LinearMachine(Machine):
         return super().intercept_precision
 
     def fit_values(self, x: Coefficients) -> np.ndarray:
-        return self.X @ x.coef + x.intercept
+        fitted = self.X @ x.coef
+        fitted += x.intercept
+        return fitted
 
     def penalize(self, w: np.ndarray) -> np.ndarray:
         """R w."""
