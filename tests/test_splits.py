@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
-from bisvm.splits import class_tasks, freeze_splits, split_columns, training_columns
+from bisvm.splits import (
+    class_tasks,
+    distinct_columns,
+    freeze_splits,
+    row_kinds,
+    split_columns,
+    training_columns,
+)
 
 Y = np.array([0, 1, 0, 1, 0, 1, 0, 1, 1, 0])
 X = np.arange(20.0).reshape(10, 2)
@@ -178,3 +185,17 @@ def test_a_small_class_means_fewer_folds_and_a_warning():
 def test_a_class_of_one_is_an_error():
     with pytest.raises(ValueError, match="one member only"):
         freeze_splits(5, None, np.repeat([0, 1], [20, 1]), random_state=seeded())
+
+
+def test_columns_with_the_same_labels_are_found():
+    labels = np.array([[1.0, -1.0, 1.0, -1.0], [1.0, 1.0, 1.0, -1.0]])
+    different, which = distinct_columns(labels)
+    assert different.shape == (2, 3)
+    np.testing.assert_array_equal(different[:, which], labels)
+
+
+def test_rows_are_numbered_by_their_labels():
+    labels = np.where(np.random.default_rng(0).random((40, 5)) < 0.5, -1.0, 1.0)
+    labels = labels[:, [0, 1, 2, 0, 3, 1]]
+    _, expected = np.unique(labels, axis=0, return_inverse=True)
+    np.testing.assert_array_equal(row_kinds(labels), expected.ravel())

@@ -4,6 +4,7 @@ All hyperparameters, from one C to hundreds of kernel parameters, are learned by
 gradient descent on a validation loss, differentiated through the trained machine.
 """
 
+from bisvm.chunks import Chunks
 from bisvm.estimators import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC
 from bisvm.objective import BilevelObjective
 
@@ -12,6 +13,7 @@ __all__ = [
     "BilevelLinearSVC",
     "BilevelObjective",
     "BilevelSVC",
+    "Chunks",
     "ConvolutionalSVC",
     "__version__",
 ]

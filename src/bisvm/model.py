@@ -22,7 +22,8 @@ from bisvm.machines.base import Intercept
 from bisvm.machines.landmarks import landmark_machine
 from bisvm.parts import Parameter
 from bisvm.penalties import Penalty
-from bisvm.scaling import column_variance
+from bisvm.pieces import each, is_sparse
+from bisvm.scaling import column_moments, positive
 
 # Rows that settle the size of a kernel.
 SIZE_ROWS = 200
@@ -40,9 +41,15 @@ class Frame:
     scale: np.ndarray
 
     def inside(self, X: Any) -> Any:
+        return each(self._inside, X)
+
+    def _inside(self, X: Any) -> Any:
         if sparse.issparse(X):
-            return sparse.csr_array(X @ sparse.diags_array(1.0 / self.scale))
-        return (X - self.origin) / self.scale
+            scaled = X.data / self.scale[X.indices]
+            return sparse.csr_array((scaled, X.indices, X.indptr), shape=X.shape)
+        Z = X - self.origin
+        Z /= self.scale
+        return Z
 
     def outside(self, x: Coefficients) -> Coefficients:
         """Coefficients of the inputs as they were given."""
@@ -89,11 +96,10 @@ class Model:
         """
         if not self.linear:
             return None
-        scale = np.sqrt(column_variance(X, sample_weight))
-        origin = np.zeros(X.shape[1])
-        if self.intercept == "free" and not sparse.issparse(X):
-            origin = np.average(X, axis=0, weights=sample_weight)
-        return Frame(origin, scale)
+        moments = column_moments(X, sample_weight)
+        centred = self.intercept == "free" and not is_sparse(X)
+        origin = moments.mean if centred else np.zeros(X.shape[1])
+        return Frame(origin, np.sqrt(positive(moments.variance)))
 
     def kernel_at(self, values: Mapping[str, Any]) -> Kernel:
         own = {k: v for k, v in values.items() if k not in self.penalty.names}

@@ -182,6 +182,7 @@ class BilevelObjective:
         self.space = Space(problem.parameters, problem.learn, problem.feature_names)
         self.n_svm_evaluations = 0
         self._held_out = problem.columns.validation > 0
+        self._share_weights = self._observations(problem.columns.validation.sum(axis=1))
         # Fitted values from which the next solve starts.
         self._fitted: np.ndarray | None = fitted
         self._last: tuple[dict[str, Any], Coefficients] | None = None
@@ -321,13 +322,12 @@ class BilevelObjective:
     def _failed(self, theta: np.ndarray, began: float) -> Evaluation:
         self._fitted = None
         n, columns = self._held_out.shape
-        validation = self.problem.columns.validation
         return Evaluation(
             theta=theta,
             value=np.inf,
             gradient=np.zeros_like(theta),
             shares=self._observations(np.full(n, np.inf)),
-            share_weights=self._observations(validation.sum(axis=1)),
+            share_weights=self._share_weights,
             criterion=np.inf,
             residual=np.inf,
             solves=columns,
@@ -367,7 +367,7 @@ class BilevelObjective:
             value=value + prior_value,
             gradient=gradient + prior_gradient,
             shares=self._observations(row_losses),
-            share_weights=self._observations(columns.validation.sum(axis=1)),
+            share_weights=self._share_weights,
             criterion=value,
             residual=float(solution.residual.max()),
             solves=machine.n_columns,

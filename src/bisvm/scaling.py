@@ -2,10 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+
+from bisvm.pieces import is_sparse, reduce
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Weighted mean and variance, smallest and largest entry of every column."""
+
+    weight: float
+    mean: np.ndarray
+    variance: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    def merge(self, other: Moments) -> Moments:
+        """Moments of both sets of rows together, with shares a + b = 1 of the weight:
+
+        mean = mean_1 + b (mean_2 - mean_1),
+        variance = a variance_1 + b variance_2 + a b (mean_2 - mean_1)^2
+
+        (Chan, Golub and LeVeque 1983): one reading, and no cancellation.
+        """
+        weight = self.weight + other.weight
+        a, b = self.weight / weight, other.weight / weight
+        apart = other.mean - self.mean
+        return Moments(
+            weight,
+            self.mean + b * apart,
+            a * self.variance + b * other.variance + a * b * apart**2,
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+        )
+
+
+def column_moments(X: Any, sample_weight: Any = None) -> Moments:
+    """One reading of X; the variance is 0 where it is a matter of rounding."""
+    weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight)
+    found = reduce(_moments, X, weight, combine=Moments.merge)
+    # A spread at rounding level is no spread; without centring that level is higher.
+    rounding = 1e3 * np.finfo(float).eps
+    level = rounding if is_sparse(X) else rounding**2
+    largest = np.maximum(np.abs(found.low), np.abs(found.high))
+    if not is_sparse(X):
+        largest = np.maximum(largest, _reach(found.mean, found.low, found.high))
+    constant = found.variance <= level * largest**2
+    variance = np.where(constant, 0.0, found.variance)
+    return Moments(found.weight, found.mean, variance, found.low, found.high)
 
 
 def column_variance(X: Any, sample_weight: Any = None) -> np.ndarray:
@@ -14,40 +62,42 @@ def column_variance(X: Any, sample_weight: Any = None) -> np.ndarray:
     A constant column has no scale of its own, and whatever is done with it has no
     effect: any positive number will do.
     """
-    variance = _variance(X, sample_weight)
-    return np.where(variance > 0, variance, 1.0)
+    return positive(column_moments(X, sample_weight).variance)
 
 
 def mean_variance(X: Any, sample_weight: Any = None) -> float:
     """Mean of the columns' variances, constant columns counting as 0; 1 if all are."""
-    mean = float(np.mean(_variance(X, sample_weight)))
-    return mean if mean > 0 else 1.0
+    return float(positive(np.mean(column_moments(X, sample_weight).variance)))
 
 
 def mean_deviation(X: Any, sample_weight: Any = None) -> float:
     """Mean of the columns' standard deviations, in the same manner."""
-    mean = float(np.mean(np.sqrt(_variance(X, sample_weight))))
-    return mean if mean > 0 else 1.0
+    return float(positive(np.mean(np.sqrt(column_moments(X, sample_weight).variance))))
 
 
-def _variance(X: Any, sample_weight: Any) -> np.ndarray:
-    """Weighted variance of every column; 0 where it is a matter of rounding."""
-    weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight)
-    weight = weight / weight.sum()
+def positive(size: Any) -> np.ndarray:
+    """1 where there is no size."""
+    return np.where(size > 0, size, 1.0)
+
+
+def _moments(X: Any, weight: np.ndarray) -> Moments:
+    """Of rows in memory."""
+    total = float(weight.sum())
+    weight = weight / total
+    low, high = X.min(axis=0), X.max(axis=0)
     if sparse.issparse(X):
+        low, high = low.toarray().ravel(), high.toarray().ravel()
         mean = X.T @ weight
         square = X.copy()
         square.data = square.data**2
         variance = np.maximum(square.T @ weight - mean**2, 0.0)
-        largest = np.sqrt(np.asarray(square.max(axis=0).todense()).ravel())
-    else:
-        centred = X - weight @ X
-        largest = np.max(np.abs(centred), axis=0)
-        safe = np.where(largest > 0, largest, 1.0)
-        variance = safe**2 * (weight @ (centred / safe) ** 2)
-        largest = np.maximum(largest, np.max(np.abs(X), axis=0))
-    # A spread at rounding level is no spread; without centring that level is higher.
-    rounding = 1e3 * np.finfo(float).eps
-    level = rounding if sparse.issparse(X) else rounding**2
-    constant = variance <= level * largest**2
-    return np.where(constant, 0.0, variance)
+        return Moments(total, mean, variance, low, high)
+    mean = weight @ X
+    safe = positive(_reach(mean, low, high))
+    variance = safe**2 * (weight @ ((X - mean) / safe) ** 2)
+    return Moments(total, mean, variance, low, high)
+
+
+def _reach(mean: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Largest distance of an entry from its column's mean."""
+    return np.maximum(high - mean, mean - low)

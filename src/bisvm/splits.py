@@ -105,6 +105,26 @@ def split_columns(
     )
 
 
+def distinct_columns(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different columns among (n, q) labels, and which of them each column is.
+
+    The folds of one task have the same labels. `np.unique` along columns would make a
+    record of n fields.
+    """
+    seen: dict[bytes, int] = {}
+    number = [seen.setdefault(column.tobytes(), len(seen)) for column in labels.T]
+    _, first, which = np.unique(number, return_index=True, return_inverse=True)
+    return labels[:, first], which
+
+
+def row_kinds(labels: np.ndarray) -> np.ndarray:
+    """(n,), the number of the combination of labels, +1 or -1, that a row has."""
+    kind = np.zeros(len(labels), dtype=int)
+    for column in distinct_columns(labels)[0].T:
+        _, kind = np.unique(2 * kind + (column > 0), return_inverse=True)
+    return kind
+
+
 def freeze_splits(
     cv: Any,
     X: Any,

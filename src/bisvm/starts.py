@@ -16,6 +16,7 @@ import numpy as np
 from bisvm.machines.landmarks import choose_landmarks
 from bisvm.objective import BilevelObjective, Evaluation
 from bisvm.parts import INVERSE_WIDTH, PENALTY
+from bisvm.splits import row_kinds
 from bisvm.tuning import Descent, Run, StopTuning, Whole, upper_gradient
 
 # Standard errors by which a step up must lower the paired validation losses: to let the
@@ -115,8 +116,8 @@ def _coarse_rows(
     if n < 2 * COARSE_ROWS:
         return None
     fold = columns.validation.argmax(axis=1)
-    _, code = np.unique(columns.labels, axis=0, return_inverse=True)
-    order = np.lexsort((random_state.permutation(n), code.ravel(), fold))
+    kind = row_kinds(columns.labels)
+    order = np.lexsort((random_state.permutation(n), kind, fold))
     places = np.linspace(0, n - 1, COARSE_ROWS).round().astype(int)
     rows = np.sort(order[places])
     trained = columns.labels[rows] * (columns.train[rows] > 0)

@@ -15,8 +15,11 @@ from bisvm.history import Progress, Record
 from bisvm.objective import BilevelObjective, Evaluation
 from bisvm.optimizers import Alternating, Optimizer
 from bisvm.optimizers.base import into_balls
+from bisvm.splits import row_kinds
 
 CALLBACK_STOP = "The callback asked for it."
+# Bytes that the shares of remembered evaluations may take.
+SEEN_BYTES = 2**28
 
 
 class StopTuning(Exception):
@@ -91,7 +94,7 @@ class Run:
             return seen
         evaluation = (on or self.objective).evaluate(theta, tol)
         if usual:
-            self._seen[theta.tobytes()] = evaluation
+            self._remember(evaluation)
         if not tentative:
             self.accept(evaluation)
         record = Record(
@@ -110,6 +113,12 @@ class Run:
         self.history.append(record)
         self._report(record)
         return evaluation
+
+    def _remember(self, evaluation: Evaluation) -> None:
+        """Points are looked at again soon, or never: the oldest make room."""
+        self._seen[evaluation.theta.tobytes()] = evaluation
+        while len(self._seen) > max(4, SEEN_BYTES // evaluation.shares.nbytes):
+            del self._seen[next(iter(self._seen))]
 
     def accept(self, evaluation: Evaluation) -> None:
         """Let this evaluation count for the best point."""
@@ -232,9 +241,8 @@ class Run:
 
 def stratified(labels: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
     """Rows drawn at random, with every class in its share."""
-    _, code = np.unique(labels, axis=0, return_inverse=True)
     n = len(labels)
-    order = np.lexsort((rng.permutation(n), code.ravel()))
+    order = np.lexsort((rng.permutation(n), row_kinds(labels)))
     places = (np.arange(size) + rng.random()) * (n / size)
     return np.sort(order[places.astype(int)])
 

@@ -72,7 +72,7 @@ class Mirror:
 
 @pytest.fixture
 def path_alone(monkeypatch):
-    """The path ends at the solution by itself: no repair, and no refit."""
+    """The path of all points ends at the solution by itself: no repair, no refit."""
 
     def settle(sets):
         sets.refresh()
@@ -81,6 +81,7 @@ def path_alone(monkeypatch):
         assert passed == 0
         return passed
 
+    monkeypatch.setattr(working_set, "_LEAST", 10**9)
     monkeypatch.setattr("bisvm.incremental.exchange.settle", settle)
     monkeypatch.setattr("bisvm.incremental.exchange.solve", None)
 
@@ -136,18 +137,21 @@ def test_many_equal_rows_and_ties(kernel, digits):
     )
 
 
-@pytest.mark.usefixtures("path_alone")
 @pytest.mark.parametrize("changes", [150, pytest.param(1000, marks=pytest.mark.full)])
-def test_many_changes_keep_the_residual(changes):
+def test_many_changes_keep_the_residual(changes, monkeypatch):
+    monkeypatch.setattr(working_set, "_LEAST", 50)
     rng = np.random.default_rng(5)
     mirror = Mirror(IncrementalSVC("rbf", 10.0, gamma=0.5), *noisy_points(rng, 60))
-    worst = 0.0
-    for _ in range(changes):
+    worst = [0.0, 0.0]
+    for k in range(changes):
         mirror.random_step(rng, lambda n: noisy_points(rng, n + 2), most=6)
-        worst = max(worst, mirror.model.kkt_residual_)
-    print(f"KKT residual after {changes} changes: {worst:.1e} at most")
-    assert worst < 1e-10
-    assert mirror.violation() < 1e-10
+        from_scratch = mirror.violation() if k % 10 == 9 else 0.0
+        worst = np.maximum(worst, [mirror.model.kkt_residual_, from_scratch])
+    print(
+        f"KKT residual through {changes} changes: {worst[0]:.1e} at most, "
+        f"{worst[1]:.1e} computed from scratch, {len(mirror.y)} points at the end"
+    )
+    assert np.all(worst < 1e-10)
 
 
 @pytest.mark.parametrize("C", [1.0, 50.0])

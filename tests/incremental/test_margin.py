@@ -43,11 +43,13 @@ def test_compiled_loops_against_numpy():
         forward(L, x)
         np.testing.assert_allclose(factor @ x, z, atol=1e-12)
         short = L.copy(order="F")
-        delete_row(short, x, k)
+        both = np.stack([x, -2.0 * x])
+        delete_row(short, both, k)
         rest = np.delete(np.arange(m), k)
         factor = np.linalg.cholesky(gram[np.ix_(rest, rest)])
         np.testing.assert_allclose(np.tril(short[: m - 1, : m - 1]), factor)
-        np.testing.assert_allclose(factor @ x[:-1], z[rest], atol=1e-12)
+        np.testing.assert_allclose(factor @ both[0, :-1], z[rest], atol=1e-12)
+        np.testing.assert_allclose(factor @ both[1, :-1], -2 * z[rest], atol=1e-12)
         x = z.copy()
         backward(L, x)
         np.testing.assert_allclose(np.tril(L[:m, :m]).T @ x, z, atol=1e-12)
@@ -79,6 +81,8 @@ def test_solves_the_system_while_members_come_and_go(bias):
     rng = np.random.default_rng(0)
     gram = gram_of(rng)
     margin, members = MarginSystem(gram, bias), []
+    held = rng.normal(size=30)
+    margin.hold(held)
     for _ in range(120):
         i = int(rng.integers(30))
         if i in members:
@@ -98,6 +102,10 @@ def test_solves_the_system_while_members_come_and_go(bias):
             np.testing.assert_allclose(
                 margin.functions(beta), beta @ gram[members], atol=1e-12
             )
+            expected = solution(gram, members, held[members], s)
+            found = margin.solve_held(s)
+            np.testing.assert_allclose(found[0], expected[0], atol=1e-11)
+            assert found[1] == pytest.approx(expected[1], abs=1e-11)
 
 
 def test_filled_at_once_or_one_by_one(monkeypatch):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bisvm import Chunks
 from bisvm.adjoint import implicit_gradient
 from bisvm.kernels import RBF, Linear
 from bisvm.losses import Quartic, SquaredHinge
@@ -17,8 +18,10 @@ PRECISION = np.array([1.0, 2.0, 0.5])
 
 
 @pytest.mark.parametrize("direct_limit", [0, 1000], ids=["action", "factors"])
+@pytest.mark.parametrize("in_chunks", [False, True], ids=["memory", "chunks"])
 @pytest.mark.parametrize("data", [X, sparse_twin(X)], ids=["dense", "sparse"])
-def test_the_linear_machine_keeps_the_contract(data, direct_limit):
+def test_the_linear_machine_keeps_the_contract(data, in_chunks, direct_limit):
+    data = Chunks.of(data, rows=6) if in_chunks else data
     check_machine(
         lambda *parts: LinearMachine(
             *parts, data, PRECISION, 1.5, direct_limit=direct_limit

@@ -4,11 +4,19 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from bisvm import Chunks
 from bisvm.machines import linear
 from tests.problems import make_objective
 
+STORED = {
+    "dense": np.asarray,
+    "sparse": sparse.csr_array,
+    "dense chunks": lambda X: Chunks.of(X, rows=7),
+    "sparse chunks": lambda X: Chunks.of(sparse.csr_array(X), rows=7),
+}
 
-@pytest.mark.parametrize("stored", [np.asarray, sparse.csr_array])
+
+@pytest.mark.parametrize("stored", STORED)
 @pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
 @pytest.mark.parametrize("penalty", ["shared", "per_feature"])
 def test_systems_of_points_and_of_features_give_one_hypergradient(
@@ -21,7 +29,7 @@ def test_systems_of_points_and_of_features_give_one_hypergradient(
     for wide in (linear.WIDE, 10**9):
         monkeypatch.setattr(linear, "WIDE", wide)
         objective = make_objective(
-            stored(X),
+            STORED[stored](X),
             y,
             kernel="linear",
             intercept=intercept,

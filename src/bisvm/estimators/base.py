@@ -15,13 +15,16 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import (
-    check_is_fitted,
-    validate_data,
-)
+from sklearn.utils.validation import check_is_fitted
 
 from bisvm.criteria import get_criterion
-from bisvm.estimators.data import Data, prepare
+from bisvm.estimators.data import (
+    Data,
+    check_readable,
+    in_chunks,
+    prepare,
+    validate_inputs,
+)
 from bisvm.estimators.export import to_sklearn
 from bisvm.estimators.settings import check_common, chosen, decisions, own_optimizer
 from bisvm.history import Certificate
@@ -32,8 +35,9 @@ from bisvm.memory import check_memory
 from bisvm.model import Frame, Model
 from bisvm.objective import BilevelObjective, Problem
 from bisvm.penalties import get_penalty
+from bisvm.pieces import stack
 from bisvm.priors import get_prior
-from bisvm.scaling import column_variance
+from bisvm.scaling import column_moments
 from bisvm.solvers import Solution, get_solver
 from bisvm.splits import (
     split_columns,
@@ -68,20 +72,25 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
     def _kernel(self) -> Kernel:
         raise NotImplementedError
 
-    def _prepared(self, *given: Any) -> Data:
+    def _prepared(self, X: Any, *given: Any) -> Data:
         """Validated data, as the kernel takes them."""
-        return prepare(self, *given)
+        model = self._model()
+        X = in_chunks(X) if model.linear else X
+        check_readable(X, model)
+        return prepare(self, X, *given)
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
     ) -> Self:
         """Learn the hyperparameters on the splits, then the machine on all of X.
 
         Parameters
         ----------
-        X : array, data frame or CSR matrix of shape (n_samples, n_features)
+        X : array, data frame, CSR matrix or Chunks of shape (n_samples, n_features)
+            A linear machine reads `bisvm.Chunks`, and large memory-mapped arrays, piece
+            by piece: they may be larger than memory.
         y : array of shape (n_samples,)
-            Class labels, of any type.
+            Class labels, of any type. Only `Chunks` may bring their own.
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples' losses, in training and in validation.
         groups : array of shape (n_samples,), optional
@@ -371,8 +380,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         """
         if self._pairwise:
             return None
-        variance = column_variance(data.X, data.weight)
-        deviation = np.sqrt(np.where(_spread(data.X), variance, 0.0))
+        deviation = np.sqrt(column_moments(data.X, data.weight).variance)
         if self._linear:
             effect = np.mean((self.coef_ * deviation) ** 2, axis=0)
         else:
@@ -410,14 +418,8 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values: (n,) for two classes, (n, n_classes) for more."""
         check_is_fitted(self)
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=np.float64, order="C", reset=False
-        )
-        if not self._linear and sparse.issparse(self.support_vectors_):
-            X = sparse.csr_array(X)
-        elif not self._linear and sparse.issparse(X):
-            X = X.toarray()
-        scores = self._scores(X)
+        X = validate_inputs(self, in_chunks(X))
+        scores = stack(self._scores, X)
         return decisions(scores, len(self.classes_), self._task_kind)
 
     def _scores(self, X: Any) -> np.ndarray:
@@ -426,6 +428,10 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             return X @ self.coef_.T + self.intercept_
         if self._pairwise:
             return X[:, self.support_] @ self.dual_coef_.T + self.intercept_
+        if sparse.issparse(self.support_vectors_):
+            X = sparse.csr_array(X)
+        elif sparse.issparse(X):
+            X = X.toarray()
         scores = np.empty((X.shape[0], len(self.intercept_)))
         # Rows at a time, so that the Gram matrix stays a temporary of 64 MB.
         rows = max(1, (1 << 23) // max(len(self.support_), 1))
@@ -486,11 +492,3 @@ def _scalar(value: Any) -> Any:
 
 def _stacked(values: list[dict[str, Any]]) -> dict[str, np.ndarray]:
     return {name: np.array([one[name] for one in values]) for name in values[0]}
-
-
-def _spread(X: Any) -> np.ndarray:
-    """Which columns are not constant."""
-    low, high = X.min(axis=0), X.max(axis=0)
-    if sparse.issparse(X):
-        low, high = low.toarray().ravel(), high.toarray().ravel()
-    return high > low

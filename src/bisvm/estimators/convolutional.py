@@ -38,6 +38,7 @@ from bisvm.estimators.kernel_convolution import (
 from bisvm.estimators.settings import check_common, chosen, decisions, own_optimizer
 from bisvm.history import Certificate
 from bisvm.losses import Loss, get_loss
+from bisvm.pieces import Pieces
 from bisvm.threads import one_blas_thread
 from bisvm.tuning import CALLBACK_STOP, Descent, Run, StopTuning
 
@@ -295,6 +296,8 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
                 "Sparse input is not supported: images are filtered whole. Use "
                 "X.toarray()."
             )
+        if isinstance(X, Pieces):
+            raise TypeError("Images are needed in memory, not in chunks: use X[rows].")
         wanted = None
         if self.image_shape is not None:
             wanted = check_shape("image_shape", self.image_shape)

@@ -7,17 +7,26 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_consistent_length
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from bisvm.chunks import Chunks
+from bisvm.model import Model
+from bisvm.pieces import Pieces, keep
 from bisvm.splits import Split, class_tasks, freeze_splits
+
+# What is asked of inputs, in fit and in predict.
+INPUTS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
+# A memory-mapped array of more bytes than this, as float64, stays where it is.
+MAPPED_LIMIT = 2**28
 
 
 @dataclass(frozen=True)
 class Data:
     """Validated training data: rows of positive weight, classes as numbers.
 
+    X : dense, CSR, or in pieces
     rows : where each row stands in the X that was given
     weight : sample weight times class weight
     tasks : (n, n_tasks), binary labels of every class task, 0 for "no part in it"
@@ -47,9 +56,7 @@ def prepare(
     random_state: np.random.RandomState,
 ) -> Data:
     """Validate everything; sets `classes_` and what scikit-learn keeps of X."""
-    X, y = validate_data(
-        estimator, X, y, accept_sparse="csr", dtype=np.float64, order="C"
-    )
+    X, y = _validated(estimator, X, y)
     check_classification_targets(y)
     if sparse.issparse(X):
         X = sparse.csr_array(X)
@@ -65,7 +72,7 @@ def prepare(
     _check_classes(classes, codes, weight)
     estimator.classes_ = classes
     return Data(
-        X=X[rows],
+        X=keep(X, rows),
         y=codes[rows],
         rows=rows,
         weight=weight[rows],
@@ -77,6 +84,49 @@ def prepare(
             else np.unique(np.asarray(groups)[rows], return_inverse=True)[1]
         ),
     )
+
+
+def in_chunks(X: Any) -> Any:
+    """A large memory-mapped array in chunks; anything else as it is."""
+    large = isinstance(X, np.memmap) and X.ndim == 2 and 8 * X.size > MAPPED_LIMIT
+    return Chunks.of(X) if large else X
+
+
+def check_readable(X: Any, model: Model) -> None:
+    """Refuse chunks where the machine needs all rows at once."""
+    by_rows = model.linear and model.loss.twice_differentiable
+    if isinstance(X, Pieces) and not by_rows:
+        raise ValueError(
+            f"A machine with {model.kernel!r} and {model.loss!r} needs its training "
+            "data in memory, not in chunks. Use a linear machine with a smooth loss "
+            "(BilevelLinearSVC), or some of the rows, X[rows]."
+        )
+
+
+def validate_inputs(estimator: Any, X: Any, *, reset: bool = False) -> Any:
+    """As scikit-learn validates X; the first row speaks for a matrix in pieces.
+
+    Its entries were checked when its rows were counted.
+    """
+    if isinstance(X, Pieces):
+        validate_data(estimator, X.head, **INPUTS, reset=reset)
+        return X
+    return validate_data(estimator, X, **INPUTS, reset=reset)
+
+
+def _validated(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    if not isinstance(X, Pieces):
+        return validate_data(estimator, X, y, **INPUTS)
+    X = validate_inputs(estimator, X, reset=True)
+    y = X.y if y is None else y
+    if y is None:
+        raise ValueError(
+            f"{X!r} has no labels: pass them as y, or let every chunk be a pair (X, y)."
+        )
+    y = column_or_1d(y, warn=True)
+    assert_all_finite(y, input_name="y")
+    check_consistent_length(X, y)
+    return X, y
 
 
 def _check_classes(classes: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> None:
@@ -140,7 +190,7 @@ def _splits(
         groups = None if groups is None else np.asarray(groups)[rows]
         return freeze_splits(
             cv,
-            X[rows],
+            keep(X, rows),
             codes[rows],
             groups=groups,
             random_state=random_state,

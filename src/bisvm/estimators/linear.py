@@ -11,7 +11,9 @@ from bisvm.kernels import Kernel, Linear
 class BilevelLinearSVC(BilevelClassifier):
     """Linear SVM that learns C, or one C for each feature, on a validation loss.
 
-    Dense or sparse (CSR) data; sparse data stay sparse.
+    Dense or sparse (CSR) data; sparse data stay sparse. Data that do not fit in memory
+    are given as `bisvm.Chunks`, or as a memory-mapped array; memory is needed for a
+    chunk then, and for about 16 numbers a sample and split.
 
     Parameters
     ----------
@@ -89,6 +91,16 @@ class BilevelLinearSVC(BilevelClassifier):
     >>> from bisvm import BilevelLinearSVC
     >>> X, y = load_iris(return_X_y=True)
     >>> BilevelLinearSVC(random_state=0).fit(X, y).score(X, y) > 0.9
+    True
+
+    Data in chunks, with their labels; here they are two, and could be thousands:
+
+    >>> from bisvm import Chunks
+    >>> def read():
+    ...     yield X[::2], y[::2]
+    ...     yield X[1::2], y[1::2]
+    >>> data = Chunks(read)
+    >>> BilevelLinearSVC(random_state=0).fit(data).score(data, data.y) > 0.9
     True
     """
 

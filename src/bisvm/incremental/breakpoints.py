@@ -62,6 +62,7 @@ class _Path:
         the start is balanced on the way.
         """
         self.given = np.abs(self.push).max() + np.abs(self.dp).max()
+        self.sets.margin.hold(self.sets.y * self.dp - self.push)
         pushing = self._pushing()
         terms = self.sets.y[pushing] * self.dc[pushing]
         total = float(terms.sum()) + self.surplus
@@ -77,21 +78,21 @@ class _Path:
         of the points. `size` is that of the terms which the rates of the gaps are sums
         of.
         """
-        sets, M = self.sets, self.sets.margin.members
-        y, self.dbeta, self.db = sets.y, np.zeros(len(M)), 0.0
-        asked, df = y[M] * self.dp[M], self.push
-        r, s, self.size = asked - df[M], -self.supply, self.given
+        sets, system = self.sets, self.sets.margin
+        M, y, self.dbeta, self.db = system.members, sets.y, np.zeros(len(system)), 0.0
+        asked, df, self.size = y[M] * self.dp[M], self.push, self.given
+        r, s = asked - df[M], -self.supply
         for attempt in range(_SOLVES if len(M) else 0):
             if attempt > 1:
-                sets.margin.refactor()
-            beta, b = sets.margin.solve(r, s)
+                system.refactor()
+            beta, b = system.solve(r, s) if attempt else system.solve_held(s)
             self.dbeta, self.db = self.dbeta + beta, self.db + b
-            spread = sets.margin.scale * np.abs(self.dbeta).sum()
+            spread = system.scale * np.abs(self.dbeta).sum()
             self.size = self.given + spread + abs(self.db)
             if self.trust and 2 * len(M) > len(y):
                 df, self.trust = self._outside(asked), self.trust - 1
                 break
-            df = self.push + sets.margin.functions(self.dbeta) + self.db
+            df = self.push + system.functions(self.dbeta) + self.db
             r, s = asked - df[M], -self.supply - self.dbeta.sum()
             if np.abs(r).max() <= _RESIDUAL * self.size:
                 self.trust = _TRUST

@@ -28,8 +28,9 @@ class MarginSystem:
 
         b - shift s = (e'z - s) / e'e,        L'beta = z - (b - shift s) e.
 
-    e is kept beside L. Without a bias there is no border: K_MM beta = r, b = 0, and no
-    shift. A point is appended, or taken out by rotations, in O(m^2).
+    Without a bias there is no border: K_MM beta = r, b = 0, and no shift. A point is
+    appended, or taken out by rotations, in O(m^2); e, and z of a right-hand side that
+    is held, are kept up to date beside L, so that only L' is left to solve with.
 
     Parameters
     ----------
@@ -43,8 +44,9 @@ class MarginSystem:
         self.scale = self.gram.scale()
         self.shift = self.scale if bias else 0.0
         self.members = np.empty(0, dtype=int)
-        self._L, self._e = np.empty((0, 0), order="F"), np.empty(0)
-        self._shared = False
+        self._L, self._shared = np.empty((0, 0), order="F"), False
+        # Right-hand sides 1 and r at all points, and e and z.
+        self._right, self._z = _ones_and(0.0, len(self.gram)), np.empty((2, 0))
 
     def __len__(self) -> int:
         return len(self.members)
@@ -60,17 +62,29 @@ class MarginSystem:
         return copy(self)
 
     def moved(self, gram: Gram, members: np.ndarray) -> Self:
-        """The same system where the members have other numbers; it takes the factor."""
+        """The same system where the members have other numbers; it takes the factor.
+
+        No right-hand side is held.
+        """
         other = copy(self)
         other.gram, other.members = gram, members
+        other._right, other._z = _ones_and(0.0, len(gram)), self._z.copy()
+        other._z[1] = 0.0
         return other
+
+    def hold(self, r: np.ndarray) -> None:
+        """A right-hand side at all points (n,), for `solve_held`."""
+        z = r[self.members]
+        forward(self._L, z)
+        self._right = _ones_and(r, len(r))
+        self._z = np.stack([self._z[0], z])
 
     def refactor(self) -> bool:
         """Compute the factor anew; False, and nothing done, if that is impossible."""
         factor = _cholesky(self._matrix(self.members)) if len(self) else None
         if factor is None:
             return False
-        self._keep(factor)
+        self._keep(factor, self.members)
         return True
 
     def fill(self, points: np.ndarray) -> np.ndarray:
@@ -86,8 +100,7 @@ class MarginSystem:
             order, rank = np.arange(len(A)), len(A)
             if factor is None:
                 factor, order, rank = _pivoted_cholesky(A)
-            self._keep(factor)
-            self.members = candidates[order[:rank]]
+            self._keep(factor, candidates[order[:rank]])
             rest.append(candidates[order[rank:]])
         return np.concatenate(rest)
 
@@ -102,7 +115,8 @@ class MarginSystem:
         self._own(m + 1)
         self._L[m, :m] = row
         self._L[m, m] = np.sqrt(pivot)
-        self._e = np.append(self._e, (1.0 - row @ self._e) / self._L[m, m])
+        z = (self._right[:, i] - self._z @ row) / self._L[m, m]
+        self._z = np.column_stack([self._z, z])
         self.members = np.append(self.members, i)
         return True
 
@@ -110,16 +124,24 @@ class MarginSystem:
         """Take point i out."""
         k = int(np.flatnonzero(self.members == i)[0])
         self._own(len(self))
-        delete_row(self._L, self._e, k)
-        self._e = self._e[:-1]
+        delete_row(self._L, self._z, k)
+        self._z = self._z[:, :-1].copy()
         self.members = np.delete(self.members, k)
 
     def solve(self, r: np.ndarray, s: float = 0.0) -> tuple[np.ndarray, float]:
-        """beta and b of the system."""
+        """beta and b of the system, r (m,)."""
         z = np.array(r, dtype=float)
         forward(self._L, z)
-        shifted = (self._e @ z - s) / (self._e @ self._e) if self.bias else 0.0
-        z -= shifted * self._e
+        return self._finish(z, s)
+
+    def solve_held(self, s: float = 0.0) -> tuple[np.ndarray, float]:
+        """The same for the right-hand side that is held."""
+        return self._finish(self._z[1].copy(), s)
+
+    def _finish(self, z: np.ndarray, s: float) -> tuple[np.ndarray, float]:
+        e = self._z[0]
+        shifted = (e @ z - s) / (e @ e) if self.bias else 0.0
+        z -= shifted * e
         backward(self._L, z)
         return z, float(shifted + self.shift * s)
 
@@ -140,17 +162,23 @@ class MarginSystem:
     def _row(self, i: int) -> np.ndarray:
         return self.gram.block(np.array([i]), self.members)[0] + self.shift
 
-    def _keep(self, factor: np.ndarray) -> None:
-        self._L, self._e, self._shared = factor, np.ones(len(factor)), False
-        forward(self._L, self._e)
+    def _keep(self, factor: np.ndarray, members: np.ndarray) -> None:
+        self._L, self._shared, self.members = factor, False, members
+        self._z = np.ascontiguousarray(self._right[:, members])
+        for z in self._z:
+            forward(self._L, z)
 
     def _own(self, m: int) -> None:
         """A factor that nobody else has, with room for m members."""
         if m > len(self._L) or self._shared:
             k, size = len(self), max(m + 8 + m // 8, len(self._L))
-            room = np.zeros((size, size), order="F")
+            room = np.empty((size, size), order="F")
             room[:k, :k] = self._L[:k, :k]
-            self._L, self._e, self._shared = room, self._e.copy(), False
+            self._L, self._z, self._shared = room, self._z.copy(), False
+
+
+def _ones_and(r: Any, n: int) -> np.ndarray:
+    return np.stack([np.ones(n), np.broadcast_to(r, n)])
 
 
 def _cholesky(A: np.ndarray) -> Any:

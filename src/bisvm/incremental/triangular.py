@@ -62,10 +62,10 @@ def delete_row(L: np.ndarray, z: np.ndarray, k: int) -> None:
     """Take row k out of the factor; rotations of columns make it triangular again.
 
     Rows below move up by one and reach one column too far. The rotation of columns j
-    and j + 1 clears entry (j, j + 1), for j from k on. What L z = r was is kept: z (m,)
-    is rotated too, and its first m - 1 entries belong to r without r_k.
+    and j + 1 clears entry (j, j + 1), for j from k on. Where L z = r was, it is again
+    for r without r_k: rows of z (q, m) are rotated too, and lose their last entry.
     """
-    m = len(z)
+    m = z.shape[1]
     for j in range(k):
         column = L[:, j]
         for i in range(k, m - 1):
@@ -79,4 +79,6 @@ def delete_row(L: np.ndarray, z: np.ndarray, k: int) -> None:
             low, high = left[i], right[i]
             left[i - 1] = cos * low + sin * high
             right[i] = cos * high - sin * low
-        z[j], z[j + 1] = cos * z[j] + sin * z[j + 1], cos * z[j + 1] - sin * z[j]
+        for q in range(len(z)):
+            low, high = z[q, j], z[q, j + 1]
+            z[q, j], z[q, j + 1] = cos * low + sin * high, cos * high - sin * low

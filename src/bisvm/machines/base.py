@@ -33,6 +33,8 @@ Intercept = Literal["free", "penalized", "none"]
 # A free intercept is penalised by this share of the total weight: far below any effect,
 # but it makes the solution unique where no point holds the intercept in place.
 INTERCEPT_RIDGE = 1e-12
+# Rows that a line search looks at together.
+BLOCK_ROWS = 2**16
 
 
 @dataclass(frozen=True)
@@ -204,6 +206,27 @@ class Machine(ABC):
         slope *= self.labels
         curvature *= self.weights
         return Tangent(fitted, value.sum(axis=0), slope, curvature)
+
+    def derivatives_along(
+        self, fitted: np.ndarray, direction: np.ndarray, length: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """sum_i S_ik V_ik and sum_i D_ik V_ik^2 at fitted values F + length V.
+
+        First and second derivative of the summed losses along V = direction. It goes by
+        blocks of rows, so that a line search needs no arrays of its own for all rows.
+        """
+        first, second = np.zeros((2, self.n_columns))
+        for start in range(0, len(fitted), BLOCK_ROWS):
+            rows = slice(start, start + BLOCK_ROWS)
+            labels, weights, V = self.labels[rows], self.weights[rows], direction[rows]
+            margins = labels * (fitted[rows] + length * V)
+            _, slope, curvature = self.loss.evaluate(margins)
+            slope *= weights
+            slope *= labels
+            curvature *= weights
+            first += np.einsum("ik,ik->k", slope, V)
+            second += np.einsum("ik,ik->k", curvature, V**2)
+        return first, second
 
     def value(self, x: Coefficients, tangent: Tangent) -> np.ndarray:
         """E_k, the training objective of every column."""

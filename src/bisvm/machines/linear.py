@@ -1,8 +1,9 @@
-"""The linear machine: f = w'x + b, on dense or sparse rows."""
+"""The linear machine: f = w'x + b, on dense or sparse rows, in memory or in pieces."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from bisvm.machines.base import (
     Tangent,
 )
 from bisvm.machines.on_margin import ends_of_intercept, margin_of, multipliers
+from bisvm.pieces import keep, reduce, weighted_squares
 from bisvm.systems import (
     BorderedSystem,
     DenseSystem,
@@ -57,7 +59,9 @@ class LinearMachine(Machine):
         return super().intercept_precision
 
     def fit_values(self, x: Coefficients) -> np.ndarray:
-        return self.X @ x.coef + x.intercept
+        fitted = self.X @ x.coef
+        fitted += x.intercept
+        return fitted
 
     def penalize(self, w: np.ndarray) -> np.ndarray:
         """R w."""
@@ -129,13 +133,18 @@ class LinearMachine(Machine):
     def residual(self, x: Coefficients, tangent: Tangent) -> np.ndarray:
         """Gradient entries in units of the sum of |W_i x_id| that each is made of."""
         gradient = self.loss_gradient(tangent)
-        size = abs(self.X).T @ self.weights
         stationarity = np.abs(self.penalize(x.coef) + gradient.coef)
-        out = np.max(stationarity / np.where(size > 0, size, 1.0), axis=0, initial=0.0)
+        out = np.max(stationarity / self._gradient_size, axis=0, initial=0.0)
         if self.intercept != "none":
             balance = gradient.intercept + self.intercept_precision * x.intercept
             out = np.maximum(out, np.abs(balance) / self.weights.sum(axis=0))
         return out
+
+    @cached_property
+    def _gradient_size(self) -> np.ndarray:
+        """sum_i |W_i x_id|, the same at all steps of a solver; 1 for a column of 0."""
+        size = abs(self.X).T @ self.weights
+        return np.where(size > 0, size, 1.0)
 
     def linearize(self, tangent: Tangent) -> LinearLinearization:
         return LinearLinearization(self, tangent)
@@ -169,9 +178,7 @@ class LinearLinearization(Linearization):
         self.machine = machine
         self.tangent = tangent
         self._systems = (
-            [self._system(k) for k in range(machine.n_columns)]
-            if machine.loss.twice_differentiable
-            else []
+            self._make_systems() if machine.loss.twice_differentiable else []
         )
 
     def minimizer(self) -> Coefficients:
@@ -223,48 +230,58 @@ class LinearLinearization(Linearization):
             return Coefficients(out, np.zeros(out.shape[1]))
         return Coefficients(out[:-1], out[-1])
 
-    def _system(self, k: int) -> System:
-        machine = self.machine
-        curvature = self.tangent.curvature[:, k]
-        active = np.flatnonzero(curvature > 0)
-        X, D = machine.X[active], curvature[active]
-        bordered = machine.intercept != "none"
-        rho = machine.intercept_precision[k]
-        n_features = X.shape[1]
-        wide = WIDE < n_features > len(active) and len(active) <= machine.direct_limit
-        if wide and machine.precision.ndim == 1:
-            system = LowRankSystem(machine.precision, X, D)
-            if not bordered:
-                return system
-            return BorderedSystem(system, X.T @ D, D.sum() + rho)
-        if n_features <= machine.direct_limit:
-            H = np.empty((n_features + bordered,) * 2)
-            H[:n_features, :n_features] = _weighted_square(X, D)
-            H[:n_features, :n_features] += (
-                machine.precision
-                if machine.precision.ndim == 2
-                else np.diag(machine.precision)
-            )
-            if bordered:
-                H[:-1, -1] = H[-1, :-1] = X.T @ D
-                H[-1, -1] = D.sum() + rho
-            return DenseSystem(H)
-        return self._iterative(X, D, rho)
+    def _make_systems(self) -> list[System]:
+        """A system for every column; one reading of X for all that are factorised."""
+        machine, curvature = self.machine, self.tangent.curvature
+        active = [np.flatnonzero(D > 0) for D in curvature.T]
+        wide = np.array([self._is_wide(len(rows)) for rows in active])
+        direct = ~wide & (machine.X.shape[1] <= machine.direct_limit)
+        squares = iter(weighted_squares(machine.X, curvature[:, direct]))
+        return [
+            self._dense(next(squares), k)
+            if direct[k]
+            else (self._low_rank if wide[k] else self._iterative)(active[k], k)
+            for k in range(machine.n_columns)
+        ]
 
-    def _iterative(self, X: Any, D: np.ndarray, rho: float) -> System:
+    def _is_wide(self, n_active: int) -> bool:
+        machine = self.machine
+        fewer = WIDE < machine.X.shape[1] > n_active <= machine.direct_limit
+        return fewer and machine.precision.ndim == 1
+
+    def _dense(self, H: np.ndarray, k: int) -> System:
+        """H = [X 1]' D [X 1] becomes the Hessian, in its place."""
+        precision = self.machine.precision
+        H[:-1, :-1] += precision if precision.ndim == 2 else np.diag(precision)
+        H[-1, -1] += self.machine.intercept_precision[k]
+        if self.machine.intercept == "none":
+            H = np.ascontiguousarray(H[:-1, :-1])
+        return DenseSystem(H)
+
+    def _low_rank(self, active: np.ndarray, k: int) -> System:
+        machine = self.machine
+        X, D = machine.X[active], self.tangent.curvature[active, k]
+        system = LowRankSystem(machine.precision, X, D)
+        if machine.intercept == "none":
+            return system
+        return BorderedSystem(system, X.T @ D, D.sum() + machine.intercept_precision[k])
+
+    def _iterative(self, active: np.ndarray, k: int) -> System:
         """The Hessian by its action; without an intercept its border is left out."""
         machine = self.machine
+        X, D = keep(machine.X, active), self.tangent.curvature[active, k]
         bordered = machine.intercept != "none"
+        rho = machine.intercept_precision[k]
 
         def action(v: np.ndarray) -> np.ndarray:
             w, b = (v[:-1], v[-1]) if bordered else (v, 0.0)
-            at_points = D * (X @ w + b)
-            out = machine.penalize(w[:, None])[:, 0] + X.T @ at_points
-            return np.append(out, at_points.sum() + rho * b) if bordered else out
+            out = reduce(lambda X, D: _square_action(X, D, w, b), X, D)
+            out[:-1] += machine.penalize(w[:, None])[:, 0]
+            out[-1] += rho * b
+            return out if bordered else out[:-1]
 
-        square = X.multiply(X) if sparse.issparse(X) else X * X
         precision = machine.precision
-        diagonal = square.T @ D + (
+        diagonal = reduce(_square_diagonal, X, D) + (
             np.diagonal(precision) if precision.ndim == 2 else precision
         )
         if bordered:
@@ -272,9 +289,12 @@ class LinearLinearization(Linearization):
         return IterativeSystem(lambda v: action(v.ravel()), diagonal)
 
 
-def _weighted_square(X: Any, D: np.ndarray) -> np.ndarray:
-    """X' diag(D) X."""
-    if sparse.issparse(X):
-        return (X.T @ X.multiply(D[:, None]).tocsr()).toarray()
-    root = X * np.sqrt(D)[:, None]
-    return root.T @ root
+def _square_action(X: Any, D: np.ndarray, w: np.ndarray, b: float) -> np.ndarray:
+    """[X 1]' diag(D) [X 1] (w, b)."""
+    at_points = D * (X @ w + b)
+    return np.append(X.T @ at_points, at_points.sum())
+
+
+def _square_diagonal(X: Any, D: np.ndarray) -> np.ndarray:
+    """Diagonal of X' diag(D) X."""
+    return (X.multiply(X) if sparse.issparse(X) else X * X).T @ D

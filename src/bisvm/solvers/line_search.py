@@ -18,27 +18,25 @@ def exact_step(
     *,
     accept: float = 0.1,
     max_iter: int = 80,
-) -> tuple[np.ndarray, Tangent]:
-    """t that makes phi(t) = E(x + t d) stationary, one a column, and the tangent there.
+) -> np.ndarray:
+    """t that makes phi(t) = E(x + t d) stationary, one a column; `tangent` is at x.
 
     phi is convex and piecewise smooth: a bracketed Newton iteration on phi'(t) = 0,
-    started at t = 1 and ended when |phi'(t)| <= accept |phi'(0)|. `tangent` is at x.
+    started at t = 1 and ended when |phi'(t)| <= accept |phi'(0)|.
     """
     linear = machine.inner(x, direction, direction_values)
     quadratic = machine.inner(direction, direction, direction_values)
 
-    def derivatives(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, Tangent]:
-        there = machine.tangent(tangent.fitted + t * direction_values)
-        first = _column_dots(there.slope, direction_values)
-        second = _column_dots(there.curvature, direction_values**2)
-        return linear + t * quadratic + first, quadratic + second, there
+    def derivatives(t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        first, second = machine.derivatives_along(tangent.fitted, direction_values, t)
+        return linear + t * quadratic + first, quadratic + second
 
     t = np.ones(machine.n_columns)
     start = linear + _column_dots(tangent.slope, direction_values)
     target = np.maximum(accept * np.abs(start), _rounding(machine, x, tangent))
     low, high = np.zeros_like(t), np.full_like(t, np.inf)
     for _ in range(max_iter):
-        slope, curvature, there = derivatives(t)
+        slope, curvature = derivatives(t)
         pending = (np.abs(slope) > target) & (start < 0) & (t < MAX_STEP)
         if not pending.any():
             break
@@ -52,9 +50,7 @@ def exact_step(
         expanded = np.clip(newton, 1.5 * t, 4.0 * t)
         update = np.where(inside, np.where(safe, newton, bisected), expanded)
         t = np.where(pending, np.minimum(update, MAX_STEP), t)
-    else:
-        there = derivatives(t)[2]
-    return t, there
+    return t
 
 
 def _rounding(machine: Machine, x: Coefficients, tangent: Tangent) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 from bisvm.machines import Coefficients, Machine, Tangent
 from bisvm.solvers.base import Solution, Solver
 from bisvm.solvers.line_search import exact_step
+from bisvm.splits import distinct_columns
 
 # Steps without a halving of the residual after which rounding errors are to blame, if
 # it is as small as this.
@@ -53,8 +54,7 @@ class Newton(Solver):
         same solution: one machine with their mean weights goes ahead, through the wider
         losses of the family.
         """
-        labels, group = np.unique(machine.labels, axis=1, return_inverse=True)
-        group = group.ravel()
+        labels, group = distinct_columns(machine.labels)
         counts = np.bincount(group)
         weights = np.zeros_like(labels)
         np.add.at(weights.T, group, machine.weights.T)
@@ -67,17 +67,19 @@ class Newton(Solver):
         return start[:, group], iterations
 
     def _descend(self, machine: Machine, start: np.ndarray, tol: float) -> Solution:
-        x, fitted = _newton_point(machine, machine.tangent(start))
-        x, tangent = _balanced(machine, x, machine.tangent(fitted))
+        x, tangent = _newton_step(machine, machine.tangent(start))
         watch = _Watch(machine.n_columns)
         iterations = machine.n_columns
         todo = watch.unfinished(machine.residual(x, tangent), tol)
         for _ in range(self.max_iter):
             if not len(todo):
                 break
-            part = machine.select(todo)
-            stepped = _step(part, x.select(todo), tangent.select(todo))
-            x, tangent = x.put(todo, stepped[0]), tangent.put(todo, stepped[1])
+            if len(todo) == machine.n_columns:
+                x, tangent = _step(machine, x, tangent)
+            else:
+                part = machine.select(todo)
+                stepped = _step(part, x.select(todo), tangent.select(todo))
+                x, tangent = x.put(todo, stepped[0]), tangent.put(todo, stepped[1])
             iterations += len(todo)
             todo = watch.unfinished(machine.residual(x, tangent), tol)
         # The fitted values of the steps were summed up: once more from x itself.
@@ -112,15 +114,22 @@ def _newton_point(
     return x, machine.fit_values(x)
 
 
+def _newton_step(machine: Machine, tangent: Tangent) -> tuple[Coefficients, Tangent]:
+    """To the Newton point, however far it is."""
+    x, fitted = _newton_point(machine, tangent)
+    return _balanced(machine, x, machine.tangent(fitted))
+
+
 def _step(
     machine: Machine, x: Coefficients, tangent: Tangent
 ) -> tuple[Coefficients, Tangent]:
     """Towards the Newton point, as far as E falls."""
-    target, target_values = _newton_point(machine, tangent)
+    target, values = _newton_point(machine, tangent)
     direction = target - x
-    values = target_values - tangent.fitted
-    length, there = exact_step(machine, x, tangent, direction, values)
-    return _balanced(machine, x.step(direction, length), there)
+    values -= tangent.fitted
+    length = exact_step(machine, x, tangent, direction, values)
+    x = x.step(direction, length)
+    return _balanced(machine, x, machine.tangent(tangent.fitted + length * values))
 
 
 def _unheld(machine: Machine, tangent: Tangent) -> np.ndarray:
@@ -155,5 +164,5 @@ def _balanced(
     reach = 1.0 + np.abs(tangent.fitted).max(axis=0)
     move = Coefficients(np.zeros_like(x.coef), np.where(unheld, downhill * reach, 0.0))
     values = np.broadcast_to(move.intercept, tangent.fitted.shape)
-    length, there = exact_step(machine, x, tangent, move, values)
-    return x.step(move, length), there
+    length = exact_step(machine, x, tangent, move, values)
+    return x.step(move, length), machine.tangent(tangent.fitted + length * values)
