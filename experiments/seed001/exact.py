@@ -3,8 +3,8 @@
     H(C) = mean over folds of the mean held-out hinge
 
 is known everywhere from the regularisation path, so that its global minimum is too. The
-path has a free intercept; a training set and its mirror image, (X, y) and (-X, -y), have
-intercept zero by symmetry, and count every point twice: C there is C / 2.
+path has a free intercept; a training set with its mirror image, (X, y) and (-X, -y),
+has intercept zero by symmetry, and counts every point twice: C there is C / 2.
 
 Where the path is too long a grid of C takes its place, refined where H is lowest until
 its neighbours are within `FLAT` of it.

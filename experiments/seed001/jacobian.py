@@ -275,31 +275,34 @@ def _picture(lines: dict[str, Line]) -> Any:
             2, len(lines), figsize=(2.3 * len(lines), 4.2), sharex=True, squeeze=False
         )
         for (top, bottom), (name, line) in zip(axes.T, lines.items(), strict=True):
-            top.semilogx(line.C, line.H, color="black")
+            top.semilogx(line.C, 100.0 * (line.H / line.H.min() - 1.0), color="black")
+            top.set_yscale("symlog", linthresh=0.1)
+            top.set_ylim(0.0, 1000.0)
             top.set_title(name)
-            scale = np.max(np.abs(line.slopes["exact"]))
-            for rule, style in (("exact", "-"), ("published", "--")):
-                color = "black" if rule == "exact" else "0.45"
-                values = line.slopes[rule] / scale
-                bottom.semilogx(line.C, values, style, color=color, label=rule)
-            bottom.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
-            bottom.set_ylim(-1.6, 1.6)
+            for rule, style, color in (
+                ("exact", "-", "black"),
+                ("published", "--", "0.4"),
+            ):
+                relative = line.slopes[rule] / line.H
+                bottom.semilogx(line.C, relative, style, color=color, label=rule)
+            bottom.set_yscale("symlog", linthresh=1e-3)
+            bottom.set_ylim(-3.0, 1.0)
+            bottom.set_yticks([-1.0, -0.1, -0.01, 0.0, 0.01, 0.1])
+            bottom.axhline(0.0, color="0.7", linewidth=0.8, zorder=0)
             bottom.set_xlabel("C")
             for panel in (top, bottom):
-                panel.fill_between(
-                    line.C,
-                    0,
-                    1,
-                    where=line.wrong,
-                    transform=panel.get_xaxis_transform(),
-                    color="0.88",
-                    linewidth=0,
-                    zorder=0,
-                )
-        axes[0, 0].set_ylabel("H, mean hinge of held-out points")
-        axes[1, 0].set_ylabel("dH / d log C, scaled")
-        axes[1, 0].legend(loc="lower right")
+                _shade(panel, line.C, line.wrong)
+        axes[0, 0].set_ylabel("H above its least, %")
+        axes[1, 0].set_ylabel("d log H / d log C")
+        axes[1, 0].legend(loc="upper left")
         return figure
+
+
+def _shade(panel: Any, C: np.ndarray, where: np.ndarray) -> None:
+    """Half a step of the grid to either side of every point that is meant."""
+    half = np.sqrt(C[1] / C[0])
+    for one in C[where]:
+        panel.axvspan(one / half, one * half, color="0.85", linewidth=0, zorder=0)
 
 
 def _notes(checks: list[Check], lines: dict[str, Line]) -> list[str]:
@@ -310,8 +313,8 @@ def _notes(checks: list[Check], lines: dict[str, Line]) -> list[str]:
     )
     return [
         f"{len(errors)} points in all, {left_out} left out because a training point "
-        f"changes its set within the step of {STEP:g}; largest error {errors.max():.1e}, "
-        f"{np.sum(errors >= 1e-5)} above 1e-5.",
-        f"Shaded: the published slope has the wrong sign ({wrong} of the grid from 1e-4 "
-        "to 100 in log C).",
+        f"changes its set within the step of {STEP:g}; largest error "
+        f"{errors.max():.1e}, {np.sum(errors >= 1e-5)} above 1e-5.",
+        f"Shaded: the published slope has the wrong sign ({wrong} of a grid of C from "
+        "1e-4 to 100, even in log C).",
     ]

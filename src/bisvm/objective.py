@@ -12,14 +12,13 @@ import numpy as np
 
 from bisvm.adjoint import envelope_gradient, implicit_gradient
 from bisvm.criteria import Criterion, MeanHinge, StructuralRisk
-from bisvm.losses import Hinge
-from bisvm.machines import Coefficients, Machine, Sensitivity
+from bisvm.machines import Coefficients, LinearMachine, Machine, Sensitivity
 from bisvm.model import Frame, Model
-from bisvm.optimizers import LinearFolds
+from bisvm.optimizers import Alternating, LinearFolds
 from bisvm.parts import DegenerateError, Parameter
 from bisvm.priors import Prior
 from bisvm.solvers import Solution, Solver
-from bisvm.solvers.dual import DualForm
+from bisvm.solvers.dual import features
 from bisvm.space import Space
 from bisvm.splits import Columns
 from bisvm.threads import one_blas_thread
@@ -205,33 +204,33 @@ class BilevelObjective:
         fitted = None if self._fitted is None else self._fitted[rows]
         return BilevelObjective.from_problem(replace(part, columns=columns), fitted)
 
-    def linear_folds(self, wanted_by: str) -> LinearFolds:
+    def linear_folds(self, optimizer: Alternating) -> LinearFolds:
         """The training problems as plain arrays, for methods that step on them."""
         problem = self.problem
         model = problem.model
         simple = (
             model.linear
-            and isinstance(model.loss, Hinge)
+            and isinstance(model.loss, optimizer.losses)
             and model.intercept != "free"
             and isinstance(problem.criterion, MeanHinge)
             and self.names == ["C"]
         )
         if not simple:
             raise ValueError(
-                f"{wanted_by} is for a linear machine with the exact hinge on both "
-                "levels and one C: BilevelLinearSVC(loss='hinge', criterion='hinge', "
+                f"{optimizer} is for a linear machine with the hinge on both levels "
+                "and one C: BilevelLinearSVC(loss='hinge', criterion='hinge', "
                 "intercept='penalized' or 'none')."
             )
-        one = self.space.values(np.zeros(1))
         machine = problem.model.machine(
-            one,
+            self.space.values(np.zeros(1)),
             problem.X,
             problem.columns.labels,
             problem.columns.train,
             frame=problem.frame,
         )
+        assert isinstance(machine, LinearMachine)
         return LinearFolds(
-            DualForm.of(machine).features,
+            features(machine),
             problem.columns.labels,
             problem.columns.train,
             problem.columns.validation,

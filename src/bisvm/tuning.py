@@ -215,8 +215,9 @@ class Run:
 
     def _alternate(self, optimizer: Alternating, stage: str) -> Descent:
         """Both levels in turn; H is evaluated once, where that has led to."""
-        folds = self.objective.linear_folds(str(optimizer))
-        result = optimizer.alternate(folds, seed=self.seed)
+        folds = self.objective.linear_folds(optimizer)
+        suited = optimizer.suited(self.objective.problem.model.loss)
+        result = suited.alternate(folds, seed=self.seed)
         best = self.evaluate(result.x, stage)
         result.fun, result.jac = best.value, best.gradient
         gradient = upper_gradient(best, Whole(self.objective))

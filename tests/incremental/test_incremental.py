@@ -70,6 +70,11 @@ class Mirror:
             self.swap(rows, *points(rng.integers(1, most)))
 
 
+def small_working_sets(monkeypatch, least):
+    for name, value in {"_SIZE": 0, "_LEAST": least, "_SHARE": 0.1}.items():
+        monkeypatch.setattr(working_set, name, value)
+
+
 @pytest.fixture
 def path_alone(monkeypatch):
     """The path of all points ends at the solution by itself: no repair, no refit."""
@@ -139,7 +144,7 @@ def test_many_equal_rows_and_ties(kernel, digits):
 
 @pytest.mark.parametrize("changes", [150, pytest.param(1000, marks=pytest.mark.full)])
 def test_many_changes_keep_the_residual(changes, monkeypatch):
-    monkeypatch.setattr(working_set, "_LEAST", 50)
+    small_working_sets(monkeypatch, 50)
     rng = np.random.default_rng(5)
     mirror = Mirror(IncrementalSVC("rbf", 10.0, gamma=0.5), *noisy_points(rng, 60))
     worst = [0.0, 0.0]
@@ -158,8 +163,7 @@ def test_many_changes_keep_the_residual(changes, monkeypatch):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_only_few_points_are_watched(kernel, C, monkeypatch):
     """Working sets that are too small at first; the machine is exact all the same."""
-    monkeypatch.setattr(working_set, "_LEAST", 5)
-    monkeypatch.setattr(working_set, "_SHARE", 0.1)
+    small_working_sets(monkeypatch, 5)
     sizes, restricted = [], working_set._restricted
 
     def counted(sets, W):
@@ -181,7 +185,7 @@ def test_a_path_lost_on_few_points_is_followed_on_all(monkeypatch):
             raise PathError("lost")
         return breakpoints.follow(sets, *args)
 
-    monkeypatch.setattr(working_set, "_LEAST", 5)
+    small_working_sets(monkeypatch, 5)
     monkeypatch.setattr(working_set, "follow", lost_on_few)
     monkeypatch.setattr("bisvm.incremental.exchange.solve", None)
     rng = np.random.default_rng(8)

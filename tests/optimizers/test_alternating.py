@@ -428,5 +428,5 @@ def test_machines_that_the_methods_cannot_step_on_are_refused():
         {"loss": "hinge", "intercept": "none"},
         {"loss": "quartic", "criterion": "hinge", "intercept": "none"},
     ):
-        with pytest.raises(ValueError, match="SGDDCD.*linear machine with the exact"):
+        with pytest.raises(ValueError, match="SGDDCD.*linear machine with the hinge"):
             BilevelLinearSVC(optimizer="sgd-dcd", **settings).fit(X, y)

@@ -7,7 +7,8 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.model_selection import StratifiedKFold
 
-from bisvm import BilevelLinearSVC
+from bisvm import BilevelLinearSVC, Chunks
+from bisvm.losses import Quartic
 from bisvm.optimizers import FoldNewton, LinearFolds
 from bisvm.optimizers.fold_newton import _ByMachine, _Compiled
 from bisvm.path import mean_path, svm_path, validation_path
@@ -96,6 +97,20 @@ def test_an_estimator_takes_it_by_name():
     ).fit(X, y)
     assert model.score(X, y) > 0.8
     assert model.C_ == pytest.approx(model.result_.C)
+
+
+def test_chunks_give_the_same_answer():
+    X, y = make_classification(600, 6, flip_y=0.1, random_state=0)
+    settings = {"criterion": "hinge", "intercept": "none", "random_state": 0}
+    model = BilevelLinearSVC(
+        loss=Quartic(0.03), optimizer=FoldNewton(first=100, growth=3.0), **settings
+    )
+    whole = clone(model).fit(X, y)
+    parts = clone(model).fit(Chunks.of(X, y, rows=70))
+    assert parts.C_ == pytest.approx(whole.C_, rel=0.2)
+    assert parts.criterion_value_ == pytest.approx(whole.criterion_value_, rel=1e-3)
+    with pytest.raises(ValueError, match="no column of ones"):
+        model.set_params(intercept="penalized").fit(Chunks.of(X, y))
 
 
 def test_bad_arguments():

@@ -17,8 +17,10 @@ import numpy as np
 from bisvm.incremental.active_set import ABSENT, MARGIN, ActiveSet
 from bisvm.incremental.breakpoints import PathError, follow
 
-# Points beside the margin vectors in a working set: at least, and for each of them.
-_LEAST = 500
+# The least size of a working set; points beside the margin vectors, at least and for
+# each of them. Few margin vectors are cheap, and others may as well be watched.
+_SIZE = 1000
+_LEAST = 400
 _SHARE = 0.25
 
 
@@ -60,7 +62,8 @@ def _absorb(sets: ActiveSet, part: ActiveSet, W: np.ndarray) -> None:
 def _working_set(sets: ActiveSet, moving: np.ndarray, reach: float) -> np.ndarray:
     needed = moving | (sets.state == MARGIN)
     others = np.flatnonzero(~needed & (sets.state != ABSENT))
-    count = int(reach * max(_LEAST, _SHARE * len(sets.margin)))
+    m = len(sets.margin)
+    count = int(reach * max(_SIZE - m, _LEAST, _SHARE * m))
     if count < len(others):
         near = np.argpartition(np.abs(sets.gap[others]), count)[:count]
         others = others[near]

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numba import njit, types
@@ -25,14 +25,17 @@ from numba.extending import overload
 from scipy.optimize import OptimizeResult
 from scipy.sparse import issparse
 
+from bisvm.losses import Hinge, Loss
 from bisvm.optimizers.base import CONVERGED, Floats, Optimizer, Problem
+from bisvm.pieces import Pieces
 
 
 @dataclass(frozen=True)
 class LinearFolds:
     """Linear training problems side by side, one a column.
 
-    X : (n, d), a float64 array in C order, or a SciPy matrix in CSR format
+    X : (n, d), a float64 array in C order, or a SciPy matrix in CSR format; or chunks,
+        for methods that read them
     labels : (n, q), +1 or -1
     train : (n, q), relative weight of a point's training loss, 0 where it is held out
     validation : (n, q), weight of a point's validation loss, 0 where it is trained on
@@ -73,6 +76,8 @@ class LinearFolds:
 
 
 def _check_matrix(X: Any) -> None:
+    if isinstance(X, Pieces):
+        return
     if issparse(X):
         good = X.format == "csr" and X.dtype == np.float64
         given = f"a sparse matrix in {X.format} format of {X.dtype}"
@@ -124,6 +129,8 @@ class Alternating(Optimizer):
 
     # It has a start of its own, whatever it is offered.
     uses_start = False
+    # Losses of the lower level that it can step on.
+    losses: ClassVar[tuple[type[Loss], ...]] = (Hinge,)
 
     C_min: float
     C_max: float
@@ -165,6 +172,10 @@ class Alternating(Optimizer):
         raise NotImplementedError
 
     def within(self, tol: float, max_iter: int) -> Self:
+        return self
+
+    def suited(self, loss: Loss) -> Self:
+        """This optimizer for one of the losses that it can step on."""
         return self
 
     def _minimize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numba import njit
@@ -13,7 +13,7 @@ from scipy.optimize import OptimizeResult
 from scipy.sparse import issparse
 
 from bisvm.adjoint import implicit_gradient
-from bisvm.losses import Quartic
+from bisvm.losses import Hinge, Loss, Quartic
 from bisvm.machines import LinearMachine
 from bisvm.optimizers.alternating import (
     Alternating,
@@ -26,6 +26,7 @@ from bisvm.optimizers.alternating import (
 )
 from bisvm.optimizers.bfgs import BFGS
 from bisvm.optimizers.scan import Scan
+from bisvm.pieces import Pieces, reduce
 from bisvm.solvers.newton import Newton
 
 # Up to so many columns a dense problem is cheaper in compiled loops than by BLAS.
@@ -57,7 +58,7 @@ class FoldNewton(Alternating):
     Parameters
     ----------
     eps : float, default=0.03
-        Half-width of the corner.
+        Half-width of the corner; that of the loss, for a machine that has one.
     spacing : float, default=0.5
         Wide steps of the scan, in log C.
     ftol : float, default=1e-4
@@ -67,6 +68,8 @@ class FoldNewton(Alternating):
     growth : float, default=8.0
     C_min, C_max : float, default=1e-4 and 1e6
     """
+
+    losses = (Hinge, Quartic)
 
     def __init__(
         self,
@@ -92,6 +95,9 @@ class FoldNewton(Alternating):
         if not self.growth > 1.0:
             raise ValueError(f"growth must be above 1; got {self.growth!r}.")
         return super().validate()
+
+    def suited(self, loss: Loss) -> Self:
+        return self.replace(eps=loss.eps) if isinstance(loss, Quartic) else self
 
     def alternate(
         self,
@@ -125,8 +131,7 @@ class FoldNewton(Alternating):
 
     def _start(self, folds: LinearFolds) -> float:
         """C = 1 / mean |x|^2, at which a point can move its own margin by one."""
-        size = folds.X.multiply(folds.X).sum() if issparse(folds.X) else 0.0
-        size = size or np.einsum("ij,ij->", folds.X, folds.X)
+        size = reduce(_square_sum, folds.X)
         return folds.X.shape[0] / size if size > 0 else 1.0
 
     def _sizes(self, n: int) -> list[int]:
@@ -135,6 +140,10 @@ class FoldNewton(Alternating):
             sizes.append(int(rows))
             rows *= self.growth
         return [*sizes, n]
+
+
+def _square_sum(X: Any) -> float:
+    return float(np.sum(X.data**2) if issparse(X) else np.einsum("ij,ij->", X, X))
 
 
 def sample(folds: LinearFolds, rows: np.ndarray) -> LinearFolds:
@@ -218,7 +227,8 @@ class _ByMachine(_Lower):
 def _lower(
     folds: LinearFolds, eps: float, ratio: float, coef: np.ndarray | None
 ) -> _Lower:
-    small = not issparse(folds.X) and folds.X.shape[1] <= _COMPILED
+    whole = not (issparse(folds.X) or isinstance(folds.X, Pieces))
+    small = whole and folds.X.shape[1] <= _COMPILED
     kind: Callable[..., _Lower] = _Compiled if small else _ByMachine
     return kind(folds, eps, ratio, coef)
 

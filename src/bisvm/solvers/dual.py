@@ -23,6 +23,7 @@ from bisvm.incremental.gram import DenseGram, LinearGram
 from bisvm.incremental.solution import solve
 from bisvm.losses import Hinge, Loss, Quartic
 from bisvm.machines import Coefficients, KernelMachine, LinearMachine, Machine, Tangent
+from bisvm.pieces import Pieces, each
 from bisvm.solvers.base import Solution, Solver
 from bisvm.solvers.dcd import dual_coordinate_descent, kernel_coordinate_descent
 from bisvm.solvers.newton import Newton
@@ -54,22 +55,39 @@ class DualForm:
         if isinstance(machine, KernelMachine):
             gram = machine.gram + 1.0 if constant else machine.gram
             return cls(DenseGram(gram), bias)
-        if not isinstance(machine, LinearMachine) or machine.precision.ndim > 1:
-            raise ValueError("A dual needs a kernel, or one precision a feature.")
-        rho = machine.penalized_intercept_precision if constant else None
-        X = _features(machine.X, machine.precision, rho)
+        if not isinstance(machine, LinearMachine):
+            raise ValueError(f"{type(machine).__name__} has no dual of its own.")
+        X = features(machine)
         return cls(LinearGram(X), bias, X)
 
 
-def _features(X: Any, precision: np.ndarray, rho: float | None) -> Any:
-    """x_d / sqrt(rho_d), and the constant 1 / sqrt(rho) of a penalised intercept."""
-    n, scale = X.shape[0], 1.0 / np.sqrt(precision)
-    one = None if rho is None else np.full((n, 1), 1.0 / np.sqrt(rho))
-    if sparse.issparse(X):
-        scaled = X @ sparse.diags_array(scale)
-        return sparse.csr_array(scaled if one is None else sparse.hstack([scaled, one]))
-    scaled = X * scale
-    return np.ascontiguousarray(scaled if one is None else np.hstack([scaled, one]))
+def features(machine: LinearMachine) -> Any:
+    """Rows whose products are the machine's kernel: the penalty is then |w|^2.
+
+    x_d / sqrt(rho_d), and the constant 1 / sqrt(rho) of a penalised intercept.
+    """
+    if machine.precision.ndim > 1:
+        raise ValueError("A dual needs one precision a feature, not a matrix of them.")
+    scale = 1.0 / np.sqrt(machine.precision)
+    if machine.intercept != "penalized":
+        return each(lambda rows: _scaled(rows, scale), machine.X)
+    if isinstance(machine.X, Pieces):
+        raise ValueError(
+            "Data in chunks get no column of ones; use intercept='none', or another "
+            "optimizer."
+        )
+    rows = _scaled(machine.X, scale)
+    one = 1.0 / np.sqrt(machine.penalized_intercept_precision)
+    constant = np.full((rows.shape[0], 1), one)
+    if sparse.issparse(rows):
+        return sparse.csr_array(sparse.hstack([rows, constant]))
+    return np.hstack([rows, constant])
+
+
+def _scaled(rows: Any, scale: np.ndarray) -> Any:
+    if sparse.issparse(rows):
+        return sparse.csr_array(rows @ sparse.diags_array(scale))
+    return np.ascontiguousarray(rows * scale)
 
 
 class DualSolver(Solver):
