@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,15 +71,15 @@ def _draw_lines(ax: Any, panel: Panel, row: int) -> None:
     end = panel.ends[row]
     ax.plot([panel.steps, at[-1]], [end, end], color="k", linestyle=":")
     ax.plot(
-        panel.steps, end, "D", mfc="w", mec="k", label="FoldNewton, at its evaluations"
+        panel.steps,
+        end,
+        "D",
+        mfc="w",
+        mec="k",
+        label="FoldNewton, after its evaluations",
     )
     ax.set_xscale("log")
     ax.set_xticks([1, 10, 100], ["1", "10", "100"])
     if row == 1:
-        ax.set_ylim(0.0, _highest([*panel.profiles.values()]))
-
-
-def _highest(profiles: Sequence[np.ndarray]) -> float:
-    """The first, wild iterations of single draws may leave the panel."""
-    hinges = np.array([values[:, 1].mean(axis=0) for values in profiles])
-    return 1.3 * float(np.median(hinges[:, :10].max(axis=1)))
+        means = [values[:, row].mean(axis=0) for values in panel.profiles.values()]
+        ax.set_ylim(0.0, 1.1 * np.max(means))

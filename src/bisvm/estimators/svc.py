@@ -52,9 +52,10 @@ class BilevelSVC(BilevelClassifier):
         Pulls the entries of a vector of hyperparameters together; "auto" is
         `priors.Shrinkage(0.1)`, weakened where the held-out points speak for it.
     optimizer : {"bfgs", "lbfgs", "rprop", "grid", "gradient", "nesterov", "armijo", \
-            "spg"} or Optimizer, default="bfgs"
-    solver : {"auto", "newton", "fista", "smo"} or Solver, default="auto"
-        "auto" is Newton's method, and SMO (LIBSVM) for the exact hinge.
+            "spg", "scan"} or Optimizer, default="bfgs"
+    solver : {"auto", "newton", "fista"} or Solver, default="auto"
+        For the exact hinge {"auto", "smo", "dcd"}; "smo" is LIBSVM, "dcd" for machines
+        without a free intercept. "auto" is Newton's method, or what suits the machine.
     starts : "auto", int or list of dicts, default="auto"
         "auto" starts from one common value for each vector of hyperparameters and lets
         them differ only where that lowers the held-out losses beyond their noise; 1 is
