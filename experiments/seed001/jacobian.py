@@ -86,8 +86,8 @@ class Watching(Dual):
     def sets(self, alike: np.ndarray) -> bytes:
         """0 at rest, 1 on the margin, 2 in error, for points that are alike together.
 
-        Of rows that are there twice, either may carry the dual: they count as one, which
-        is on the margin unless all of it is at rest or all in error.
+        Of rows that are there twice, either may carry the dual: they count as one,
+        which is on the margin unless all of it is at rest or all in error.
         """
         machine, tangent = self.last
         state = np.where(np.isinf(tangent.curvature), 1, 2 * (tangent.slope != 0))
