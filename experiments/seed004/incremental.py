@@ -2,8 +2,8 @@
 
 Section 3.2 swaps points between training and validation part, and keeps the SVM optimal
 by multiple incremental decremental learning. Here 20 of 10,000 points are swapped,
-again and again, beside a refit of LIBSVM on the same points (scikit-learn's SVC with its
-own kernel and its default tolerance; CPU seconds). LIBSVM keeps kernel values in single
+again and again, beside a refit on the same points by LIBSVM (SVC of scikit-learn, with
+its kernel and default tolerance; CPU seconds). LIBSVM keeps kernel values in single
 precision; ours are rounded alike here, so that machines of LIBSVM that are solved
 tightly can be compared. Then points are added or removed 1,000 times in a row, and the
 regularisation path is compared with 50 fits of SVC.
