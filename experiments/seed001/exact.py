@@ -81,12 +81,15 @@ def lowest_on_path(folds: LinearFolds) -> Trained:
     return train(folds, 2.0 * C)
 
 
-def lowest_on_grid(at: Callable[[float], Trained], low: int, high: int) -> Trained:
-    """The lowest H on a grid that starts as C = 2^low, ..., 2^high.
+def lowest_on_grid(
+    at: Callable[[float], Trained], low: float, high: float, step: float = 1.0
+) -> Trained:
+    """The lowest H on a grid that starts as C = 2^low, 2^(low + step), ..., 2^high.
 
     The grid grows where its lowest point is its last one, and gets finer around it.
     """
-    found = {float(k): at(2.0**k) for k in range(low, high + 1)}
+    exponents = np.arange(low, high + step / 2, step).tolist()
+    found = {k: at(2.0**k) for k in exponents}
     while new := _wanted(found):
         found.update({k: at(2.0**k) for k in new})
     return min(found.values(), key=lambda trained: trained.H)

@@ -39,6 +39,7 @@ from experiments.seed001.data import (
 from experiments.seed001.exact import (
     Trained,
     accuracy,
+    curve,
     lowest_on_grid,
     lowest_on_path,
     train,
@@ -58,10 +59,15 @@ METHODS: dict[str, Any] = {
 FIRST_SEED = 100
 # At most so many seeds where one takes long.
 SEEDS = {"magic04": 10, "connect-4": 3}
-# Exponents of 2 at which the grid of C starts; sets without one have a path.
-GRIDS = {"svmguide1": (-6, 8), "connect-4": (-3, 1), "magic04": (-5, 5)}
-# How often the grid is checked against the path.
-CHECKED = 3
+# Exponents of 2, first, last and step, with which the grid of C starts; sets without
+# one have a path.
+GRIDS = {
+    "svmguide1": (-6.0, 8.0, 0.5),
+    "connect-4": (-3.0, 1.0, 1.0),
+    "magic04": (-5.0, 5.0, 0.5),
+}
+# On how many seeds the grid is checked against the path.
+CHECKED = {"cancer": 3, "pima": 3, "svmguide1": 1}
 REQUIRED = 0.1
 
 # Accuracy in per cent, C and seconds, as published.
@@ -186,16 +192,21 @@ def _timed(method: str, folds: LinearFolds, seed: int) -> tuple[Any, float]:
     return result, min(times)
 
 
-def grid_above_path() -> float:
-    """By how much the grid's lowest H is above the path's, in per cent, at worst."""
-    gaps = []
-    for name in (name for name in SETS if name not in GRIDS):
-        sample = load(name)
-        for seed in range(FIRST_SEED, FIRST_SEED + CHECKED):
+def grid_above_path() -> dict[str, float]:
+    """By how much the grid's lowest H is above the path's, in per cent, at worst.
+
+    Where the path is long only the stretch around the grid's C is walked, once.
+    """
+    worst = {}
+    for name in CHECKED:
+        sample, gaps = load(name), []
+        for seed in range(FIRST_SEED, FIRST_SEED + CHECKED[name]):
             folds = folds_of(sample, seed)
-            grid = lowest_on_grid(partial(train, folds), *GRIDS["magic04"])
-            gaps.append(100.0 * (grid.H / lowest_on_path(folds).H - 1.0))
-    return max(gaps)
+            grid = lowest_on_grid(partial(train, folds), *GRIDS["svmguide1"])
+            around = (grid.C / 4, 4 * grid.C) if name in GRIDS else (1e-3, 1e3)
+            gaps.append(100.0 * (grid.H / curve(folds, *around).best()[1] - 1.0))
+        worst[name] = max(gaps)
+    return worst
 
 
 # --- tables ---------------------------------------------------------------------------
@@ -293,10 +304,13 @@ def _panel(runs: Outcomes) -> Panel:
 # --- notes ----------------------------------------------------------------------------
 
 
-def _notes(found: dict[tuple[str, str], Outcomes], above_path: float) -> list[str]:
+def _notes(
+    found: dict[tuple[str, str], Outcomes], above_path: dict[str, float]
+) -> list[str]:
     gaps = [run[OURS].gap for runs in found.values() for run in runs]
     ratios = [_ratio(runs, SWEEP) for runs in found.values()]
     seeds = ", ".join(f"{len(found[PUBLISHED, name])} ({name})" for name in SETS)
+    checked = ", ".join(f"{gap:.3f}% ({name})" for name, gap in above_path.items())
     return [
         "The published accuracies are those of machines without an intercept. SGD+DCD, "
         f"all coordinates an iteration: {_against(found, SWEEP)}.",
@@ -312,7 +326,7 @@ def _notes(found: dict[tuple[str, str], Outcomes], above_path: float) -> list[st
         "intercept.",
         "Where an intercept is of use the published machines lose by its absence: "
         + "; ".join(_gain(found, name) for name in SETS)
-        + " (optimum, without and with).",
+        + " (optimum, without and with; connect-4 is coded otherwise too).",
         f"Required of FoldNewton: H within {REQUIRED}% of the lowest, in less time "
         "than 150 published iterations. H is so near in "
         f"{np.sum(np.array(gaps) < REQUIRED)} of {len(gaps)} runs, and at worst "
@@ -320,8 +334,9 @@ def _notes(found: dict[tuple[str, str], Outcomes], above_path: float) -> list[st
         "of that of 150 sweeps. Iterations of one coordinate, or of one point, are "
         "cheaper on small sets, and 150 of them do not train a machine.",
         "The lowest H is exact on cancer and pima, by the path. Elsewhere it is that "
-        "of the best machine on a grid of C, or of a method where that is lower; on "
-        f"cancer and pima the grid's is at most {above_path:.3f}% above the path's.",
+        "of the best machine on a grid of C, or of a method where that is lower. "
+        "Checked against the path, on a few seeds, the grid's is too high by "
+        f"{checked}. The more rows, the smoother H.",
         f"Seeds: {seeds}, from {FIRST_SEED} on; the settings of FoldNewton were chosen "
         "on cancer and pima with the folds of seeds 0 to 4. A run is timed in one "
         "process, compiled, the shortest of three.",

@@ -108,7 +108,7 @@ def test_a_profile_ends_as_the_method_does():
 def test_the_experiment_on_small_data(monkeypatch, tmp_path):
     sets = ["cancer", "connect-4"]
     monkeypatch.setattr(table_1, "SETS", sets)
-    monkeypatch.setattr(table_1, "CHECKED", 1)
+    monkeypatch.setattr(table_1, "CHECKED", {"cancer": 1})
     monkeypatch.setattr(
         table_1, "load", lambda name, variant=data.PUBLISHED: small(variant)
     )
@@ -140,7 +140,7 @@ def test_sizes_are_the_published_ones():
 
 @needs_data
 def test_pima_is_the_published_row(monkeypatch):
-    monkeypatch.setitem(table_1.GRIDS, "pima", (-2, 4))
+    monkeypatch.setitem(table_1.GRIDS, "pima", (-2.0, 4.0, 0.5))
     runs = table_1.outcomes("pima", data.load("pima"), range(100, 101))
     for method, (accuracy, *_) in table_1.TABLE_1["pima"].items():
         found = np.mean([run[method].accuracy for run in runs])

@@ -34,6 +34,8 @@ _COMPILED = 100
 # Residual of the lower level: an entry of the gradient, relative to what it sums up.
 _INNER_TOL = 1e-4
 _STEPS = 100
+# The last scan of few rows: corners, and steps, in units of those before.
+_SHARPER, _CLOSER = 1.0 / 3.0, 0.25
 # The best C of m rows, whose losses are counted n / m times, grows like m^0.6.
 _EXPONENT = 0.6
 
@@ -53,7 +55,8 @@ class FoldNewton(Alternating):
 
     With many rows most of that is done on a sample of them, then on one `growth` times
     as large, and so on; a sample's minimum is off by its noise, so that the next one,
-    last the whole, takes two or three evaluations.
+    last the whole, takes two or three evaluations. Few rows, on the other hand, are
+    scanned once more near the end, with a corner a third as wide.
 
     Parameters
     ----------
@@ -123,6 +126,13 @@ class FoldNewton(Alternating):
             search = Scan(self.spacing, ftol=ftol) if not done else BFGS(ftol=ftol)
             result = search.minimize(lower.evaluate, x, box, result)
             x, coef, done = result.x, lower.coef, rows
+            path.extend(lower.path)
+        if n <= self.first:
+            # With few rows H is jagged, and its corners are smaller than eps.
+            lower = _lower(folds, _SHARPER * self.eps, 1.0, coef)
+            search = Scan(_CLOSER * self.spacing, ftol=self.ftol)
+            result = search.minimize(lower.evaluate, x, box)
+            x, coef = result.x, lower.coef
             path.extend(lower.path)
         assert result is not None
         result.C, result.C_path = float(np.exp(x[0])), np.array(path)
