@@ -164,7 +164,11 @@ def test_errors_say_what_to_do():
     path = svm_path("rbf", X, y, C_min=1.0, C_max=2.0)
     with pytest.raises(ValueError, match="not on the path"):
         path.alpha(3.0)
+    with pytest.raises(ValueError, match="not on the path"):
+        validation_path(path, X, y).at(3.0)
+    with pytest.raises(ValueError, match="features, and the path"):
+        path.decision_function(X[:, :1], 1.5)
     with pytest.raises(ValueError, match="Did you mean 'hinge'"):
         validation_path(path, X, y, loss="hing")
-    with pytest.raises(ValueError, match="splits is empty"):
+    with pytest.raises(ValueError, match="empty list"):
         best_C("rbf", X, y, [])

@@ -208,18 +208,26 @@ class BilevelObjective:
         """The training problems as plain arrays, for methods that step on them."""
         problem = self.problem
         model = problem.model
-        simple = (
-            model.linear
-            and isinstance(model.loss, optimizer.losses)
-            and model.intercept != "free"
-            and isinstance(problem.criterion, MeanHinge)
-            and self.names == ["C"]
-        )
-        if not simple:
+        wrong = [
+            given
+            for given, fits in (
+                (f"the kernel {model.kernel!r}", model.linear),
+                (f"the loss {model.loss!r}", isinstance(model.loss, optimizer.losses)),
+                ("a free intercept", model.intercept != "free"),
+                (
+                    f"the criterion {problem.criterion!r}",
+                    isinstance(problem.criterion, MeanHinge),
+                ),
+                (f"{len(self.names)} hyperparameters", self.names == ["C"]),
+            )
+            if not fits
+        ]
+        if wrong:
             raise ValueError(
                 f"{optimizer} is for a linear machine with the hinge on both levels "
                 "and one C: BilevelLinearSVC(loss='hinge', criterion='hinge', "
-                "intercept='penalized' or 'none')."
+                "intercept='penalized' or 'none', penalty='shared', learn='C'). Given "
+                f"was {', '.join(wrong)}."
             )
         machine = problem.model.machine(
             self.space.values(np.zeros(1)),

@@ -10,7 +10,7 @@ support vector machine", JMLR 5, 2004.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from bisvm.incremental.inputs import (
 )
 from bisvm.kernels import Kernel
 from bisvm.parts import did_you_mean
+from bisvm.splits import freeze_splits
 from bisvm.threads import one_blas_thread
 
 # Where the path is lost in a tie it is taken up again a little further on.
@@ -72,13 +73,21 @@ class SVMPath:
 
     def decision_function(self, X: Any, C: float) -> np.ndarray:
         """f(x) + b at C, positive for `classes[1]`."""
-        gram = self.kernel.gram(check_array(X, dtype=float), self.X)
+        gram = self.kernel.gram(self._points(X), self.X)
         return gram @ (self.y * self.alpha(C)) + self.intercept(C)
 
     def decision_values(self, X: Any) -> np.ndarray:
         """f(x) + b at all breakpoints, (m, n_points); linear in C between them."""
-        gram = self.kernel.gram(self.X, check_array(X, dtype=float))
+        gram = self.kernel.gram(self.X, self._points(X))
         return (self.alphas * self.y) @ gram + self.intercepts[:, None]
+
+    def _points(self, X: Any) -> np.ndarray:
+        X = check_array(X, dtype=float)
+        if X.shape[1] != self.X.shape[1]:
+            raise ValueError(
+                f"X has {X.shape[1]} features, and the path {self.X.shape[1]}."
+            )
+        return X
 
     def _interpolate(self, values: np.ndarray, C: float) -> Any:
         if not self.C[0] <= C <= self.C[-1]:
@@ -206,7 +215,15 @@ class ValidationPath(NamedTuple):
 
     def at(self, C: Any, side: str = "right") -> np.ndarray:
         """H at C; where it jumps, the limit from that side."""
-        k, share = _position(self.C, np.asarray(C, dtype=float), side)
+        C = np.asarray(C, dtype=float)
+        if side not in ("left", "right"):
+            raise ValueError(f"side must be 'left' or 'right'; got {side!r}.")
+        if np.any((C < self.C[0]) | (C > self.C[-1])):
+            raise ValueError(
+                f"C = {C} is not on the path, which goes from {self.C[0]:g} to "
+                f"{self.C[-1]:g}."
+            )
+        k, share = _position(self.C, C, side)
         return self.H[k] + share * (self.H[k + 1] - self.H[k])
 
     def best(self) -> tuple[float, float]:
@@ -258,7 +275,7 @@ def best_C(
     kernel: Any,
     X: Any,
     y: Any,
-    splits: Iterable[tuple[Any, Any]],
+    splits: Any,
     *,
     C_min: float = 1e-3,
     C_max: float = 1e3,
@@ -268,17 +285,21 @@ def best_C(
 
         min over C of  mean_k mean_{i in V_k} loss(y_i f_k(x_i; C))
 
-    Every split (training rows, validation rows) has its path. Returns C, H there, and
-    H as a function of C. What the kernel takes from the data is settled on all rows.
+    Every split has its path. Returns C, H there, and H as a function of C. What the
+    kernel takes from the data is settled on all rows.
+
+    Parameters
+    ----------
+    kernel, X, y, C_min, C_max : as for `svm_path`
+    splits : number of folds, splitter, or list of (training rows, validation rows)
+    loss : {"hinge", "zero_one"}
     """
     X, y = check_X_y(X, y, dtype=float)
     kernel = settled_kernel(kernel, X)
     paths = []
-    for train, val in splits:
+    for train, val in freeze_splits(splits, X, y, random_state=_seed()):
         path = svm_path(kernel, X[train], y[train], C_min=C_min, C_max=C_max)
         paths.append(validation_path(path, X[val], y[val], loss=loss))
-    if not paths:
-        raise ValueError("splits is empty: give at least one pair (train, validation).")
     curve = mean_path(paths)
     return *curve.best(), curve
 
@@ -325,6 +346,11 @@ def _kink(loss: str) -> float:
             + did_you_mean(str(loss), _KINKS)
         )
     return _KINKS[loss]
+
+
+def _seed() -> np.random.RandomState:
+    """Folds that are given by their number are the same every time."""
+    return np.random.RandomState(0)
 
 
 def _check_range(C_min: Any, C_max: Any) -> None:

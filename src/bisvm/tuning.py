@@ -221,7 +221,8 @@ class Run:
         best = self.evaluate(result.x, stage)
         result.fun, result.jac = best.value, best.gradient
         gradient = upper_gradient(best, Whole(self.objective))
-        return Descent(best, gradient, True, str(result.message), result)
+        done = bool(result.success)
+        return Descent(best, gradient, done, str(result.message), result)
 
     def _batch(self, number: int) -> BilevelObjective | None:
         """The objective on some rows, drawn for this evaluation; None for all."""

@@ -324,3 +324,12 @@ def test_all_rows_equal():
     model.add(np.ones((4, 2)), [1, 1, 1, 1])
     assert model.kkt_residual_ < 1e-10
     np.testing.assert_allclose(model.decision_function(np.ones((1, 2))), 1.0)
+
+
+def test_settings_stay_as_they_were_and_masks_have_a_length():
+    X, y = make_moons(60, noise=0.2, random_state=0)
+    model = IncrementalSVC(C=1.0, gamma=1.0).fit(X, y)
+    with pytest.raises(ValueError, match="mask has 7 entries for 60 points"):
+        model.remove(np.arange(7) < 3)
+    with pytest.raises(ValueError, match="changed since `fit`"):
+        model.set_params(C=10.0).add(X[:1], y[:1])

@@ -347,3 +347,14 @@ def test_what_they_cannot_train_is_refused():
         BilevelSVC(loss="hinge", solver="pegasos").fit(X, y)
     with pytest.raises(ValueError, match="jacobian='eaxct' is not known"):
         BilevelSVC(loss="hinge", solver=SMO(jacobian="eaxct")).fit(X, y)
+
+
+def test_one_C_of_the_exact_hinge_is_scanned():
+    """H is flat around the start: a descent would return it."""
+    X, y = toy_data(60)
+    settings = {"loss": "hinge", "criterion": "hinge", "random_state": 0}
+    scanned = BilevelLinearSVC(**settings).fit(X, y)
+    stayed = BilevelLinearSVC(optimizer="bfgs", **settings).fit(X, y)
+    assert scanned.criterion_value_ <= stayed.criterion_value_
+    assert len(scanned.history_) > len(stayed.history_)
+    assert scanned.certificate_.converged

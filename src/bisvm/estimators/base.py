@@ -236,9 +236,10 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             so_far[number] = values
             return self._model_at(data, [so_far.get(k, start) for k in range(n_sets)])
 
+        kinked = not problem.model.loss.twice_differentiable
         run = Run(
             objective,
-            own_optimizer(self),
+            own_optimizer(self, kinked_line=kinked and len(objective.theta0) == 1),
             deadline=None if self.time_limit is None else began + self.time_limit,
             callback=self.callback,
             verbose=self.verbose,
@@ -363,6 +364,11 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         for certificate in certificates:
             if not certificate.converged:
                 advice = "Raise max_iter or time_limit, or loosen tol; "
+                if "line search" in certificate.reason:
+                    advice = (
+                        "It may be a kink of the validation loss, and the best there "
+                        "is; optimizer='scan' or other starts would tell. "
+                    )
                 asked = certificate.reason == CALLBACK_STOP
                 warnings.warn(
                     f"Tuning stopped early: {certificate.reason} The best model so "

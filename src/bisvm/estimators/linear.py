@@ -38,9 +38,11 @@ class BilevelLinearSVC(BilevelClassifier):
     prior : "auto", None or Prior
         Pulls the entries of a vector of hyperparameters together; "auto" is
         `priors.Shrinkage(0.1)`, weakened where the held-out points speak for it.
-    optimizer : {"bfgs", "lbfgs", "rprop", "scan", "grid"} or Optimizer, default="bfgs"
-        Also {"fold-newton", "sgd-dcd", "bilevel-sgd"}, for one C of a machine with the
-        hinge on both levels and no free intercept.
+    optimizer : {"auto", "bfgs", "lbfgs", "rprop", "scan", "grid"} or Optimizer
+        "auto", the default, is BFGS, and a scan where the exact hinge leaves one C to
+        be learned. Also {"fold-newton", "sgd-dcd", "bilevel-sgd"}, for one C of a
+        machine with the hinge on both levels and no free intercept; these have their
+        own start, and go to their end whatever max_iter, time_limit and callback say.
     solver : {"auto", "newton", "fista"} or Solver, default="auto"
         For the exact hinge {"auto", "dcd", "pegasos", "sharpening"}.
     starts : "auto", int or list of dicts, default="auto"
@@ -117,7 +119,7 @@ class BilevelLinearSVC(BilevelClassifier):
         intercept: str = "free",
         learn: Any = "all",
         prior: Any = "auto",
-        optimizer: Any = "bfgs",
+        optimizer: Any = "auto",
         solver: Any = "auto",
         starts: Any = "auto",
         multi_class: str = "ovr",

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from bisvm.optimizers import Optimizer, get_optimizer
+from bisvm.optimizers import Optimizer, Scan, get_optimizer
 
 
 def check_common(estimator: Any, choices: Mapping[str, Sequence[Any]]) -> None:
@@ -28,10 +28,16 @@ def check_common(estimator: Any, choices: Mapping[str, Sequence[Any]]) -> None:
         raise ValueError(f"callback must be callable, got {estimator.callback!r}.")
 
 
-def own_optimizer(estimator: Any) -> Optimizer:
-    """A name stands for the optimizer at the estimator's tol and max_iter."""
+def own_optimizer(estimator: Any, *, kinked_line: bool = False) -> Optimizer:
+    """A name stands for the optimizer at the estimator's tol and max_iter.
+
+    "auto" is BFGS; but along one hyperparameter of the exact hinge H has flat stretches
+    and kinks, where a descent would stay, and it is a scan.
+    """
     optimizer = get_optimizer(estimator.optimizer)
     if isinstance(estimator.optimizer, str):
+        if kinked_line and estimator.optimizer == "auto":
+            optimizer = Scan()
         optimizer = optimizer.within(estimator.tol, estimator.max_iter)
     return optimizer.validate()
 

@@ -51,8 +51,9 @@ class BilevelSVC(BilevelClassifier):
     prior : "auto", None or Prior
         Pulls the entries of a vector of hyperparameters together; "auto" is
         `priors.Shrinkage(0.1)`, weakened where the held-out points speak for it.
-    optimizer : {"bfgs", "lbfgs", "rprop", "grid", "gradient", "nesterov", "armijo", \
-            "spg", "scan"} or Optimizer, default="bfgs"
+    optimizer : {"auto", "bfgs", "lbfgs", "rprop", "grid", "gradient", "nesterov", \
+            "armijo", "spg", "scan"} or Optimizer, default="auto"
+        "auto" is BFGS, and a scan where the exact hinge leaves C alone to be learned.
     solver : {"auto", "newton", "fista"} or Solver, default="auto"
         For the exact hinge {"auto", "smo", "dcd"}; "smo" is LIBSVM, "dcd" for machines
         without a free intercept. "auto" is Newton's method, or what suits the machine.
@@ -131,7 +132,7 @@ class BilevelSVC(BilevelClassifier):
         intercept: str = "free",
         learn: Any = "all",
         prior: Any = "auto",
-        optimizer: Any = "bfgs",
+        optimizer: Any = "auto",
         solver: Any = "auto",
         starts: Any = "auto",
         multi_class: str = "ovr",

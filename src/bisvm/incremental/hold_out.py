@@ -78,6 +78,10 @@ class SwappingHoldOut:
         self._c = model.C * checked_weight(sample_weight, len(y))
         self._rng = check_random_state(random_state)
         self._held_out = self._drawn(validation)
+        if not self._held_out.any():
+            raise ValueError(
+                f"validation={validation!r} of {len(y)} points is none; take more."
+            )
         kernel = settled_kernel(model.kernel, X, model.gamma)
         with one_blas_thread():
             c = np.where(self._held_out, 0.0, self._c)

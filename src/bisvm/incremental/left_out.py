@@ -16,7 +16,7 @@ def leave_one_out(model: IncrementalSVC) -> np.ndarray:
 
     A point at rest, or of weight zero, changes nothing when it goes; any other is
     removed along the path, from a copy: the model stays as it is. The error is
-    `mean(sign(f) != y)`.
+    `mean((f > 0) != (y == model.classes_[1]))`.
     """
     check_is_fitted(model)
     order, sets = model._store.order, model._sets

@@ -87,6 +87,7 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
             gram = kernel.gram(X)
             sets, passed = solve(gram, labels, self.C * weight)
         self.classes_, self.kernel_ = classes, kernel
+        self._fitted_with = (self.kernel, self.C, self.gamma)
         store = _Store(X, gram, np.arange(len(y))).with_room(1)
         return self._keep(store, _widened(sets, store.gram), passed)
 
@@ -168,9 +169,20 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         return self
 
     def _rows(self, indices: Any) -> np.ndarray:
+        if self._fitted_with != (self.kernel, self.C, self.gamma):
+            raise ValueError(
+                "kernel, C or gamma were changed since `fit`: the points in the "
+                "machine have the old ones. Set them back, or fit anew."
+            )
         n = len(self._store.order)
         rows = np.atleast_1d(np.asarray(indices))
-        rows = np.flatnonzero(rows) if rows.dtype == bool else rows
+        if rows.dtype == bool:
+            if len(rows) != n:
+                raise ValueError(
+                    f"The mask has {len(rows)} entries for {n} points; expected one "
+                    "for every point, in the order of alpha_."
+                )
+            rows = np.flatnonzero(rows)
         if not rows.size:
             return np.empty(0, dtype=int)
         if rows.dtype.kind not in "iu" or rows.min() < -n or rows.max() >= n:

@@ -55,6 +55,7 @@ __all__ = [
 ]
 
 OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {
+    "auto": BFGS,
     "bfgs": BFGS,
     "lbfgs": LBFGS,
     "rprop": RPROP,

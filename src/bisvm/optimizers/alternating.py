@@ -132,8 +132,8 @@ class Alternating(Optimizer):
     # Losses of the lower level that it can step on.
     losses: ClassVar[tuple[type[Loss], ...]] = (Hinge,)
 
-    C_min: float
-    C_max: float
+    C_min: Any
+    C_max: Any
 
     def validate(self) -> Self:
         self.check_positive("C_min", "C_max")

@@ -69,7 +69,8 @@ class FoldNewton(Alternating):
     first : int, default=4000
         Rows of the first sample.
     growth : float, default=8.0
-    C_min, C_max : float, default=1e-4 and 1e6
+    C_min, C_max : float, optional
+        By default 1e-6 and 1e8 in units of 1 / mean |x|^2.
     """
 
     losses = (Hinge, Quartic)
@@ -81,8 +82,8 @@ class FoldNewton(Alternating):
         ftol: float = 1e-4,
         first: int = 4000,
         growth: float = 8.0,
-        C_min: float = 1e-4,
-        C_max: float = 1e6,
+        C_min: float | None = None,
+        C_max: float | None = None,
     ) -> None:
         self.eps = eps
         self.spacing = spacing
@@ -94,10 +95,13 @@ class FoldNewton(Alternating):
 
     def validate(self) -> Self:
         self.check_positive("eps", "spacing", "ftol", "growth")
+        for name in ("C_min", "C_max"):
+            if getattr(self, name) is not None:
+                self.check_positive(name)
         self.check_count("first")
         if not self.growth > 1.0:
             raise ValueError(f"growth must be above 1; got {self.growth!r}.")
-        return super().validate()
+        return self
 
     def suited(self, loss: Loss) -> Self:
         return self.replace(eps=loss.eps) if isinstance(loss, Quartic) else self
@@ -111,11 +115,12 @@ class FoldNewton(Alternating):
     ) -> OptimizeResult:
         self.validate()
         check_seed(seed)
-        low, high = self._check_bounds(bounds)
-        box = np.log([[low, high]])
+        unit = self._unit(folds)
+        own = (self.C_min or 1e-6 * unit, self.C_max or 1e8 * unit)
+        box = np.log([self._check_bounds(bounds or own)])
         n = folds.X.shape[0]
         order = np.random.default_rng(seed).permutation(n)
-        x = np.log([self._start(folds) if C is None else self._check_start(C)])
+        x = np.log([unit if C is None else self._check_start(C)])
         path, result, done, coef = [float(np.exp(x[0]))], None, 0, None
         for rows in self._sizes(n):
             if done:
@@ -139,7 +144,7 @@ class FoldNewton(Alternating):
         result.coef, result.nit = coef, len(path) - 1
         return result
 
-    def _start(self, folds: LinearFolds) -> float:
+    def _unit(self, folds: LinearFolds) -> float:
         """C = 1 / mean |x|^2, at which a point can move its own margin by one."""
         size = reduce(_square_sum, folds.X)
         return folds.X.shape[0] / size if size > 0 else 1.0
