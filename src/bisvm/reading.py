@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+# Rows of a chunk that are compared in later readings.
+_MARKS = 32
 SAME_ROWS = (
     "Every reading must give the same rows in the same order; a function must return a "
     "new iterator at every call."
@@ -28,8 +30,8 @@ class Reader:
     """Iterates over the chunks of a source, as often as it is asked to.
 
     The first reading, at construction, counts and checks; whatever differs from it in a
-    later one is an error. The first row of every chunk is compared by the sum of its
-    entries: the answers of a source that shuffles would be wrong.
+    later one is an error. Some rows of every chunk are compared by the sum of their
+    entries, and all labels: the answers of a source that shuffles would be wrong.
 
     Parameters
     ----------
@@ -60,8 +62,8 @@ class Reader:
             chunk.check_finite()
             if chunk.y is not None:
                 labels.append(chunk.y)
-            if chunk.n_rows:
-                marks.append((chunk.first, chunk.mark(0)))
+            for row in chunk.marked():
+                marks.append((chunk.first + row, chunk.mark(row)))
             self.n_rows += chunk.n_rows
         if not self.n_rows:
             raise ValueError(
@@ -100,6 +102,11 @@ class Reader:
                     f"{chunk.name} has changed: row {row} is not what it was in the "
                     f"first reading. {SAME_ROWS}"
                 )
+        if self.labels is not None and np.any(chunk.y != self.labels[slice(*bounds)]):
+            raise ValueError(
+                f"{chunk.name} has changed: its labels are not those of the first "
+                f"reading. {SAME_ROWS}"
+            )
 
 
 @dataclass(frozen=True)
@@ -157,6 +164,12 @@ class Chunk:
             None if columns is None else tuple(columns),
             self.y is not None,
         )
+
+    def marked(self) -> list[int]:
+        """Rows that are compared in later readings."""
+        if not self.n_rows:
+            return []
+        return np.unique(np.linspace(0, self.n_rows - 1, _MARKS).astype(int)).tolist()
 
     def mark(self, row: int) -> float:
         return float(self.X[row : row + 1].sum())

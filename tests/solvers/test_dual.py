@@ -298,11 +298,11 @@ def test_the_published_jacobian_leaves_the_margin_out():
     found = one.sensitivity(solution.x, solution.tangent, adjoint, P).weights
     exact = Dual().solve(one)
     bound = (exact.tangent.slope != 0) & (exact.tangent.curvature == 0)
-    beta = np.where(bound, -exact.tangent.slope, 0.0)
-    pull = X.T @ beta
-    expected = np.einsum("ik,ik->k", P, X @ pull)
-    alpha_moves = np.where(bound, found, 0.0).sum(axis=0)
-    np.testing.assert_allclose(alpha_moves, expected, rtol=1e-10)
+    assert np.isinf(exact.tangent.curvature).any()
+    expected = np.einsum("ik,ik->k", P, X @ (X.T @ (bound * one.labels * one.weights)))
+    np.testing.assert_allclose(found.sum(axis=0), expected, rtol=1e-10)
+    with pytest.raises(ValueError, match="without a free intercept"):
+        Dual(jacobian="published").solve(linear_machine("free"))
 
 
 def test_bad_data_are_solved_or_refused():
@@ -350,11 +350,43 @@ def test_what_they_cannot_train_is_refused():
 
 
 def test_one_C_of_the_exact_hinge_is_scanned():
-    """H is flat around the start: a descent would return it."""
+    """H has flat stretches and kinks, where a descent may stay."""
     X, y = toy_data(60)
     settings = {"loss": "hinge", "criterion": "hinge", "random_state": 0}
     scanned = BilevelLinearSVC(**settings).fit(X, y)
-    stayed = BilevelLinearSVC(optimizer="bfgs", **settings).fit(X, y)
-    assert scanned.criterion_value_ <= stayed.criterion_value_
-    assert len(scanned.history_) > len(stayed.history_)
-    assert scanned.certificate_.converged
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        stayed = BilevelLinearSVC(optimizer="bfgs", **settings).fit(X, y)
+    assert scanned.criterion_value_ <= 1.001 * stayed.criterion_value_
+    assert scanned.certificate_.converged and len(scanned.history_) < 40
+
+
+@pytest.mark.parametrize("scale", [1e3, 1e7])
+def test_columns_of_very_different_size_are_solved_or_owned_up_to(scale):
+    wild = X * np.append(np.ones(X.shape[1] - 1), scale)
+    model = BilevelLinearSVC(loss="hinge", learn=None, C=1.0, refit="same")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(wild, y)
+    exact = model.certificate_.final_residual < 1e-4
+    assert exact or not model.certificate_.converged
+    assert exact or scale > 1e3
+
+
+def test_the_residual_is_that_of_the_solution_returned():
+    """Points that are nearly there twice: gaps carried along would lose digits."""
+    rng = np.random.default_rng(0)
+    twice = np.concatenate([X, X + 1e-8 * rng.normal(size=X.shape)])
+    labels = np.where(np.concatenate([y, y]) == 1, 1.0, -1.0)[:, None]
+    for C in (1.0, 100.0):
+        kernel = RBF(0.3)
+        weights = np.full(labels.shape, C)
+        one = KernelMachine(
+            labels, weights, Hinge(), "free", kernel, twice, kernel.gram(twice)
+        )
+        solution = SMO().solve(one)
+        primal, dual_value = objective(one, solution)
+        np.testing.assert_allclose(primal, dual_value, rtol=1e-7)
+        free = np.isinf(solution.tangent.curvature)
+        worst = np.abs(1.0 - (labels * solution.fitted)[free]).max(initial=0.0)
+        assert worst <= solution.residual.max() < 1e-6

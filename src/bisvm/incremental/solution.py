@@ -111,6 +111,8 @@ def settle(sets: ActiveSet) -> int:
         passed += _repair(sets, reach=2.0**attempt)
         _polish(sets)
     _release(sets)
+    # What is said of optimality is said of the solution, not of gaps carried along.
+    sets.refresh()
     if not len(sets.margin):
         centre_intercept(sets)
     return passed

@@ -237,6 +237,11 @@ class SingleLoop(Alternating):
             (iterations, d, q).
         """
         self.validate()
+        if isinstance(folds.X, Pieces):
+            raise ValueError(
+                f"{type(self).__name__} visits rows in random order, and X comes in "
+                "chunks; use FoldNewton ('fold-newton'), or rows in memory."
+            )
         low, high = self._check_bounds(bounds)
         start = low if C is None else min(max(self._check_start(C), low), high)
         check_seed(seed)

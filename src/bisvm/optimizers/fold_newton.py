@@ -41,7 +41,7 @@ _EXPONENT = 0.6
 
 
 class FoldNewton(Alternating):
-    """The best C of the linear hinge machine, by exact hypergradients.
+    """The best C of the linear hinge machine, by gradients of a nearly exact one.
 
     With a narrow corner, |1 - u| < eps, the hinge is smooth, and every fold has its
     Newton matrix A = I + C X'D X. At the optimum w::
@@ -126,6 +126,8 @@ class FoldNewton(Alternating):
             if done:
                 x = x + _EXPONENT * math.log(rows / done)
             part = folds if rows == n else sample(folds, np.sort(order[:rows]))
+            if part is None:
+                continue
             lower = _lower(part, self.eps, n / rows, coef)
             ftol = self.ftol * math.sqrt(n / rows)
             search = Scan(self.spacing, ftol=ftol) if not done else BFGS(ftol=ftol)
@@ -161,10 +163,13 @@ def _square_sum(X: Any) -> float:
     return float(np.sum(X.data**2) if issparse(X) else np.einsum("ij,ij->", X, X))
 
 
-def sample(folds: LinearFolds, rows: np.ndarray) -> LinearFolds:
-    """These rows alone; those held out stand for all."""
+def sample(folds: LinearFolds, rows: np.ndarray) -> LinearFolds | None:
+    """These rows alone; those held out stand for all. None if a fold lacks a class."""
     validation = folds.validation[rows]
     share = validation.sum(axis=0)
+    signed = folds.labels[rows] * (folds.train[rows] > 0)
+    if not (share.all() and (signed.max(axis=0) > signed.min(axis=0) + 1.5).all()):
+        return None
     whole = folds.validation.sum(axis=0)
     return replace(
         folds,

@@ -211,9 +211,12 @@ def without_free(rows, points, state, vector):
     Gram and Schmidt, each step twice, until the span is the whole space.
     """
     d = len(vector)
-    basis, rank = np.zeros((d, d)), 0
+    free = 0
     for i in points:
-        if rank == d:
+        free += state[i] == MARGIN
+    basis, rank = np.zeros((min(free, d), d)), 0
+    for i in points:
+        if rank == len(basis):
             break
         if state[i] == MARGIN:
             new = basis[rank]

@@ -211,7 +211,8 @@ def check_labels(shape: tuple[int, ...], y: np.ndarray) -> None:
 def check_finite(name: str, given: Any) -> None:
     with np.errstate(invalid="ignore", over="ignore"):
         total = given.sum()  # what is not finite stays so in a sum
-    if not np.isfinite(total):
+    entries = given.data if sparse.issparse(given) else given
+    if not np.isfinite(total) and not np.isfinite(entries).all():
         raise ValueError(f"{name} must be finite; it holds NaN or infinity: clean it.")
 
 
