@@ -60,7 +60,12 @@ def distance_to_kinks(objective: BilevelObjective, theta: np.ndarray) -> float:
         return np.inf
     values = objective.hyperparameters(theta)
     machine = problem.model.machine(
-        values, problem.X, columns.labels, columns.train, problem.landmarks
+        values,
+        problem.X,
+        columns.labels,
+        columns.train,
+        problem.landmarks,
+        sample_groups=problem.sample_groups,
     )
     margins = columns.labels * problem.solver.solve(machine, None, 1e-8).fitted
     trained, held_out = margins[columns.train > 0], margins[columns.validation > 0]

@@ -1,10 +1,11 @@
-"""How C enters: one for all, or one for each feature."""
+"""How C enters: one for all, or one for each feature or group of samples."""
 
 import numpy as np
 import pytest
 
 from bisvm.machines import Sensitivity
-from bisvm.penalties import PerFeature, Shared, get_penalty
+from bisvm.penalties import PerFeature, PerGroup, Shared, get_penalty
+from bisvm.sample_groups import SampleGroups
 from bisvm.testing import check_part
 
 X = np.random.default_rng(0).normal(size=(30, 3)) * [1.0, 10.0, 0.1]
@@ -16,7 +17,9 @@ def parameter(penalty, C=1.0, *, linear=True, intercept="free"):
 
 
 @pytest.mark.parametrize(
-    "penalty", [Shared(), PerFeature(), Shared(C_bounds=(0.1, 1.0))], ids=repr
+    "penalty",
+    [Shared(), PerFeature(), PerGroup(), Shared(C_bounds=(0.1, 1.0))],
+    ids=repr,
 )
 def test_penalties_are_value_objects(penalty):
     check_part(penalty)
@@ -37,6 +40,23 @@ def test_one_c_per_feature_divides_the_penalties():
     precision, for_intercept = PerFeature().precision(C, 3)
     np.testing.assert_allclose(precision, [1.0, 0.5, 0.25])
     assert for_intercept == 0.125
+
+
+def test_one_c_per_group_multiplies_the_losses_of_its_samples():
+    groups = SampleGroups.of(["b", "a", "b"])
+    train = np.array([[1.0, 0.0], [0.5, 2.0], [1.0, 3.0]])
+    C = np.array([2.0, 10.0])
+    np.testing.assert_allclose(
+        PerGroup().weights(C, train, groups), [[10.0, 0.0], [1.0, 4.0], [10.0, 30.0]]
+    )
+    sensitivity = Sensitivity(weights=np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+    np.testing.assert_array_equal(
+        PerGroup().pullback(C, sensitivity, groups), [7.0, 14.0]
+    )
+    np.testing.assert_allclose(PerGroup().rescaled(C, 0.8), [1.6, 8.0])
+    for missing in (PerGroup().weights, PerGroup().pullback):
+        with pytest.raises(ValueError, match="sample_groups"):
+            missing(C, train)
 
 
 def test_the_natural_unit_of_c_is_one_over_the_variance_of_a_linear_machine():
@@ -109,5 +129,6 @@ def test_one_c_per_feature_is_for_linear_machines():
 def test_names_stand_for_penalties():
     assert get_penalty("shared") == Shared()
     assert get_penalty("per_feature") == PerFeature()
+    assert get_penalty("per_group") == PerGroup()
     with pytest.raises(ValueError, match="'shared', 'per_feature'"):
         get_penalty("per_sample")

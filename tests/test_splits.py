@@ -1,5 +1,7 @@
 """From labels and splits to columns."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
@@ -11,6 +13,7 @@ from bisvm.splits import (
     row_kinds,
     split_columns,
     training_columns,
+    validated_on,
 )
 
 Y = np.array([0, 1, 0, 1, 0, 1, 0, 1, 1, 0])
@@ -199,3 +202,44 @@ def test_rows_are_numbered_by_their_labels():
     labels = labels[:, [0, 1, 2, 0, 3, 1]]
     _, expected = np.unique(labels, axis=0, return_inverse=True)
     np.testing.assert_array_equal(row_kinds(labels), expected.ravel())
+
+
+# --- groups that are spread -----------------------------------------------------------
+
+
+def test_groups_to_be_spread_are_in_every_fold_in_their_share():
+    rng = np.random.default_rng(0)
+    classes, spread = rng.integers(3, size=203), rng.integers(7, size=203)
+    splits = freeze_splits(
+        5, None, classes, spread=spread, random_state=np.random.RandomState(0)
+    )
+    held_out = np.sort(np.concatenate([validation for _, validation in splits]))
+    np.testing.assert_array_equal(held_out, np.arange(203))
+    for kind in (classes, classes * 7 + spread, np.zeros(203, dtype=int)):
+        counts = [np.bincount(kind[v], minlength=kind.max() + 1) for _, v in splits]
+        assert np.ptp(counts, axis=0).max() <= 1
+
+
+def test_strata_too_small_for_the_folds_are_no_obstacle():
+    classes, groups = np.repeat([0, 1], 10), np.arange(20) // 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        splits = freeze_splits(
+            5,
+            None,
+            classes,
+            groups=groups,
+            spread=np.arange(20) % 7,
+            random_state=np.random.RandomState(0),
+        )
+    for train, validation in splits:
+        assert not set(groups[train]) & set(groups[validation])
+        assert len(np.unique(classes[validation])) == 2
+
+
+def test_splits_validated_on_some_rows():
+    rows = np.arange(6)
+    splits = [(rows[:3], rows[3:]), (rows[3:], rows[:3])]
+    found = validated_on(splits, rows % 2 == 0)
+    assert [v.tolist() for _, v in found] == [[4], [0, 2]]
+    assert [t.tolist() for t, _ in found] == [[0, 1, 2], [3, 4, 5]]

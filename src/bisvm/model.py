@@ -23,6 +23,7 @@ from bisvm.machines.landmarks import landmark_machine
 from bisvm.parts import Parameter
 from bisvm.penalties import Penalty
 from bisvm.pieces import each, is_sparse
+from bisvm.sample_groups import SampleGroups
 from bisvm.scaling import column_moments, positive
 
 # Rows that settle the size of a kernel.
@@ -75,7 +76,12 @@ class Model:
         """Whether the machine is trained in w."""
         return isinstance(self.kernel, Linear)
 
-    def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
+    def parameters(
+        self,
+        X: Any,
+        sample_weight: Any = None,
+        sample_groups: SampleGroups | None = None,
+    ) -> tuple[Parameter, ...]:
         of_kernel = self.kernel.parameters(X, sample_weight)
         settled = self.kernel.with_values({p.name: p.value for p in of_kernel})
         of_penalty = self.penalty.parameters(
@@ -85,6 +91,7 @@ class Model:
             linear=self.linear,
             intercept=self.intercept,
             kernel_size=1.0 if self.linear else kernel_size(settled, X),
+            sample_groups=sample_groups,
         )
         return (*of_penalty, *of_kernel)
 
@@ -113,15 +120,17 @@ class Model:
         train: np.ndarray,
         landmarks: np.ndarray | None = None,
         frame: Frame | None = None,
+        sample_groups: SampleGroups | None = None,
     ) -> Machine:
         """The machine at these hyperparameters.
 
         X : inputs, inside the frame of a linear machine
         train : (n, q), relative weights
         landmarks : rows of X to which a kernel machine is restricted, or None
+        sample_groups : of the rows, where the penalty asks for them
         """
         C = values["C"]
-        weights = self.penalty.weights(C, train)
+        weights = self.penalty.weights(C, train, sample_groups)
         if self.linear:
             precision, for_intercept = self.penalty.precision(C, X.shape[1])
             if frame is not None:
@@ -143,9 +152,10 @@ class Model:
         values: Mapping[str, Any],
         sensitivity: Sensitivity,
         parameters: tuple[Parameter, ...],
+        sample_groups: SampleGroups | None = None,
     ) -> dict[str, np.ndarray]:
         """dH by parameter, in the optimizer's coordinates."""
-        out = {"C": self.penalty.pullback(values["C"], sensitivity)}
+        out = {"C": self.penalty.pullback(values["C"], sensitivity, sample_groups)}
         done = 0
         for parameter in parameters:
             if parameter.name in self.penalty.names:

@@ -17,10 +17,11 @@ from bisvm.model import Frame, Model
 from bisvm.optimizers import Alternating, LinearFolds
 from bisvm.parts import DegenerateError, Parameter
 from bisvm.priors import Prior
+from bisvm.sample_groups import SampleGroups
 from bisvm.solvers import Solution, Solver
 from bisvm.solvers.dual import features
 from bisvm.space import Space
-from bisvm.splits import Columns
+from bisvm.splits import Columns, row_kinds
 from bisvm.threads import one_blas_thread
 
 # Optimality residual of the lower level behind a public objective's values.
@@ -35,6 +36,7 @@ class Problem:
     X : inputs, inside the frame of a linear machine
     landmarks : rows to which a kernel machine is restricted, or None
     groups : (n,), numbers of the observations that rows belong to; None if each is one
+    sample_groups : the rows that have a C of their own, or None
     """
 
     model: Model
@@ -51,6 +53,7 @@ class Problem:
     inner_tol: float = 1e-6
     landmarks: np.ndarray | None = None
     groups: np.ndarray | None = None
+    sample_groups: SampleGroups | None = None
 
     @classmethod
     def of(
@@ -59,19 +62,28 @@ class Problem:
         X: Any,
         sample_weight: np.ndarray,
         columns: Columns,
+        *,
+        sample_groups: SampleGroups | None = None,
         **rest: Any,
     ) -> Problem:
         """The program on inputs as they were given."""
         frame = model.frame(X, sample_weight)
         return cls(
             model=model,
-            parameters=model.parameters(X, sample_weight),
+            parameters=model.parameters(X, sample_weight, sample_groups),
             X=X if frame is None else frame.inside(X),
             frame=frame,
             sample_weight=sample_weight,
             columns=columns,
+            sample_groups=sample_groups,
             **rest,
         )
+
+    @property
+    def row_kinds(self) -> np.ndarray:
+        """(n,), what a sample of the rows must hold in its share: labels and groups."""
+        kinds, groups = row_kinds(self.columns.labels), self.sample_groups
+        return kinds if groups is None else kinds * len(groups) + groups.codes
 
     def subsample(self, rows: np.ndarray) -> Problem:
         """The same program on some of the rows."""
@@ -83,6 +95,9 @@ class Problem:
             X=self.X[rows],
             sample_weight=self.sample_weight[rows],
             groups=None if self.groups is None else self.groups[rows],
+            sample_groups=None
+            if self.sample_groups is None
+            else self.sample_groups[rows],
             columns=Columns(
                 columns.labels[rows],
                 columns.train[rows],
@@ -129,7 +144,7 @@ class BilevelObjective:
     ----------
     estimator : BilevelSVC or BilevelLinearSVC
         Unfitted; its settings say what is learned and how.
-    X, y, groups, sample_weight :
+    X, y, groups, sample_weight, sample_groups :
         As for the estimator's `fit`.
 
     Attributes
@@ -159,8 +174,15 @@ class BilevelObjective:
         y: Any,
         groups: Any = None,
         sample_weight: Any = None,
+        sample_groups: Any = None,
     ):
-        problem = estimator._problem(X, y, groups=groups, sample_weight=sample_weight)
+        problem = estimator._problem(
+            X,
+            y,
+            groups=groups,
+            sample_weight=sample_weight,
+            sample_groups=sample_groups,
+        )
         # Whoever brings an optimizer of their own may trust the gradient.
         self._set_up(replace(problem, inner_tol=PUBLIC_TOL))
 
@@ -235,6 +257,7 @@ class BilevelObjective:
             problem.columns.labels,
             problem.columns.train,
             frame=problem.frame,
+            sample_groups=problem.sample_groups,
         )
         assert isinstance(machine, LinearMachine)
         return LinearFolds(
@@ -355,6 +378,7 @@ class BilevelObjective:
             columns.train,
             problem.landmarks,
             problem.frame,
+            problem.sample_groups,
         )
         tol = problem.inner_tol if tol is None else tol
         solution = problem.solver.solve(machine, self._fitted, tol)
@@ -366,7 +390,9 @@ class BilevelObjective:
 
         value, row_losses, sensitivity = self._upper(machine, solution)
         gradient = self.space.restrict(
-            problem.model.gradient(values, sensitivity, self.space.parameters)
+            problem.model.gradient(
+                values, sensitivity, self.space.parameters, problem.sample_groups
+            )
         )
         prior_value, prior_gradient = self._regularization(theta, values)
         return Evaluation(
@@ -432,8 +458,8 @@ class BilevelObjective:
     def _prior(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = 0.0, np.zeros_like(theta)
         if self.problem.prior is not None:
-            size = self.problem.criterion.at_zero
             for kin in self.space.vectors():
+                size = self.problem.criterion.at_zero * kin.hold
                 v, g = self.problem.prior.evaluate(theta[kin.entries] - kin.log_unit)
                 value += size * v
                 gradient[kin.entries] += size * g

@@ -97,7 +97,7 @@ class Parameter:
     `role` says what a start may do with it. `labels` say what the entries belong to: an
     integer is a column of X, text is anything else; None stands for the columns in
     their order. `ball` is the largest Euclidean norm of the whole array, if there is
-    one.
+    one. `of_groups` says that the entries belong to groups of samples.
     """
 
     name: str
@@ -108,6 +108,7 @@ class Parameter:
     role: str = ""
     labels: tuple[int | str, ...] | None = None
     ball: float | None = None
+    of_groups: bool = False
 
     @property
     def size(self) -> int:

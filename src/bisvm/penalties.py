@@ -1,4 +1,4 @@
-"""How C enters the machine: one for all, or one for each feature."""
+"""How C enters the machine: one for all, or one for each feature or group."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from bisvm.machines import Sensitivity
 from bisvm.parts import PENALTY, Parameter, Part, natural_bounds, resolve
+from bisvm.sample_groups import SampleGroups
 from bisvm.scaling import column_variance, mean_variance
 
 
@@ -27,6 +28,8 @@ class Penalty(Part):
 
     # Names of the parameters it owns.
     names: ClassVar[tuple[str, ...]] = ("C",)
+    # Whether it needs to be told which group a sample belongs to.
+    by_group: ClassVar[bool] = False
 
     def parameters(
         self,
@@ -37,10 +40,13 @@ class Penalty(Part):
         linear: bool,
         intercept: str,
         kernel_size: float = 1.0,
+        sample_groups: SampleGroups | None = None,
     ) -> tuple[Parameter, ...]:
         raise NotImplementedError
 
-    def weights(self, C: Any, train: np.ndarray) -> np.ndarray:
+    def weights(
+        self, C: Any, train: np.ndarray, sample_groups: SampleGroups | None = None
+    ) -> np.ndarray:
         """W, the weight of every point's loss; `train` are the relative weights."""
         raise NotImplementedError
 
@@ -48,7 +54,12 @@ class Penalty(Part):
         """rho_d of a linear machine's weights, and rho of a penalised intercept."""
         return np.ones(n_features), 1.0
 
-    def pullback(self, C: Any, sensitivity: Sensitivity) -> np.ndarray:
+    def pullback(
+        self,
+        C: Any,
+        sensitivity: Sensitivity,
+        sample_groups: SampleGroups | None = None,
+    ) -> np.ndarray:
         """dH/d log C, from what the machine's parts are sensitive to."""
         raise NotImplementedError
 
@@ -71,7 +82,15 @@ class Penalty(Part):
         else:
             low, high = natural_bounds("C_bounds", self.C_bounds)
         return (
-            Parameter("C", value, (low, high), unit=unit, role=PENALTY, labels=labels),
+            Parameter(
+                "C",
+                value,
+                (low, high),
+                unit=unit,
+                role=PENALTY,
+                labels=labels,
+                of_groups=self.by_group,
+            ),
         )
 
 
@@ -87,19 +106,28 @@ class Shared(Penalty):
         linear: bool,
         intercept: str,
         kernel_size: float = 1.0,
+        sample_groups: SampleGroups | None = None,
     ) -> tuple[Parameter, ...]:
         if np.ndim(C):
             raise ValueError(
                 f"C has {np.size(C)} values, expected one number; for one C per "
-                "feature use penalty='per_feature'."
+                "feature use penalty='per_feature', for one per group of samples "
+                "penalty='per_group'."
             )
         size = mean_variance(X, sample_weight) if linear else kernel_size
         return self._parameter(C, 1.0 / size)
 
-    def weights(self, C: Any, train: np.ndarray) -> np.ndarray:
+    def weights(
+        self, C: Any, train: np.ndarray, sample_groups: SampleGroups | None = None
+    ) -> np.ndarray:
         return C * train
 
-    def pullback(self, C: Any, sensitivity: Sensitivity) -> np.ndarray:
+    def pullback(
+        self,
+        C: Any,
+        sensitivity: Sensitivity,
+        sample_groups: SampleGroups | None = None,
+    ) -> np.ndarray:
         return np.array([sensitivity.weights.sum()])
 
 
@@ -119,6 +147,7 @@ class PerFeature(Penalty):
         linear: bool,
         intercept: str,
         kernel_size: float = 1.0,
+        sample_groups: SampleGroups | None = None,
     ) -> tuple[Parameter, ...]:
         if not linear:
             raise ValueError(
@@ -136,14 +165,21 @@ class PerFeature(Penalty):
         labels = (*range(X.shape[1]), *extra)
         return self._parameter(np.broadcast_to(C, len(unit)), unit, labels)
 
-    def weights(self, C: Any, train: np.ndarray) -> np.ndarray:
+    def weights(
+        self, C: Any, train: np.ndarray, sample_groups: SampleGroups | None = None
+    ) -> np.ndarray:
         return train
 
     def precision(self, C: Any, n_features: int) -> tuple[np.ndarray, float]:
         rho = 1.0 / np.asarray(C)
         return rho[:n_features], float(rho[-1])
 
-    def pullback(self, C: Any, sensitivity: Sensitivity) -> np.ndarray:
+    def pullback(
+        self,
+        C: Any,
+        sensitivity: Sensitivity,
+        sample_groups: SampleGroups | None = None,
+    ) -> np.ndarray:
         assert sensitivity.precision is not None
         gradient = -sensitivity.precision
         if len(C) > len(gradient):
@@ -151,7 +187,65 @@ class PerFeature(Penalty):
         return gradient
 
 
-PENALTIES: dict[str, Any] = {"shared": Shared, "per_feature": PerFeature}
+class PerGroup(Penalty):
+    """E = 1/2 |f|^2 + sum_i C_g(i) s_i loss(u_i): one C for every group of samples.
+
+    dH/d log C_g is the sum of dH/d log W_i over the samples of group g. The model that
+    seed 003 means in section 1.4.3; its formula (1.24) depends on a sum only.
+    """
+
+    by_group = True
+
+    def parameters(
+        self,
+        C: Any,
+        X: Any,
+        sample_weight: Any,
+        *,
+        linear: bool,
+        intercept: str,
+        kernel_size: float = 1.0,
+        sample_groups: SampleGroups | None = None,
+    ) -> tuple[Parameter, ...]:
+        names = _needed(sample_groups).names
+        if np.ndim(C) and np.size(C) != len(names):
+            raise ValueError(
+                f"C has {np.size(C)} values, expected one number or {len(names)}: one "
+                f"per group of samples, in the order {', '.join(map(str, names))}."
+            )
+        size = mean_variance(X, sample_weight) if linear else kernel_size
+        unit = np.full(len(names), 1.0 / size)
+        labels = tuple(str(name) for name in names)
+        return self._parameter(np.broadcast_to(C, len(names)), unit, labels)
+
+    def weights(
+        self, C: Any, train: np.ndarray, sample_groups: SampleGroups | None = None
+    ) -> np.ndarray:
+        return _needed(sample_groups).spread(C)[:, None] * train
+
+    def pullback(
+        self,
+        C: Any,
+        sensitivity: Sensitivity,
+        sample_groups: SampleGroups | None = None,
+    ) -> np.ndarray:
+        return _needed(sample_groups).gathered(sensitivity.weights.sum(axis=1))
+
+
+def _needed(sample_groups: SampleGroups | None) -> SampleGroups:
+    if sample_groups is None:
+        raise ValueError(
+            "penalty='per_group' has one C per group of samples and has to know them: "
+            "fit(X, y, sample_groups=...), one label a sample."
+        )
+    return sample_groups
+
+
+PENALTIES: dict[str, Any] = {
+    "shared": Shared,
+    "per_feature": PerFeature,
+    "per_group": PerGroup,
+}
 
 
 def get_penalty(penalty: Any) -> Penalty:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+from sklearn.utils import check_random_state
 
 Split = tuple[np.ndarray, np.ndarray]
 
@@ -133,23 +134,24 @@ def freeze_splits(
     groups: Any = None,
     random_state: np.random.RandomState | None = None,
     names: Any = None,
+    spread: np.ndarray | None = None,
 ) -> list[Split]:
     """The (train, validation) index pairs meant by `cv`.
 
     An int stands for stratified, shuffled folds, which keep groups together if there
     are any. Where a class has fewer members than folds there are fewer folds, and a
-    warning. `names` are the labels of the classes 0, 1, ..., for messages.
+    warning. `names` are the labels of the classes 0, 1, ..., for messages; `spread` are
+    numbers (n,) of groups that are to be in every fold in their share, as classes are.
     """
     n = len(y)
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         folds = _possible_folds(int(cv), y, names)
+        if groups is None and spread is not None:
+            return _dealt_folds(folds, (spread, y), random_state)
         if groups is None:
             splitter = StratifiedKFold(folds, shuffle=True, random_state=random_state)
-        else:
-            splitter = StratifiedGroupKFold(
-                folds, shuffle=True, random_state=random_state
-            )
-        return list(splitter.split(np.zeros(n), y, groups))
+            return list(splitter.split(np.zeros(n), y))
+        return _folds_of_groups(folds, y, groups, spread, random_state)
     if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
         raise ValueError(
             f"cv={cv!r} is not understood; expected a number of folds, a scikit-learn "
@@ -161,6 +163,59 @@ def freeze_splits(
     if not pairs:
         raise ValueError("cv is an empty list; expected (train, validation) pairs.")
     return pairs
+
+
+def validated_on(splits: Iterable[Split], rows: Any) -> list[Split]:
+    """The same splits, validated on some of the rows only.
+
+    Held-out points say what is to be predicted: where only some groups of samples are
+    like it, or can be trusted, let only those be held out.
+
+    Parameters
+    ----------
+    splits : (train, validation) index pairs
+    rows : mask of the rows that may be validated on
+    """
+    kept = np.asarray(rows, dtype=bool)
+    return [(train, held_out[kept[held_out]]) for train, held_out in splits]
+
+
+def _dealt_folds(
+    folds: int,
+    kinds: tuple[np.ndarray, ...],
+    random_state: np.random.RandomState | None,
+) -> list[Split]:
+    """Rows sorted by kinds, the last one first, are dealt out to the folds in turn.
+
+    So each value of the last kind, and each combination of all, is in every fold in its
+    share, up to one row.
+    """
+    n = len(kinds[0])
+    order = np.lexsort((check_random_state(random_state).permutation(n), *kinds))
+    fold = np.empty(n, dtype=int)
+    fold[order] = np.arange(n) % folds
+    return [
+        (np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(folds)
+    ]
+
+
+def _folds_of_groups(
+    folds: int,
+    y: np.ndarray,
+    groups: Any,
+    spread: np.ndarray | None,
+    random_state: np.random.RandomState | None,
+) -> list[Split]:
+    """Groups kept together; classes, and what is to be spread, near their shares."""
+    splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=random_state)
+    if spread is None:
+        return list(splitter.split(np.zeros(len(y)), y, groups))
+    both = y * (spread.max() + 1) + spread
+    strata = both if np.bincount(both).max() >= folds else y
+    with warnings.catch_warnings():
+        # Few members of one class in one group are no reason to worry.
+        warnings.filterwarnings("ignore", "The least populated class in y")
+        return list(splitter.split(np.zeros(len(y)), strata, groups))
 
 
 def _possible_folds(folds: int, y: np.ndarray, names: Any) -> int:

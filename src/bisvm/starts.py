@@ -16,7 +16,6 @@ import numpy as np
 from bisvm.machines.landmarks import choose_landmarks
 from bisvm.objective import BilevelObjective, Evaluation
 from bisvm.parts import INVERSE_WIDTH, PENALTY
-from bisvm.splits import row_kinds
 from bisvm.tuning import Descent, Run, StopTuning, Whole, upper_gradient
 
 # Standard errors by which a step up must lower the paired validation losses: to let the
@@ -72,9 +71,17 @@ def _at(run: Run, theta: np.ndarray, reason: str, *, converged: bool) -> Descent
 
 
 def _auto(run: Run, random_state: np.random.RandomState) -> Descent:
-    """One size for all, by way of a subsample if n is large; then the climb to many."""
+    """One size for all, by way of a subsample if n is large; then the climb to many.
+
+    Groups of samples get their own C before the climb, and without its proof of gain.
+    """
     common = _coarse(run, random_state) or _common(run, run.objective.theta0)
-    tied = any(kin.tied for kin in run.objective.space.vectors())
+    vectors = run.objective.space.vectors()
+    if any(kin.of_groups for kin in vectors):
+        common = run.descend(
+            common.best.theta, "one C per group", tied=True, groups_apart=True
+        )
+    tied = any(kin.tied and not kin.of_groups for kin in vectors)
     return climb(run, common) if tied else common
 
 
@@ -107,7 +114,7 @@ def _coarse(run: Run, random_state: np.random.RandomState) -> Descent | None:
 def _coarse_rows(
     objective: BilevelObjective, random_state: np.random.RandomState
 ) -> np.ndarray | None:
-    """Rows of a sample with the folds' and classes' shares.
+    """Rows of a sample with the shares of folds, classes and groups of samples.
 
     None if n is small, or a class so rare that the sample would not tell of it.
     """
@@ -116,7 +123,7 @@ def _coarse_rows(
     if n < 2 * COARSE_ROWS:
         return None
     fold = columns.validation.argmax(axis=1)
-    kind = row_kinds(columns.labels)
+    kind = objective.problem.row_kinds
     order = np.lexsort((random_state.permutation(n), kind, fold))
     places = np.linspace(0, n - 1, COARSE_ROWS).round().astype(int)
     rows = np.sort(order[places])
@@ -198,7 +205,7 @@ def climb(run: Run, common: Descent) -> Descent:
     objective = run.objective
     narrow = objective.theta0
     for kin in objective.space.vectors():
-        if kin.tied:
+        if kin.tied and not kin.of_groups:
             narrow[kin.entries] = kin.log_unit + np.log(0.3)
     apart = min(
         (

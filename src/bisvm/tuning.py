@@ -15,7 +15,6 @@ from bisvm.history import Progress, Record
 from bisvm.objective import BilevelObjective, Evaluation
 from bisvm.optimizers import Alternating, Optimizer
 from bisvm.optimizers.base import into_balls
-from bisvm.splits import row_kinds
 
 CALLBACK_STOP = "The callback asked for it."
 # Bytes that the shares of remembered evaluations may take.
@@ -172,16 +171,22 @@ class Run:
         like: OptimizeResult | None = None,
         *,
         tied: bool = False,
+        groups_apart: bool = False,
         tentative: bool = False,
     ) -> Descent:
         """Run the optimizer from theta.
 
         tied : every vector of hyperparameters is moved by its common size only
+        groups_apart : but those that belong to groups of samples
         tentative : the best point counts only if the caller accepts it
         """
         if isinstance(self.optimizer, Alternating):
             return self._alternate(self.optimizer, stage)
-        view: View = Tie(self.objective) if tied else Whole(self.objective)
+        view: View = (
+            Tie(self.objective, groups_apart=groups_apart)
+            if tied
+            else Whole(self.objective)
+        )
         if self.optimizer.wants_units:
             view = InUnits(view)
         best: Evaluation | None = None
@@ -231,8 +236,8 @@ class Run:
         if size is None or size >= n:
             return None
         rng = np.random.default_rng([self.seed, number])
-        labels = self.objective.problem.columns.labels
-        return self.objective.on_rows(stratified(labels, size, rng))
+        kinds = self.objective.problem.row_kinds
+        return self.objective.on_rows(stratified(kinds, size, rng))
 
     def _accuracy(self, number: int) -> float | None:
         """What the optimizer asks of the lower level, if it is less than usual."""
@@ -241,10 +246,10 @@ class Run:
         return None if asked is None or asked <= usual else asked
 
 
-def stratified(labels: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
-    """Rows drawn at random, with every class in its share."""
-    n = len(labels)
-    order = np.lexsort((rng.permutation(n), row_kinds(labels)))
+def stratified(kinds: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Rows drawn at random, with every kind in its share."""
+    n = len(kinds)
+    order = np.lexsort((rng.permutation(n), kinds))
     places = (np.arange(size) + rng.random()) * (n / size)
     return np.sort(order[places.astype(int)])
 
@@ -330,8 +335,12 @@ class Tie:
     measured in different units get one common relevance.
     """
 
-    def __init__(self, objective: BilevelObjective):
-        vectors = [kin for kin in objective.space.vectors() if kin.tied]
+    def __init__(self, objective: BilevelObjective, *, groups_apart: bool = False):
+        vectors = [
+            kin
+            for kin in objective.space.vectors()
+            if kin.tied and not (groups_apart and kin.of_groups)
+        ]
         n = len(objective.theta0)
         owner, self._offset = np.full(n, -1), np.zeros(n)
         for number, kin in enumerate(vectors):

@@ -26,18 +26,18 @@ from bisvm.estimators.data import (
     validate_inputs,
 )
 from bisvm.estimators.export import to_sklearn
+from bisvm.estimators.grouping import by_name, own_grouping, own_penalty
+from bisvm.estimators.relevance import relevance
 from bisvm.estimators.settings import check_common, chosen, decisions, own_optimizer
 from bisvm.history import Certificate
-from bisvm.kernels import Factors, Kernel
+from bisvm.kernels import Kernel
 from bisvm.losses import get_loss
 from bisvm.machines import Coefficients
 from bisvm.memory import check_memory
 from bisvm.model import Frame, Model
 from bisvm.objective import BilevelObjective, Problem
-from bisvm.penalties import get_penalty
 from bisvm.pieces import stack
 from bisvm.priors import get_prior
-from bisvm.scaling import column_moments
 from bisvm.solvers import Solution, get_solver
 from bisvm.splits import (
     split_columns,
@@ -77,10 +77,15 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         model = self._model()
         X = in_chunks(X) if model.linear else X
         check_readable(X, model)
-        return prepare(self, X, *given)
+        return prepare(self, X, *given, grouping=own_grouping(self))
 
     def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        groups: Any = None,
+        sample_groups: Any = None,
     ) -> Self:
         """Learn the hyperparameters on the splits, then the machine on all of X.
 
@@ -97,10 +102,15 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             Samples that belong together, such as those of one patient: the splits keep
             them together, and they count as one observation where a gain on held-out
             samples is weighed against its noise.
+        sample_groups : array of shape (n_samples,), optional
+            Labels, of any type, of the groups that have a C of their own with
+            `penalty="per_group"`: sources, devices, annotators. Folds drawn for an int
+            `cv` hold every group in its share.
         """
         self._check_settings()
         random_state = check_random_state(self.random_state)
-        data = self._prepared(X, y, sample_weight, groups, random_state)
+        given = (y, sample_weight, groups, sample_groups)
+        data = self._prepared(X, *given, random_state)
         with one_blas_thread():
             tuned = self._tune(data, random_state)
             near = [one.run.objective.mean_fitted() for one in tuned]
@@ -127,7 +137,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
     def _model(self) -> Model:
         return Model(
             kernel=self._kernel(),
-            penalty=get_penalty(self.penalty),
+            penalty=own_penalty(self),
             C=self.C,
             loss=get_loss(self.loss),
             intercept=self.intercept,
@@ -166,6 +176,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             learn=self._learned(model, data) if on_training else self.learn,
             feature_names=_names(self),
             groups=data.groups,
+            sample_groups=data.sample_groups,
             # The residual of a linear machine is an average over points.
             inner_tol=(0.01 if model.linear else 0.1) * self.tol,
         )
@@ -174,7 +185,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         """What is learned on the training problem itself: all but C."""
         own = model.penalty.names
         if isinstance(self.learn, str) and self.learn == "all":
-            parameters = model.parameters(data.X, data.weight)
+            parameters = model.parameters(data.X, data.weight, data.sample_groups)
             return tuple(p.name for p in parameters if p.name not in own)
         asked = (self.learn,) if isinstance(self.learn, str) else self.learn or ()
         asked = [str(name) for name in np.atleast_1d(np.asarray(asked, dtype=object))]
@@ -186,13 +197,20 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         return self.learn
 
     def _problem(
-        self, X: Any, y: Any, *, groups: Any = None, sample_weight: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        groups: Any = None,
+        sample_weight: Any = None,
+        sample_groups: Any = None,
     ) -> Problem:
         """The bilevel program of these data, for `BilevelObjective`."""
         self = clone(self)
         self._check_settings()
         random_state = check_random_state(self.random_state)
-        data = self._prepared(X, y, sample_weight, groups, random_state)
+        given = (y, sample_weight, groups, sample_groups)
+        data = self._prepared(X, *given, random_state)
         if not self.shared and data.tasks.shape[1] > 1:
             raise ValueError(
                 "shared=False learns one set of hyperparameters per class: there is no "
@@ -286,6 +304,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
                     columns.labels[:, block],
                     columns.train[:, block],
                     frame=frame,
+                    sample_groups=data.sample_groups,
                 ),
                 start,
                 REFIT_TOL,
@@ -299,6 +318,9 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         self.C_ = self.hyperparameters_["C"]
         refit_C = [_scalar(one["C"]) for one in final]
         self.refit_C_ = refit_C[0] if one else np.array(refit_C)
+        groups = data.sample_groups
+        self.group_names_ = None if groups is None else groups.names
+        self.group_weights_ = None if groups is None else by_name(groups, self.C_)
         self._kernels = [model.kernel_at(one) for one in final]
         # As it was given, with names of columns where it has some.
         named = [self._model().kernel_at(one) for one in final]
@@ -360,7 +382,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             for t, solution in zip(tuned, solutions, strict=True)
         ]
         self.certificate_ = certificates[0] if one else certificates
-        self.relevance_ = self._relevance(data)
+        self.relevance_ = relevance(self, data.X, data.weight)
         for certificate in certificates:
             if not certificate.converged:
                 advice = "Raise max_iter or time_limit, or loosen tol; "
@@ -377,41 +399,6 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
                     ConvergenceWarning,
                     stacklevel=3,
                 )
-
-    def _relevance(self, data: Data) -> np.ndarray | None:
-        """Share of every feature in the mean squared slope of the decision function.
-
-        r_d is proportional to the mean over rows and tasks of (sd_d df/dx_d)^2, sd_d
-        the standard deviation of feature d: what it does, whatever its units.
-        """
-        if self._pairwise:
-            return None
-        deviation = np.sqrt(column_moments(data.X, data.weight).variance)
-        if self._linear:
-            effect = np.mean((self.coef_ * deviation) ** 2, axis=0)
-        else:
-            # A few hundred rows settle an average.
-            rows = np.linspace(0, len(data.y) - 1, min(len(data.y), 500)).astype(int)
-            effect = self._squared_slopes(data.X[rows], deviation)
-        return effect / max(effect.sum(), np.finfo(float).tiny)
-
-    def _squared_slopes(self, X: Any, deviation: np.ndarray) -> np.ndarray:
-        """Mean over tasks and rows of (deviation_d df/dx_d)^2."""
-        total = np.zeros(X.shape[1])
-        for kernel, block in self._kernel_blocks():
-            gram = kernel.gram(X, self.support_vectors_)
-            for k in block:
-                weights = Factors(np.ones((X.shape[0], 1)), self.dual_coef_[[k]].T)
-                gradient = kernel.pullback(
-                    X, self.support_vectors_, gram, weights, inputs=True
-                )
-                if gradient.X is None:
-                    raise ValueError(
-                        f"{type(kernel).__name__}.pullback(..., inputs=True) returned "
-                        "no gradient for X; bisvm.testing.check_kernel says more."
-                    )
-                total += np.mean((gradient.X * deviation) ** 2, axis=0)
-        return total / len(self.intercept_)
 
     def _kernel_blocks(self) -> list[tuple[Kernel, np.ndarray]]:
         """Every kernel with the tasks that it serves."""

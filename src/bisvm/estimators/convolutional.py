@@ -330,10 +330,10 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
     ) -> Data:
         """Validated data; without anything to learn no splits are drawn."""
         if self.learn is not None:
-            return prepare(self, X, y, sample_weight, groups, random_state)
+            return prepare(self, X, y, sample_weight, groups, None, random_state)
         unsplit = copy.copy(self)
         unsplit.cv = [(np.arange(X.shape[0]), np.arange(0))]
-        data = prepare(unsplit, X, y, sample_weight, groups, random_state)
+        data = prepare(unsplit, X, y, sample_weight, groups, None, random_state)
         self.__dict__.update({**vars(unsplit), "cv": self.cv})
         return data
 

@@ -12,8 +12,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from bisvm.chunks import Chunks
+from bisvm.estimators.grouping import check_sample_groups, warn_of_small_groups
 from bisvm.model import Model
 from bisvm.pieces import Pieces, keep
+from bisvm.sample_groups import SampleGroups
 from bisvm.splits import Split, class_tasks, freeze_splits
 
 # What is asked of inputs, in fit and in predict.
@@ -30,6 +32,8 @@ class Data:
     rows : where each row stands in the X that was given
     weight : sample weight times class weight
     tasks : (n, n_tasks), binary labels of every class task, 0 for "no part in it"
+    groups : (n,), numbers of groups that splits keep together, or None
+    sample_groups : those that have a C of their own, or None
     """
 
     X: Any
@@ -39,6 +43,7 @@ class Data:
     tasks: np.ndarray
     splits: list[Split]
     groups: np.ndarray | None = None
+    sample_groups: SampleGroups | None = None
 
     @property
     def training_share(self) -> float:
@@ -53,9 +58,15 @@ def prepare(
     y: Any,
     sample_weight: Any,
     groups: Any,
+    sample_groups: Any,
     random_state: np.random.RandomState,
+    *,
+    grouping: str | None = None,
 ) -> Data:
-    """Validate everything; sets `classes_` and what scikit-learn keeps of X."""
+    """Validate everything; sets `classes_` and what scikit-learn keeps of X.
+
+    grouping : "groups" or "classes" if these have a C of their own
+    """
     X, y = _validated(estimator, X, y)
     check_classification_targets(y)
     if sparse.issparse(X):
@@ -66,23 +77,31 @@ def prepare(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
     _check_classes(classes, codes, weight)
-    factors = class_factors(estimator.class_weight, classes, codes, weight)
+    class_weight = None if grouping == "classes" else estimator.class_weight
+    factors = class_factors(class_weight, classes, codes, weight)
     weight = weight * factors[codes]
     rows = np.flatnonzero(weight > 0)
     _check_classes(classes, codes, weight)
     estimator.classes_ = classes
+    spread = check_sample_groups(sample_groups, X, rows, grouping)
+    if grouping == "groups":
+        warn_of_small_groups(spread, codes[rows])
+    by_class = SampleGroups(classes, codes[rows]) if grouping == "classes" else None
     return Data(
         X=keep(X, rows),
         y=codes[rows],
         rows=rows,
         weight=weight[rows],
         tasks=class_tasks(codes[rows], len(classes), estimator.multi_class),
-        splits=_splits(estimator.cv, classes, X, codes, rows, groups, random_state),
+        splits=_splits(
+            estimator.cv, classes, X, codes, rows, groups, spread, random_state
+        ),
         groups=(
             None
             if groups is None
             else np.unique(np.asarray(groups)[rows], return_inverse=True)[1]
         ),
+        sample_groups=spread if grouping == "groups" else by_class,
     )
 
 
@@ -155,7 +174,8 @@ def class_factors(
         if class_weight != "balanced":
             raise ValueError(
                 f"class_weight={class_weight!r} is not known; expected None, "
-                "'balanced' or a dict from class to weight."
+                "'balanced', a dict from class to weight, or, for BilevelSVC and "
+                "BilevelLinearSVC, 'learn'."
             )
         total = np.bincount(codes, weight, minlength=n_classes)
         return weight.sum() / (n_classes * np.where(total > 0, total, 1.0))
@@ -178,6 +198,7 @@ def _splits(
     codes: np.ndarray,
     rows: np.ndarray,
     groups: Any,
+    spread: SampleGroups | None,
     random_state: np.random.RandomState,
 ) -> list[Split]:
     """Index pairs into the rows of positive weight.
@@ -195,6 +216,7 @@ def _splits(
             groups=groups,
             random_state=random_state,
             names=classes,
+            spread=None if spread is None else spread.codes,
         )
     pairs = freeze_splits(cv, X, codes, random_state=random_state)
     place = np.full(len(codes), -1)

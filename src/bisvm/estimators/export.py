@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, LinearSVC
 
+from bisvm.estimators.grouping import learns_class_weight
 from bisvm.kernels import RBF, Linear
 from bisvm.losses import SquaredHinge, get_loss
 
@@ -21,20 +22,28 @@ def to_sklearn(estimator: Any) -> Pipeline:
 
     One width for each feature is a scaling of the columns by sqrt(gamma_d) in front of
     a kernel of width one, and one C for each feature a scaling by sqrt(C_d) in front of
-    a machine with C = 1.
+    a machine with C = 1. One C for each of two classes is their weight beside C = 1.
     """
     _refuse_what_cannot_be_expressed(estimator)
-    kernel, C = estimator.kernel_, estimator.refit_C_
+    kernel, C, class_weight = estimator.kernel_, *_weights(estimator)
     if isinstance(kernel, Linear):
         scale = np.sqrt(C) if np.ndim(C) else None
-        machine = _linear_svc(estimator, 1.0 if np.ndim(C) else float(C))
+        machine = _linear_svc(estimator, 1.0 if np.ndim(C) else float(C), class_weight)
     else:
         many = np.ndim(kernel.gamma) > 0
         scale = np.sqrt(kernel.gamma) if many else None
         gamma = 1.0 if many else float(kernel.gamma)
-        machine = SVC(C=float(C), gamma=gamma, class_weight=estimator.class_weight)
+        machine = SVC(C=float(C), gamma=gamma, class_weight=class_weight)
     steps = [("scale", _scaler(scale)), ("svc", _multi_class(estimator, machine))]
     return Pipeline(steps)
+
+
+def _weights(estimator: Any) -> tuple[Any, Any]:
+    """C, and the weights of the classes."""
+    if not learns_class_weight(estimator):
+        return estimator.refit_C_, estimator.class_weight
+    names, C = estimator.group_names_.tolist(), estimator.refit_C_.tolist()
+    return 1.0, dict(zip(names, C, strict=True))
 
 
 def _refuse_what_cannot_be_expressed(estimator: Any) -> None:
@@ -49,8 +58,13 @@ def _refuse_what_cannot_be_expressed(estimator: Any) -> None:
         f"SVC always has a free intercept, not intercept={estimator.intercept!r}": (
             not linear and estimator.intercept != "free"
         ),
+        "groups of samples have a C of their own, which only a sample weight can say; "
+        "group_weights_ has them": (
+            estimator.group_names_ is not None and not learns_class_weight(estimator)
+        ),
         "the intercept has a C of its own": (
             linear
+            and estimator.group_names_ is None
             and np.ndim(estimator.refit_C_) > 0
             and estimator.intercept == "penalized"
         ),
@@ -66,16 +80,16 @@ def _refuse_what_cannot_be_expressed(estimator: Any) -> None:
             raise ValueError(f"scikit-learn cannot express this model: {reason}.")
 
 
-def _linear_svc(estimator: Any, C: float) -> Any:
+def _linear_svc(estimator: Any, C: float, class_weight: Any) -> Any:
     """LinearSVC penalises its intercept; SVC leaves it free."""
     if estimator.intercept == "free":
-        return SVC(kernel="linear", C=C, class_weight=estimator.class_weight)
+        return SVC(kernel="linear", C=C, class_weight=class_weight)
     squared = isinstance(get_loss(estimator.loss), SquaredHinge)
     return LinearSVC(
         C=C,
         loss="squared_hinge" if squared else "hinge",
         fit_intercept=estimator.intercept == "penalized",
-        class_weight=estimator.class_weight,
+        class_weight=class_weight,
     )
 
 

@@ -20,8 +20,11 @@ class BilevelLinearSVC(BilevelClassifier):
     C : float or array, default=1.0
         Start of C, or its value if `learn` leaves it out. C multiplies the summed loss,
         1/2 |f|^2 + C sum_i loss(u_i), as in scikit-learn.
-    penalty : {"shared", "per_feature"} or Penalty, default="shared"
-        One C, or (linear machines) one for each feature.
+    penalty : {"shared", "per_feature", "per_group"} or Penalty, default="shared"
+        One C, or (linear machines) one for each feature, or one for each group of
+        samples in `fit(X, y, sample_groups=...)`: a group with a small C counts little.
+        The C of groups differ even where the gain is within its noise: they are asked
+        for. Only the prior holds them together, with 0.3 of its strength.
     loss : {"quartic", "modified_log", "squared_hinge", "logistic", "hinge"} or Loss
         What the lower level minimises. "quartic" is the hinge with a rounded corner.
         With the exact "hinge" H is only piecewise smooth; its gradient is that of the
@@ -31,8 +34,8 @@ class BilevelLinearSVC(BilevelClassifier):
         What the upper level minimises on held-out points. "blend" is the calibrated
         logistic loss with half the calibrated squared error.
     cv : int, splitter or list of (train, validation) index pairs, default=5
-        An int means stratified, shuffled folds, which keep `groups` together if `fit`
-        is given any. Splits are drawn once per fit.
+        An int means stratified, shuffled folds, which keep `groups` together and spread
+        `sample_groups` if `fit` is given any. Splits are drawn once per fit.
     intercept : {"free", "penalized", "none"}, default="free"
     learn : "all", or names of hyperparameters such as "C" or ("C", "gamma")
     prior : "auto", None or Prior
@@ -52,8 +55,11 @@ class BilevelLinearSVC(BilevelClassifier):
     multi_class : {"ovr", "ovo"}, default="ovr"
     shared : bool, default=True
         Whether all classes have the same hyperparameters.
-    class_weight : None, "balanced" or dict, default=None
-        Factors of the sample weights, in training and validation.
+    class_weight : None, "balanced", dict or "learn", default=None
+        Factors of the sample weights, in training and validation. "learn" gives every
+        class a C of its own instead, in training only: the validation loss is the mean
+        over samples as it is, so that what is learned lowers that, and not the error of
+        a rare class. One C a class for all class tasks.
     refit : {"rescaled", "same"} or float, default="rescaled"
         Whether C is scaled to the larger sample when the final machine is trained; a
         number is the final machine's C.
@@ -76,6 +82,9 @@ class BilevelLinearSVC(BilevelClassifier):
     ----------
     C_, hyperparameters_ : learned on the folds, natural units
     refit_C_ : C of the final machine
+    group_names_, group_weights_ : array of labels, and dict from label to C
+        Of the groups that have a C of their own (classes, with class_weight="learn");
+        None without such groups.
     kernel_ : the kernel at the learned values
     relevance_ : array of shape (n_features,)
         Share of every feature in the mean squared slope of the decision function.

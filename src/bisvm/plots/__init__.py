@@ -11,14 +11,22 @@ from bisvm.plots.convergence import (
     Stage,
     convergence_data,
 )
+from bisvm.plots.group_weights import (
+    GroupWeightsData,
+    GroupWeightsDisplay,
+    group_weights_data,
+)
 from bisvm.plots.relevance import RelevanceData, RelevanceDisplay, relevance_data
 
 __all__ = [
     "ConvergenceData",
     "ConvergenceDisplay",
+    "GroupWeightsData",
+    "GroupWeightsDisplay",
     "RelevanceData",
     "RelevanceDisplay",
     "Stage",
     "convergence_data",
+    "group_weights_data",
     "relevance_data",
 ]

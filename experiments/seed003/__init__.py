@@ -1,0 +1,1 @@
+"""Seed 003: bilevel SVM with bundle methods, a draft."""
