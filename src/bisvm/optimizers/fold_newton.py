@@ -132,14 +132,14 @@ class FoldNewton(Alternating):
             ftol = self.ftol * math.sqrt(n / rows)
             search = Scan(self.spacing, ftol=ftol) if not done else BFGS(ftol=ftol)
             result = search.minimize(lower.evaluate, x, box, result)
-            x, coef, done = result.x, lower.coef, rows
+            x, coef, done = result.x, lower.best_coef, rows
             path.extend(lower.path)
         if n <= self.first:
             # With few rows H is jagged, and its corners are smaller than eps.
             lower = _lower(folds, _SHARPER * self.eps, 1.0, coef)
             search = Scan(_CLOSER * self.spacing, ftol=self.ftol)
             result = search.minimize(lower.evaluate, x, box)
-            x, coef = result.x, lower.coef
+            x, coef = result.x, lower.best_coef
             path.extend(lower.path)
         assert result is not None
         result.C, result.C_path = float(np.exp(x[0])), np.array(path)
@@ -185,6 +185,7 @@ class _Lower:
 
     ratio : how many rows a training point stands for
     coef : (d, q), where the next solve starts
+    best_coef : those of the lowest H so far
     """
 
     def __init__(
@@ -194,11 +195,14 @@ class _Lower:
         shape = (folds.X.shape[1], folds.labels.shape[1])
         self.coef = np.zeros(shape) if coef is None else coef
         self.path: list[float] = []
+        self.lowest, self.best_coef = np.inf, self.coef
 
     def evaluate(self, x: np.ndarray) -> tuple[float, np.ndarray]:
         C = math.exp(float(x[0]))
         self.path.append(C)
         value, slope = self._evaluate(C * self.ratio)
+        if value < self.lowest:
+            self.lowest, self.best_coef = value, self.coef.copy()
         return value, np.array([slope])
 
     def _evaluate(self, C: float) -> tuple[float, float]:
