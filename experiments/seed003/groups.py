@@ -54,7 +54,8 @@ NOTES = (
     "error on clean patients rises, and a little that on the mixture, though its "
     "validation loss falls. Hold out what can be trusted: bisvm.splits.validated_on.",
     "Sizes of noise, ways to hold out and the prior's strength were looked at on other "
-    "splits before. Noise of 0, 0.5, 1, 2 showed no order in any way of doing it.",
+    "splits before. Noise of 0, 0.5, 1, 2 showed no reliable order in any way of doing "
+    "it.",
     "Random groups end apart by chance, and the error does not rise. Where clean "
     "copies are held out it falls a little; that a group has more clean copies "
     "explains little of its C (correlation 0.2 to 0.3).",
