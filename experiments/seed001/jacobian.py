@@ -17,22 +17,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import MinMaxScaler
 
-from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, datasets
+from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC
 from bisvm.machines import Machine, Tangent
 from bisvm.solvers import Dual, Solution
 from experiments.common import Context, Result, Table, drawing, standardize
+from experiments.seed001 import data
+from experiments.seed001.data import SETS
 
 TITLE = "Hypergradients of the exact hinge: checked, and the published rule beside them"
 
-SETS = {
-    "cancer": "breast_cancer_wisconsin_original",
-    "pima": "pima_diabetes",
-    "svmguide1": "svmguide1",
-    "connect-4": "connect4",
-    "magic04": "magic04",
-}
 ROWS = 200
 POINTS = 200
 STEP = 1e-5
@@ -40,14 +34,9 @@ RULES = ("exact", "published")
 
 
 def load(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Complete rows, the first class against the last; connect-4 without draws."""
-    X, y = datasets.load(SETS[name], return_X_y=True)
-    keep = ~np.isnan(np.asarray(X, dtype=float)).any(axis=1)
-    if name == "connect-4":
-        keep &= y != 0
-        X = np.select([X == 1, X == 2], [-1.0, 1.0], 0.0)
-    X, y = np.asarray(X, dtype=float)[keep], np.asarray(y)[keep]
-    return X, np.where(y == y.max(), 1, -1)
+    """The data of Table 1, connect-4 in 42 columns, without the constant one."""
+    sample = data.load(name, data.INTERCEPT)
+    return sample.X[:, :-1], sample.y
 
 
 def some(
@@ -219,7 +208,7 @@ class Line:
 
 def slopes_along(X: np.ndarray, y: np.ndarray, points: int = 121) -> Line:
     """The paper's machine, linear and without intercept, on a fine grid of C."""
-    X = MinMaxScaler((-1.0, 1.0)).fit_transform(X)
+    X = data.scaled(X)
     C = np.logspace(-4, 2, points)
     H, slopes = np.empty(points), {rule: np.empty(points) for rule in RULES}
     for rule in RULES:
@@ -294,7 +283,7 @@ def _picture(lines: dict[str, Line]) -> Any:
                 _shade(panel, line.C, line.wrong)
         axes[0, 0].set_ylabel("H above its least, %")
         axes[1, 0].set_ylabel("d log H / d log C")
-        axes[1, 0].legend(loc="upper left")
+        axes[0, 0].legend(*axes[1, 0].get_legend_handles_labels(), loc="upper right")
         return figure
 
 

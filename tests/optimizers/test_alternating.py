@@ -10,6 +10,7 @@ from bisvm.incremental.active_set import ERROR, MARGIN, REST
 from bisvm.optimizers.alternating import LinearFolds, arrays_of
 from bisvm.optimizers.bilevel_sgd import BilevelSGD
 from bisvm.optimizers.sgd_dcd import SGDDCD, visit, without_free
+from bisvm.solvers.rows import Dense
 from tests.problems import toy_data
 
 METHODS = [
@@ -320,11 +321,11 @@ def test_weights_are_repetitions_of_a_point():
 def test_free_vectors_that_span_the_space_leave_nothing():
     folds = problem(d=3, intercept=False)
     state = np.full(60, MARGIN, dtype=np.int8)
-    rest = without_free(folds.X, np.arange(60), state, np.ones(3))
+    rest = without_free(Dense(folds.X), np.arange(60), state, np.ones(3))
     np.testing.assert_array_equal(rest, 0.0)
     # A multiple of the one free vector is in its span, up to rounding.
     state[1:] = REST
-    rest = without_free(folds.X, np.arange(60), state, 3.0 * folds.X[0])
+    rest = without_free(Dense(folds.X), np.arange(60), state, 3.0 * folds.X[0])
     np.testing.assert_array_equal(rest, 0.0)
 
 

@@ -9,8 +9,6 @@ from bisvm.incremental.active_set import ERROR, MARGIN, REST
 from bisvm.solvers.dcd import (
     dual_coordinate_descent,
     kernel_coordinate_descent,
-    step_csr,
-    step_dense,
 )
 from tests.problems import thinned, toy_data
 
@@ -52,18 +50,6 @@ def quadratic_program(gram, y, c):
     bounds = np.concatenate([c, np.zeros(n)])
     solver = clarabel.DefaultSolver(Q, -np.ones(n), A, bounds, cones, settings)
     return np.array(solver.solve().x)
-
-
-def twin_step(x, y, c, alpha, state, w, i):
-    """Algorithm 1 of the paper, for one coordinate."""
-    G = y[i] * (w @ x) - 1
-    projected = {REST: min(G, 0), MARGIN: G, ERROR: max(G, 0)}[int(state[i])]
-    if projected != 0:
-        target = np.clip(alpha[i] - G / (x @ x), 0, c[i])
-        w += (target - alpha[i]) * y[i] * x
-        alpha[i] = target
-        state[i] = {0.0: REST, float(c[i]): ERROR}.get(float(target), MARGIN)
-    return projected
 
 
 @pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
@@ -126,34 +112,6 @@ def test_states_certify_the_optimum(shrinking):
         [np.minimum(G[rest], 0), G[margin], np.maximum(G[error], 0)]
     )
     assert found.violation == pytest.approx(np.ptp(projected), abs=1e-13)
-
-
-@pytest.mark.parametrize("storage", ["dense", "csr"])
-def test_the_compiled_step_is_its_twin(storage):
-    X, y = data()
-    c, rng = uneven(len(y)) / 10, np.random.default_rng(0)
-    sizes, rows = np.sum(X**2, axis=1), sparse.csr_array(X)
-    alpha, state, w = np.zeros(60), np.zeros(60, np.int8), np.zeros(4)
-    twin = alpha.copy(), state.copy(), w.copy()
-    arrays = (X,) if storage == "dense" else (rows.data, rows.indices, rows.indptr)
-    step = step_dense if storage == "dense" else step_csr
-    seen = np.flatnonzero((c > 0) & (sizes > 0))
-    for i in rng.choice(seen, 1000):
-        found = step(*arrays, y, sizes, c, alpha, state, w, i)
-        assert found == pytest.approx(twin_step(X[i], y, c, *twin, i), abs=1e-10)
-    np.testing.assert_allclose(w, twin[2], atol=1e-10)
-    np.testing.assert_array_equal(state, twin[1])
-    assert set(state) == {REST, MARGIN, ERROR}
-
-
-def test_steps_at_points_without_weight_or_features():
-    X, y, c = np.array([[1.0, 2.0], [0.0, 0.0]]), np.ones(2), np.array([0.0, 3.0])
-    sizes = np.array([5.0, 0.0])
-    alpha, state, w = np.zeros(2), np.zeros(2, np.int8), np.zeros(2)
-    found = [step_dense(X, y, sizes, c, alpha, state, w, i) for i in (0, 1, 1)]
-    assert found == [0.0, -1.0, 0.0]
-    assert alpha.tolist() == [0.0, 3.0] and state.tolist() == [REST, ERROR]
-    assert not w.any()
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-10])

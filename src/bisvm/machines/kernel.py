@@ -169,12 +169,7 @@ class KernelLinearization(Linearization):
         M = margin_of(tangent.curvature[:, k])
         free = machine.intercept == "free"
         if free and not len(M):
-            ends = ends_of_intercept(
-                machine.labels[:, k],
-                machine.weights[:, k],
-                tangent.slope[:, k],
-                tangent.fitted[:, k],
-            )
+            ends = ends_of_intercept(machine, tangent, k)
             v[ends] = total / max(len(ends), 1)
             return 0.0
         block = machine.gram[np.ix_(M, M)]

@@ -204,12 +204,7 @@ class LinearLinearization(Linearization):
             M = margin_of(tangent.curvature[:, k])
             total = float(cotangent[:, k].sum())
             if free and not len(M):
-                ends = ends_of_intercept(
-                    machine.labels[:, k],
-                    machine.weights[:, k],
-                    tangent.slope[:, k],
-                    tangent.fitted[:, k],
-                )
+                ends = ends_of_intercept(machine, tangent, k)
                 U[ends, k] -= total / max(len(ends), 1)
                 continue
             rows = machine.X[M]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from bisvm.incremental.margin import MarginSystem
+from bisvm.machines.base import Machine, Tangent
 
 
 def margin_of(curvature: np.ndarray) -> np.ndarray:
@@ -44,17 +45,16 @@ def multipliers(
     return v, mu + further
 
 
-def ends_of_intercept(
-    labels: np.ndarray, weights: np.ndarray, slope: np.ndarray, fitted: np.ndarray
-) -> np.ndarray:
+def ends_of_intercept(machine: Machine, tangent: Tangent, k: int) -> np.ndarray:
     """The two points between which a free intercept is in the middle, if M is empty.
 
     b may rise until a positive point in error or a negative one at rest meets the
     margin, and fall until one of the others does. With v = 1'P / 2 on both, U is what
     the functions alone do to H: b follows them.
     """
-    present, error = weights > 0, slope != 0
-    room = labels - fitted
+    labels, present = machine.labels[:, k], machine.weights[:, k] > 0
+    # With no vector on the margin every dual is exactly at one of its bounds.
+    error, room = tangent.slope[:, k] != 0, labels - tangent.fitted[:, k]
     above = present & (error == (labels > 0))
     below = present & (error == (labels < 0))
     ends = []

@@ -20,14 +20,14 @@ from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numba import njit, types
-from numba.extending import overload
+from numba import njit
 from scipy.optimize import OptimizeResult
 from scipy.sparse import issparse
 
 from bisvm.losses import Hinge, Loss
 from bisvm.optimizers.base import CONVERGED, Floats, Optimizer, Problem
 from bisvm.pieces import Pieces
+from bisvm.solvers.rows import as_matrix, as_rows, dot, squares
 
 
 @dataclass(frozen=True)
@@ -312,7 +312,7 @@ def check_choice(part: Optimizer, name: str, choices: tuple[str, ...]) -> None:
 class Arrays(NamedTuple):
     """`LinearFolds` as compiled loops want them: a training problem is a row.
 
-    rows : X, or (data, indices, indptr)
+    rows : those of X (`bisvm.solvers.rows`)
     sizes : (n,), |x_i|^2
     labels, train, validation : (q, n)
     trained, checked : points of positive weight, those of column k between the
@@ -339,25 +339,12 @@ class Upper(NamedTuple):
 
 
 def arrays_of(folds: LinearFolds) -> Arrays:
-    X = folds.X
-    if issparse(X):
-        if not X.has_canonical_format:
-            # Entries that are to be added up would spoil |x|^2.
-            X = X.copy()
-            X.sum_duplicates()
-        # One type of index: the loops are compiled once.
-        indices, indptr = (
-            a.astype(np.int64, copy=False) for a in (X.indices, X.indptr)
-        )
-        rows: Any = (X.data, indices, indptr)
-        sizes = np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-    else:
-        rows = X
-        sizes = np.einsum("ij,ij->i", X, X)
+    X = as_matrix(folds.X)
+    rows = as_rows(X)
     train, validation = _by_problem(folds.train), _by_problem(folds.validation)
     return Arrays(
         rows,
-        sizes,
+        squares(rows, X.shape[0]),
         _by_problem(folds.labels),
         train,
         validation,
@@ -374,57 +361,6 @@ def _positive(weights: Floats) -> tuple[np.ndarray, np.ndarray]:
     """Points of positive weight, problem after problem, and where each begins."""
     problem, points = np.nonzero(weights > 0)
     return points, np.searchsorted(problem, np.arange(len(weights) + 1))
-
-
-def dot(rows: Any, i: int, w: Any) -> float:
-    """x_i'w, in compiled code, whatever the storage of the rows."""
-    raise NotImplementedError("dot is for compiled code.")
-
-
-def axpy(rows: Any, i: int, factor: float, w: Any) -> None:
-    """w <- w + factor x_i, in compiled code, whatever the storage of the rows."""
-    raise NotImplementedError("axpy is for compiled code.")
-
-
-# Sums in any order: short products then use vector instructions.
-@overload(dot, jit_options={"fastmath": {"reassoc", "contract"}})
-def _dot(rows, i, w):
-    if isinstance(rows, types.Array):
-
-        def dense(rows, i, w):
-            total = 0.0
-            for j in range(w.shape[0]):
-                total += rows[i, j] * w[j]
-            return total
-
-        return dense
-
-    def sparse(rows, i, w):
-        data, indices, indptr = rows
-        total = 0.0
-        for at in range(indptr[i], indptr[i + 1]):
-            total += data[at] * w[indices[at]]
-        return total
-
-    return sparse
-
-
-@overload(axpy)
-def _axpy(rows, i, factor, w):
-    if isinstance(rows, types.Array):
-
-        def dense(rows, i, factor, w):
-            for j in range(w.shape[0]):
-                w[j] += factor * rows[i, j]
-
-        return dense
-
-    def sparse(rows, i, factor, w):
-        data, indices, indptr = rows
-        for at in range(indptr[i], indptr[i + 1]):
-            w[indices[at]] += factor * data[at]
-
-    return sparse
 
 
 @njit(cache=True, nogil=True)

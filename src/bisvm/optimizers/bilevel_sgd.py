@@ -10,12 +10,11 @@ from bisvm.optimizers.alternating import (
     Floats,
     SingleLoop,
     Upper,
-    axpy,
-    dot,
     draw_violator,
     keep,
     upper_step,
 )
+from bisvm.solvers.rows import axpy, dot
 
 
 class BilevelSGD(SingleLoop):

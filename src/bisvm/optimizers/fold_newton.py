@@ -20,14 +20,13 @@ from bisvm.optimizers.alternating import (
     Arrays,
     LinearFolds,
     arrays_of,
-    axpy,
     check_seed,
-    dot,
 )
 from bisvm.optimizers.bfgs import BFGS
 from bisvm.optimizers.scan import Scan
 from bisvm.pieces import Pieces, reduce
 from bisvm.solvers.newton import Newton
+from bisvm.solvers.rows import axpy, dot
 
 # Up to so many columns a dense problem is cheaper in compiled loops than by BLAS.
 _COMPILED = 100
@@ -261,37 +260,37 @@ def _lower(
 def solve_folds(arrays, C, eps, coef):
     """H and dH/dlog C over all folds; coef (q, d) is where to start, and the answer."""
     value, slope = 0.0, 0.0
-    X = arrays.rows
+    rows = arrays.rows
     for k in range(len(coef)):
         y, w = arrays.labels[k], coef[k]
         trained = arrays.trained[
             arrays.trained_starts[k] : arrays.trained_starts[k + 1]
         ]
-        A = newton(X, y, C, arrays.train[k], trained, eps, w)
+        A = newton(rows, y, C, arrays.train[k], trained, eps, w)
         pull = np.zeros(len(w))
         for at in range(arrays.checked_starts[k], arrays.checked_starts[k + 1]):
             i = arrays.checked[at]
-            u = y[i] * dot(X, i, w)
+            u = y[i] * dot(rows, i, w)
             if u < 1.0:
                 weight = arrays.validation[k, i]
                 value += weight * (1.0 - u)
-                axpy(X, i, weight * y[i], pull)
+                axpy(rows, i, weight * y[i], pull)
         slope -= np.dot(pull, np.linalg.solve(A, w))
     return value, slope
 
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def newton(X, y, C, train, points, eps, w):
+def newton(rows, y, C, train, points, eps, w):
     """Minimise 1/2 |w|^2 + C sum_i train_i quartic(y_i w'x_i), w in place.
 
     Returns A = I + C X'D X at the last w but one step, at most.
     """
-    n, d = len(points), len(w)
+    X, n, d = rows.X, len(points), len(w)
     u, v = np.empty(n), np.empty(n)
     A, gradient, size = np.empty((d, d)), np.empty(d), np.zeros(d)
     for a in range(n):
         i = points[a]
-        u[a] = y[i] * dot(X, i, w)
+        u[a] = y[i] * dot(rows, i, w)
         for j in range(d):
             size[j] += C * train[i] * abs(X[i, j])
     for _ in range(_STEPS):
@@ -323,7 +322,7 @@ def newton(X, y, C, train, points, eps, w):
             break
         step = -np.linalg.solve(A, gradient)
         for a in range(n):
-            v[a] = y[points[a]] * dot(X, points[a], step)
+            v[a] = y[points[a]] * dot(rows, points[a], step)
         t = step_length(u, v, C, train, points, eps, np.dot(w, step), step)
         w += t * step
         u += t * v

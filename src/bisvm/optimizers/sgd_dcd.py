@@ -14,15 +14,14 @@ from bisvm.optimizers.alternating import (
     Floats,
     SingleLoop,
     Upper,
-    axpy,
     check_choice,
-    dot,
     draw_below,
     draw_violator,
     keep,
     shuffle,
     upper_step,
 )
+from bisvm.solvers.rows import axpy, dot
 
 # What projections leave of a vector that lies in their span is smaller than this.
 _ROUNDING = 1e-10

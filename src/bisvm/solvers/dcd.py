@@ -27,17 +27,15 @@ from numba import njit
 from scipy import sparse
 
 from bisvm.incremental.active_set import ERROR, MARGIN, REST
-from bisvm.solvers.pegasos import (
-    CSR,
-    Dense,
+from bisvm.solvers.rows import (
     Gram,
-    add_row,
     as_matrix,
     as_rows,
+    axpy,
     check_finite,
     check_labels,
-    sparse_product,
-    square,
+    dot,
+    squares,
 )
 
 
@@ -162,46 +160,6 @@ def _per_point(name: str, given: Any, n: int) -> np.ndarray:
     return np.broadcast_to(given, (n,)).copy()
 
 
-@njit(cache=True, nogil=True)
-def step_dense(X, y, sizes, c, alpha, state, w, i):
-    """Minimise over alpha_i in place, sizes_i = |x_i|^2; return the projected G_i."""
-    return _step(Dense(X), y, sizes, c, alpha, state, w, i)
-
-
-@njit(cache=True, nogil=True)
-def step_csr(data, indices, indptr, y, sizes, c, alpha, state, w, i):
-    """`step_dense` on a row of a sparse matrix."""
-    return _step(CSR(data, indices, indptr), y, sizes, c, alpha, state, w, i)
-
-
-@njit(nogil=True)
-def _step(rows, y, sizes, c, alpha, state, w, i):
-    G = y[i] * _value(rows, i, w) - 1.0
-    found, target, state[i] = _minimum(G, alpha[i], sizes[i], c[i], state[i])
-    if found != 0.0:
-        change, alpha[i] = target - alpha[i], target
-        add_row(rows, i, change * y[i], 1.0, w)
-    return found
-
-
-@njit(nogil=True)
-def _value(rows, i, w):
-    """w'x_i."""
-    if len(rows) == 1:
-        return _fast_product(rows.X, i, w)
-    if len(rows) == 2:
-        return w[i]
-    return sparse_product(rows.data, rows.indices, rows.indptr, i, w)
-
-
-@njit(nogil=True, fastmath={"reassoc", "nsz"})
-def _fast_product(X, i, w):
-    total = 0.0
-    for j in range(len(w)):  # in any order, and so many terms at a time
-        total += w[j] * X[i, j]
-    return total
-
-
 @njit(nogil=True, error_model="numpy")
 def _minimum(G, alpha, size, c, state):
     """The projected gradient at alpha, the best alpha between 0 and c, and its set."""
@@ -230,7 +188,7 @@ def descend(rows, y, c, alpha, state, w, tol, max_sweeps, noise, shrinking):
 
     The extremes of a sweep are those of points in motion: they say when to look.
     """
-    sizes = np.array([square(rows, i) for i in range(len(y))])
+    sizes = squares(rows, len(y))
     order = np.flatnonzero(c > 0.0)
     n_active, highest, lowest = len(order), math.inf, -math.inf
     violation, sweeps = _settle(rows, y, c, alpha, state, w), 0
@@ -254,12 +212,11 @@ def _sweep(rows, y, sizes, c, alpha, state, w, order, n_active, highest, lowest)
     """Steps for the first n_active points of `order`: how many stay, and extremes.
 
     Points that hold to their bound by more than `highest` or `lowest` go behind them.
-    `_step` is repeated here: a call with so many arrays costs more than what it does.
     """
     k, high, low = 0, 0.0, 0.0
     while k < n_active:
         i = order[k]
-        G = y[i] * _value(rows, i, w) - 1.0
+        G = y[i] * dot(rows, i, w) - 1.0
         if (state[i] == REST and G > highest) or (state[i] == ERROR and G < lowest):
             n_active -= 1
             order[k], order[n_active] = order[n_active], i
@@ -267,7 +224,7 @@ def _sweep(rows, y, sizes, c, alpha, state, w, order, n_active, highest, lowest)
         found, target, state[i] = _minimum(G, alpha[i], sizes[i], c[i], state[i])
         if found != 0.0:
             change, alpha[i] = target - alpha[i], target
-            add_row(rows, i, change * y[i], 1.0, w)
+            axpy(rows, i, change * y[i], w)
         high, low = max(high, found), min(low, found)
         k += 1
     return n_active, high, low
@@ -279,11 +236,11 @@ def _settle(rows, y, c, alpha, state, w):
     w[:] = 0.0
     for i in range(len(y)):
         if state[i] != REST:
-            add_row(rows, i, alpha[i] * y[i], 1.0, w)
+            axpy(rows, i, alpha[i] * y[i], w)
     high, low = 0.0, 0.0
     for i in range(len(y)):
         if c[i] > 0.0:
-            found = _projected(y[i] * _value(rows, i, w) - 1.0, state[i])
+            found = _projected(y[i] * dot(rows, i, w) - 1.0, state[i])
             high, low = max(high, found), min(low, found)
     return high - low
 

@@ -6,11 +6,13 @@ At the end, the rows of dense and sparse matrices as compiled loops see them.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
 from scipy import sparse
+
+from bisvm.solvers.rows import as_matrix, as_rows, axpy, check_labels, dot, square
 
 
 def pegasos(
@@ -148,7 +150,7 @@ def pegasos_steps(rows, y, d, lam, order, projection, free, average):
     for step in range(n_iter):
         i, t = order[step], step + 1.0
         eta = 1.0 / (lam * t)
-        value = scale * product(rows, i, direction)
+        value = scale * dot(rows, i, direction)
         inside = y[i] * (value + b) < 1.0
         if t == 1.0:
             # The first step forgets w altogether; a scale of zero could not come back.
@@ -158,7 +160,7 @@ def pegasos_steps(rows, y, d, lam, order, projection, free, average):
             scale, value = scale * shrink, value * shrink
             squared = squared * shrink * shrink
         if inside:
-            add_row(rows, i, eta * y[i], scale, direction)
+            axpy(rows, i, eta * y[i] / scale, direction)
             total[i] += counts[i] * (summed - since[i])
             since[i] = summed
             counts[i] += eta / scale
@@ -195,105 +197,3 @@ def _check(lam: float, n_iter: int, bias: str) -> None:
         raise ValueError(
             f"intercept={bias!r} is not known; expected 'free', 'penalized' or 'none'."
         )
-
-
-def check_labels(shape: tuple[int, ...], y: np.ndarray) -> None:
-    """Refuse labels that do not fit a matrix of this shape."""
-    if len(shape) != 2 or y.shape != shape[:1]:
-        raise ValueError(
-            f"X must be a matrix and y have one entry a row; got shapes {shape} and "
-            f"{y.shape}."
-        )
-    if not np.isin(y, (-1.0, 1.0)).all():
-        raise ValueError("y must hold +1 and -1 only; map the classes to them first.")
-
-
-def check_finite(name: str, given: Any) -> None:
-    with np.errstate(invalid="ignore", over="ignore"):
-        total = given.sum()  # what is not finite stays so in a sum
-    entries = given.data if sparse.issparse(given) else given
-    if not np.isfinite(total) and not np.isfinite(entries).all():
-        raise ValueError(f"{name} must be finite; it holds NaN or infinity: clean it.")
-
-
-# The rows x_i of a matrix. Their lengths tell them apart, in branches of which the
-# compiler keeps one.
-class Dense(NamedTuple):
-    X: np.ndarray
-
-
-class Gram(NamedTuple):
-    """w stands for fitted values: w'x_i is w_i, and adding x_i adds a row of K."""
-
-    K: np.ndarray
-    diagonal: np.ndarray
-
-
-class CSR(NamedTuple):
-    data: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
-
-
-def as_matrix(X: Any) -> Any:
-    """X in float64: an array in C order, or CSR with no entry given twice."""
-    if not sparse.issparse(X):
-        return np.ascontiguousarray(X, dtype=np.float64)
-    X = X.tocsr().astype(np.float64, copy=False)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
-def as_rows(X: Any) -> Dense | CSR:
-    """The rows of what `as_matrix` returns."""
-    return CSR(X.data, X.indices, X.indptr) if sparse.issparse(X) else Dense(X)
-
-
-@njit(nogil=True)
-def product(rows, i, w):
-    """w'x_i."""
-    if len(rows) == 3:
-        return sparse_product(rows.data, rows.indices, rows.indptr, i, w)
-    total = 0.0
-    for j in range(len(w)):
-        total += w[j] * rows.X[i, j]
-    return total
-
-
-@njit(nogil=True)
-def sparse_product(data, indices, indptr, i, w):
-    total = 0.0
-    # Unsigned: no index has to be looked at for its sign.
-    for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-        total += w[np.uint64(indices[k])] * data[k]
-    return total
-
-
-@njit(nogil=True)
-def add_row(rows, i, factor, divisor, w):
-    """w += factor x_i / divisor."""
-    if len(rows) <= 2:
-        for j in range(len(w)):
-            w[j] += factor * rows[0][i, j] / divisor
-    else:
-        indptr = rows.indptr
-        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            w[np.uint64(rows.indices[k])] += factor * rows.data[k] / divisor
-
-
-@njit(nogil=True)
-def square(rows, i):
-    """|x_i|^2."""
-    total = 0.0
-    if len(rows) == 1:
-        for j in range(rows.X.shape[1]):
-            total += rows.X[i, j] * rows.X[i, j]
-    elif len(rows) == 2:
-        total = rows.diagonal[i]
-    else:
-        indptr = rows.indptr
-        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-            total += rows.data[k] * rows.data[k]
-    return total

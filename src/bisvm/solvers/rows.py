@@ -1,0 +1,126 @@
+"""Rows x_i of a matrix in compiled loops: w'x_i, w + factor x_i and |x_i|^2.
+
+One loop serves every storage. Their numbers of arrays tell them apart, in branches of
+which the compiler keeps one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from scipy import sparse
+
+
+class Dense(NamedTuple):
+    X: np.ndarray
+
+
+class Gram(NamedTuple):
+    """w stands for fitted values: w'x_i is w_i, and adding x_i adds a row of K."""
+
+    K: np.ndarray
+    diagonal: np.ndarray
+
+
+class CSR(NamedTuple):
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+
+
+def as_matrix(X: Any) -> Any:
+    """X in float64: an array in C order, or CSR with no entry given twice."""
+    if not sparse.issparse(X):
+        return np.ascontiguousarray(X, dtype=np.float64)
+    X = X.tocsr().astype(np.float64, copy=False)
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def as_rows(X: Any) -> Dense | CSR:
+    """The rows of what `as_matrix` returns."""
+    return CSR(X.data, X.indices, X.indptr) if sparse.issparse(X) else Dense(X)
+
+
+@njit(nogil=True)
+def dot(rows, i, w):
+    """w'x_i."""
+    if len(rows) == 1:
+        return _dense_dot(rows.X, i, w)
+    if len(rows) == 2:
+        return w[i]
+    return _sparse_dot(rows.data, rows.indices, rows.indptr, i, w)
+
+
+@njit(nogil=True, fastmath={"reassoc", "nsz", "contract"})
+def _dense_dot(X, i, w):
+    total = 0.0
+    for j in range(len(w)):  # in any order, and so many terms at a time
+        total += w[j] * X[i, j]
+    return total
+
+
+@njit(nogil=True)
+def _sparse_dot(data, indices, indptr, i, w):
+    total = 0.0
+    # Unsigned: no index has to be looked at for its sign.
+    for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+        total += w[np.uint64(indices[k])] * data[k]
+    return total
+
+
+@njit(nogil=True)
+def axpy(rows, i, factor, w):
+    """w <- w + factor x_i."""
+    if len(rows) <= 2:
+        for j in range(len(w)):
+            w[j] += factor * rows[0][i, j]
+    else:
+        indptr = rows.indptr
+        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            w[np.uint64(rows.indices[k])] += factor * rows.data[k]
+
+
+@njit(nogil=True)
+def square(rows, i):
+    """|x_i|^2."""
+    total = 0.0
+    if len(rows) == 1:
+        for j in range(rows.X.shape[1]):
+            total += rows.X[i, j] * rows.X[i, j]
+    elif len(rows) == 2:
+        total = rows.diagonal[i]
+    else:
+        indptr = rows.indptr
+        for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            total += rows.data[k] * rows.data[k]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def squares(rows, n):
+    """|x_i|^2 of all n rows."""
+    return np.array([square(rows, i) for i in range(n)])
+
+
+def check_labels(shape: tuple[int, ...], y: np.ndarray) -> None:
+    """Refuse labels that do not fit a matrix of this shape."""
+    if len(shape) != 2 or y.shape != shape[:1]:
+        raise ValueError(
+            f"X must be a matrix and y have one entry a row; got shapes {shape} and "
+            f"{y.shape}."
+        )
+    if not np.isin(y, (-1.0, 1.0)).all():
+        raise ValueError("y must hold +1 and -1 only; map the classes to them first.")
+
+
+def check_finite(name: str, given: Any) -> None:
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = given.sum()  # what is not finite stays so in a sum
+    entries = given.data if sparse.issparse(given) else given
+    if not np.isfinite(total) and not np.isfinite(entries).all():
+        raise ValueError(f"{name} must be finite; it holds NaN or infinity: clean it.")
