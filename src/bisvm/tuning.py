@@ -187,20 +187,23 @@ class Run:
         best: Evaluation | None = None
         count = 0
 
-        def fun(x: np.ndarray) -> tuple[float, np.ndarray]:
+        def oracle(
+            x: np.ndarray, accuracy: float | None
+        ) -> tuple[float, np.ndarray, float]:
             nonlocal best, count
             theta = view.expand(x)
-            batch, tol = self._batch(count), self._accuracy(count)
+            batch, tol = self._batch(count), self._residual(accuracy)
             count += 1
             evaluation = self.evaluate(
                 theta, stage, tentative=tentative or bool(batch), on=batch, tol=tol
             )
             if batch is None and better(evaluation, best):
                 best = evaluation
-            return evaluation.value, view.pullback(theta, evaluation.gradient)
+            gradient = view.pullback(theta, evaluation.gradient)
+            return evaluation.value, gradient, evaluation.residual
 
         start = view.reduce(theta)
-        result = self.optimizer.minimize(fun, start, view.bounds, like, view.balls)
+        result = self.optimizer.minimize(oracle, start, view.bounds, like, view.balls)
         if best is None:
             theta = view.expand(result.x)
             best = self.evaluate(theta, stage, tentative=tentative)
@@ -233,9 +236,8 @@ class Run:
         labels = self.objective.problem.columns.labels
         return self.objective.on_rows(stratified(labels, size, rng))
 
-    def _accuracy(self, number: int) -> float | None:
+    def _residual(self, asked: float | None) -> float | None:
         """What the optimizer asks of the lower level, if it is less than usual."""
-        asked = self.optimizer.accuracy(number)
         usual = self.objective.problem.inner_tol
         return None if asked is None or asked <= usual else asked
 

@@ -38,7 +38,8 @@ class BilevelLinearSVC(BilevelClassifier):
     prior : "auto", None or Prior
         Pulls the entries of a vector of hyperparameters together; "auto" is
         `priors.Shrinkage(0.1)`, weakened where the held-out points speak for it.
-    optimizer : {"bfgs", "lbfgs", "rprop", "scan", "grid"} or Optimizer, default="bfgs"
+    optimizer : {"bfgs", "lbfgs", "rprop", "bundle", "variable-metric-bundle", \
+            "scan", "grid"} or Optimizer, default="bfgs"
         Also {"fold-newton", "sgd-dcd", "bilevel-sgd"}, for one C of a machine with the
         hinge on both levels and no free intercept.
     solver : {"auto", "newton", "fista"} or Solver, default="auto"
