@@ -81,18 +81,23 @@ class Run:
         *,
         tentative: bool = False,
         on: BilevelObjective | None = None,
-        tol: float | None = None,
+        accuracy: float | None = None,
     ) -> Evaluation:
         """Evaluate, record, report; may raise StopTuning.
 
         on : a part of the data, instead of all
-        tol : residual of the lower level that will do
+        accuracy : relative error of H that will do; None for the usual one
         """
-        usual = on is None and tol is None
+        usual = on is None and accuracy is None
         seen = self._seen.get(theta.tobytes()) if usual else None
         if seen is not None:
             return seen
-        evaluation = (on or self.objective).evaluate(theta, tol)
+        objective = on or self.objective
+        evaluation = (
+            objective.evaluate(theta)
+            if accuracy is None
+            else objective.evaluate_within(theta, accuracy)
+        )
         if usual:
             self._remember(evaluation)
         if not tentative:
@@ -192,15 +197,19 @@ class Run:
         ) -> tuple[float, np.ndarray, float]:
             nonlocal best, count
             theta = view.expand(x)
-            batch, tol = self._batch(count), self._residual(accuracy)
+            batch = self._batch(count)
             count += 1
             evaluation = self.evaluate(
-                theta, stage, tentative=tentative or bool(batch), on=batch, tol=tol
+                theta,
+                stage,
+                tentative=tentative or bool(batch),
+                on=batch,
+                accuracy=accuracy,
             )
             if batch is None and better(evaluation, best):
                 best = evaluation
             gradient = view.pullback(theta, evaluation.gradient)
-            return evaluation.value, gradient, evaluation.residual
+            return evaluation.value, gradient, evaluation.accuracy
 
         start = view.reduce(theta)
         result = self.optimizer.minimize(oracle, start, view.bounds, like, view.balls)
@@ -236,11 +245,6 @@ class Run:
         labels = self.objective.problem.columns.labels
         return self.objective.on_rows(stratified(labels, size, rng))
 
-    def _residual(self, asked: float | None) -> float | None:
-        """What the optimizer asks of the lower level, if it is less than usual."""
-        usual = self.objective.problem.inner_tol
-        return None if asked is None or asked <= usual else asked
-
 
 def stratified(labels: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
     """Rows drawn at random, with every class in its share."""
@@ -251,10 +255,12 @@ def stratified(labels: np.ndarray, size: int, rng: np.random.Generator) -> np.nd
 
 
 def better(evaluation: Evaluation, than: Evaluation | None) -> bool:
-    return bool(
-        np.isfinite(evaluation.value)
-        and (than is None or evaluation.value < than.value)
-    )
+    """Whether H is lower, or the same point was looked at more closely."""
+    if than is None or not np.isfinite(evaluation.value):
+        return bool(np.isfinite(evaluation.value))
+    closer = evaluation.error < than.error
+    same = closer and np.array_equal(evaluation.theta, than.theta)
+    return bool(evaluation.value < than.value or same)
 
 
 def upper_gradient(evaluation: Evaluation, view: View) -> float:

@@ -176,7 +176,12 @@ class Problem:
         finite = bool(np.isfinite(value) and np.isfinite(gradient).all())
         if not finite:
             self.n_not_finite += 1
-        elif self.best is None or value < self.best[1]:
+        elif (
+            self.best is None
+            or value < self.best[1]
+            # An oracle's second look at a point is the more accurate.
+            or (self.is_oracle and np.array_equal(inside, self.best[0]))
+        ):
             self.best = inside.copy(), value, gradient
         if self._bend and finite:
             self._stiffness = self._stiffness or abs(value)

@@ -48,7 +48,8 @@ class Bundle(Optimizer):
         Convexity of the model beyond what is needed, in units of the larger of H and
         its slope: coordinates are such that H changes over steps of about one.
     t : float, default=0.1
-        Length of the first step: the proximal parameter is t / |gradient| at first.
+        First proximal parameter, in units in which the first slope is 10, as it may be
+        for a loss in per cent: the first step has a length of 10 t.
     shrink, grow : float, default=0.8 and 1.2
         Factor on t after a null step whose plane lies far below the centre; least
         factor after a serious step.

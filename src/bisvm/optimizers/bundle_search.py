@@ -16,6 +16,8 @@ from bisvm.optimizers.subproblem import Step, solve_subproblem
 
 # A value this far below the first one counts as zero.
 _FLOOR = 1e-4
+# The first slope in the units of t; t = 0.1 is usual where H is in per cent.
+_FIRST_SLOPE = 10.0
 # Error of a value that may be rounding, relative to its size.
 _ROUNDING = 1e-14
 # How fast t may follow an observed curvature after a serious step.
@@ -67,7 +69,7 @@ class Search:
         self.planes = Planes.of(self.gradient)
         self._floor = _FLOOR * abs(self.value)
         slope = float(np.linalg.norm(self._pressed()))
-        self.t = options.t / slope if slope > 0 else 1.0
+        self.t = _FIRST_SLOPE * options.t / slope if slope > 0 else 1.0
         self._tried = False
         self._edge = False
 
