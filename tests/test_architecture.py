@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "bisvm"
 # "bisvm" stands for names taken from the package itself (`from bisvm import X`).
 LAYERS = (
     "history parts composition reading pieces chunks scaling memory threads losses "
-    "criteria priors systems splits sample_groups",
+    "criteria priors systems splits swapping sample_groups",
     "transforms",
     "kernels",
     "incremental path",

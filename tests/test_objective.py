@@ -123,9 +123,35 @@ def test_the_oracle_says_how_accurate_it_was():
     for accuracy in (1e-1, 1e-3, 1e-6):
         fresh = make_objective(X, y, kernel="ard")
         value, gradient, reached = fresh.oracle(fresh.theta0, accuracy)
-        assert reached <= 2 * accuracy
-        assert abs(value - exact) <= 100 * accuracy
+        assert reached <= accuracy
+        assert abs(value - exact) <= 2 * accuracy * abs(exact)
         assert np.linalg.norm(gradient - exact_gradient) <= 100 * accuracy
+
+
+@pytest.mark.parametrize("criterion", ["squared_hinge", "blend", "mse"])
+@pytest.mark.parametrize("C", [0.03, 1.0, 30.0])
+def test_the_error_of_a_loose_solution_is_known(C, criterion):
+    """Against a tight solution: the right order, as points become active or not."""
+    settings = {"loss": "squared_hinge", "criterion": criterion, "C": C}
+    theta = make_objective(X, y, **settings).theta0
+    exact = make_objective(X, y, **settings).evaluate(theta, 1e-13)
+    assert exact.error < 1e-9 * exact.value
+    for tol in (1e-1, 1e-2, 1e-3):
+        loose = make_objective(X, y, **settings).evaluate(exact.theta, tol)
+        wrong = abs(loose.value - exact.value)
+        assert wrong <= 5.0 * loose.error + 1e-9
+
+
+def test_solved_as_far_as_the_error_demands():
+    settings = {"loss": "squared_hinge", "criterion": "squared_hinge"}
+    objective = make_objective(X, y, **settings)
+    theta = objective.theta0
+    exact = make_objective(X, y, **settings).evaluate(theta, 1e-13).value
+    for accuracy in (1e-1, 1e-3, 1e-5, 1e-7):
+        found = objective.evaluate_within(theta + 1.0, accuracy)
+        found = objective.evaluate_within(theta, accuracy)
+        assert found.accuracy <= accuracy
+        assert abs(found.value - exact) <= 2 * accuracy * exact
 
 
 def test_an_evaluation_keeps_what_the_climb_needs():

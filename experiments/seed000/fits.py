@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from bisvm import BilevelLinearSVC, BilevelSVC
 from bisvm.kernels import RBF
 from bisvm.optimizers import LBFGS, Optimizer
+from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED, Problem
 from bisvm.penalties import PerFeature, Shared
 from experiments.common import Spread, inverse, seed_H
 
@@ -175,32 +176,27 @@ class NaturalLBFGS(Optimizer):
         self.folds = folds
         self.max_iter = max_iter
 
-    def minimize(
-        self,
-        fun: Any,
-        x0: Any,
-        bounds: Any = None,
-        like: Any = None,
-        balls: Any = (),
+    def _minimize(
+        self, problem: Problem, like: OptimizeResult | None = None
     ) -> OptimizeResult:
-        x0, bounds = np.asarray(x0, dtype=float), np.asarray(bounds, dtype=float)
-        sign = np.where(np.arange(x0.size) < self.n_C, -1.0, 1.0)
+        sign = np.where(np.arange(problem.start.size) < self.n_C, -1.0, 1.0)
+        ends = np.stack([problem.lower, problem.upper], axis=1)
         size = seed_H(1.0, self.folds)
 
         def natural(p: np.ndarray) -> tuple[float, np.ndarray]:
-            value, gradient = fun(np.clip(sign * np.log(p), *bounds.T))
+            value, gradient, _ = problem.evaluate(problem.project(sign * np.log(p)))
             return size * value, size * sign * gradient / p
 
         found = scipy.optimize.minimize(
             natural,
-            np.exp(sign * x0),
+            np.exp(sign * problem.start),
             jac=True,
             method="L-BFGS-B",
-            bounds=np.sort(np.exp(sign[:, None] * bounds), axis=1),
+            bounds=np.sort(np.exp(sign[:, None] * ends), axis=1),
             options={"maxiter": self.max_iter, "ftol": 1e-6},
         )
-        theta = np.clip(sign * np.log(found.x), *bounds.T)
-        return OptimizeResult(found, x=theta, fun=found.fun / size)
+        status = CONVERGED if found.success else LIMIT_REACHED
+        return problem.result(int(found.nit), status, str(found.message))
 
 
 # --- pictures -------------------------------------------------------------------------

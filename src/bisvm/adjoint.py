@@ -5,7 +5,8 @@ With optimality r(x, theta) = 0 and H = H(F(x, theta)),
     dH/dtheta = P dF/dtheta - lambda' dr/dtheta,     (dr/dx)' lambda = (dF/dx)' P,
 
 P = dH/dF. One linear solve a column, with the matrix of a Newton step, however many
-hyperparameters there are.
+hyperparameters there are. The same lambda tells what an x that is not quite optimal
+does to H: to first order H(x) is wrong by lambda' r(x).
 """
 
 from __future__ import annotations
@@ -23,8 +24,23 @@ def implicit_gradient(
 
     cotangent : (n, q), P = dH/dF at the solution.
     """
-    adjoint = machine.linearize(solution.tangent).adjoint(cotangent)
-    return machine.sensitivity(solution.x, solution.tangent, adjoint, cotangent)
+    return gradient_and_error(machine, solution, cotangent)[0]
+
+
+def gradient_and_error(
+    machine: Machine, solution: Solution, cotangent: np.ndarray
+) -> tuple[Sensitivity, float]:
+    """The same, and sum_k |lambda_k' r_k|, by how much H may be wrong at the solution.
+
+    r is the gradient of the training objective, so that lambda' r is its derivative
+    along the adjoint function. Errors of different columns are not set off.
+    """
+    x, tangent = solution.x, solution.tangent
+    adjoint = machine.linearize(tangent).adjoint(cotangent)
+    along = machine.inner(x, adjoint.function, adjoint.values)
+    along = along + np.einsum("ik,ik->k", tangent.slope, adjoint.values)
+    gradient = machine.sensitivity(x, tangent, adjoint, cotangent)
+    return gradient, float(np.abs(along).sum())
 
 
 def envelope_gradient(machine: Machine, solution: Solution) -> Sensitivity:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bisvm.adjoint import envelope_gradient, implicit_gradient
+from bisvm.adjoint import envelope_gradient, gradient_and_error
 from bisvm.criteria import Criterion, MeanHinge, StructuralRisk
 from bisvm.machines import Coefficients, LinearMachine, Machine, Sensitivity
 from bisvm.model import Frame, Model
@@ -118,6 +118,7 @@ class Evaluation:
     criterion : H without the prior
     residual : largest optimality residual of the lower level
     solves, iterations : lower-level problems solved, and the solver's steps in all
+    error : by how much that residual makes H wrong, to first order
     """
 
     theta: np.ndarray
@@ -131,6 +132,12 @@ class Evaluation:
     iterations: int
     converged: bool
     seconds: float
+    error: float = 0.0
+
+    @property
+    def accuracy(self) -> float:
+        """The error relative to the size of H."""
+        return self.error / max(abs(self.value), np.finfo(float).tiny)
 
 
 class BilevelObjective:
@@ -322,14 +329,38 @@ class BilevelObjective:
         evaluation = self.evaluate(theta)
         return evaluation.value, evaluation.gradient
 
-    def oracle(self, theta: Any, accuracy: float) -> tuple[float, np.ndarray, float]:
+    def oracle(
+        self, theta: Any, accuracy: float | None
+    ) -> tuple[float, np.ndarray, float]:
         """Value, gradient and the accuracy reached, for methods that ask for little.
 
-        `accuracy` is the largest optimality residual of the lower level that will do;
-        the errors of value and gradient are proportional to it.
+        `accuracy` is the relative error of the value that will do; None for as good as
+        `objective(theta)`. The gradient's error is of the same order.
         """
-        evaluation = self.evaluate(theta, tol=accuracy)
-        return evaluation.value, evaluation.gradient, evaluation.residual
+        evaluation = self.evaluate_within(theta, accuracy)
+        return evaluation.value, evaluation.gradient, evaluation.accuracy
+
+    def evaluate_within(self, theta: Any, accuracy: float | None) -> Evaluation:
+        """H to a relative error, if the lower level can be solved well enough for it.
+
+        How a residual becomes an error of H is known only when the adjoint is: machines
+        are solved loosely first, and then as far as their error demands.
+        """
+        if accuracy is None:
+            return self.evaluate(theta)
+        tol = max(accuracy, PUBLIC_TOL)
+        evaluation = self.evaluate(theta, tol)
+        while tol > PUBLIC_TOL and evaluation.accuracy > accuracy:
+            share = 0.3 * accuracy / evaluation.accuracy
+            tol = max(share * min(tol, evaluation.residual), PUBLIC_TOL)
+            before, evaluation = evaluation, self.evaluate(theta, tol)
+            evaluation = replace(
+                evaluation,
+                solves=before.solves + evaluation.solves,
+                iterations=before.iterations + evaluation.iterations,
+                seconds=before.seconds + evaluation.seconds,
+            )
+        return evaluation
 
     def evaluate(self, theta: Any, tol: float | None = None) -> Evaluation:
         """H, its gradient, and how the lower level was solved."""
@@ -388,7 +419,7 @@ class BilevelObjective:
         self._fitted = solution.fitted if good else None
         self._last = (values, solution.x) if good else None
 
-        value, row_losses, sensitivity = self._upper(machine, solution)
+        value, row_losses, sensitivity, error = self._upper(machine, solution)
         gradient = self.space.restrict(
             problem.model.gradient(
                 values, sensitivity, self.space.parameters, problem.sample_groups
@@ -407,19 +438,23 @@ class BilevelObjective:
             iterations=solution.iterations,
             converged=solution.status != "max_iter",
             seconds=time.perf_counter() - began,
+            error=error,
         )
 
     def _upper(
         self, machine: Machine, solution: Solution
-    ) -> tuple[float, np.ndarray, Sensitivity]:
-        """H without its prior, every row's share in it, and the way down to theta."""
+    ) -> tuple[float, np.ndarray, Sensitivity, float]:
+        """H without its prior, every row's share, the way down to theta, and H's error.
+
+        The error of an optimum is of second order in the residual.
+        """
         if self.problem.criterion.on_training:
             risk = float(machine.value(solution.x, solution.tangent).sum())
             rows = np.zeros(len(solution.fitted))
-            return risk, rows, envelope_gradient(machine, solution)
+            return risk, rows, envelope_gradient(machine, solution), 0.0
         upper, cotangent = self._validate(solution)
-        sensitivity = implicit_gradient(machine, solution, cotangent)
-        return upper.value, self._by_row(upper.losses), sensitivity
+        sensitivity, error = gradient_and_error(machine, solution, cotangent)
+        return upper.value, self._by_row(upper.losses), sensitivity, error
 
     def _validate(self, solution: Solution) -> tuple[Any, np.ndarray]:
         """The criterion on the held-out margins, and P = dH/dF."""

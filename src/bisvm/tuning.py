@@ -80,18 +80,23 @@ class Run:
         *,
         tentative: bool = False,
         on: BilevelObjective | None = None,
-        tol: float | None = None,
+        accuracy: float | None = None,
     ) -> Evaluation:
         """Evaluate, record, report; may raise StopTuning.
 
         on : a part of the data, instead of all
-        tol : residual of the lower level that will do
+        accuracy : relative error of H that will do; None for the usual one
         """
-        usual = on is None and tol is None
+        usual = on is None and accuracy is None
         seen = self._seen.get(theta.tobytes()) if usual else None
         if seen is not None:
             return seen
-        evaluation = (on or self.objective).evaluate(theta, tol)
+        objective = on or self.objective
+        evaluation = (
+            objective.evaluate(theta)
+            if accuracy is None
+            else objective.evaluate_within(theta, accuracy)
+        )
         if usual:
             self._remember(evaluation)
         if not tentative:
@@ -192,20 +197,27 @@ class Run:
         best: Evaluation | None = None
         count = 0
 
-        def fun(x: np.ndarray) -> tuple[float, np.ndarray]:
+        def oracle(
+            x: np.ndarray, accuracy: float | None
+        ) -> tuple[float, np.ndarray, float]:
             nonlocal best, count
             theta = view.expand(x)
-            batch, tol = self._batch(count), self._accuracy(count)
+            batch = self._batch(count)
             count += 1
             evaluation = self.evaluate(
-                theta, stage, tentative=tentative or bool(batch), on=batch, tol=tol
+                theta,
+                stage,
+                tentative=tentative or bool(batch),
+                on=batch,
+                accuracy=accuracy,
             )
             if batch is None and better(evaluation, best):
                 best = evaluation
-            return evaluation.value, view.pullback(theta, evaluation.gradient)
+            gradient = view.pullback(theta, evaluation.gradient)
+            return evaluation.value, gradient, evaluation.accuracy
 
         start = view.reduce(theta)
-        result = self.optimizer.minimize(fun, start, view.bounds, like, view.balls)
+        result = self.optimizer.minimize(oracle, start, view.bounds, like, view.balls)
         if best is None:
             theta = view.expand(result.x)
             best = self.evaluate(theta, stage, tentative=tentative)
@@ -239,12 +251,6 @@ class Run:
         kinds = self.objective.problem.row_kinds
         return self.objective.on_rows(stratified(kinds, size, rng))
 
-    def _accuracy(self, number: int) -> float | None:
-        """What the optimizer asks of the lower level, if it is less than usual."""
-        asked = self.optimizer.accuracy(number)
-        usual = self.objective.problem.inner_tol
-        return None if asked is None or asked <= usual else asked
-
 
 def stratified(kinds: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
     """Rows drawn at random, with every kind in its share."""
@@ -255,10 +261,12 @@ def stratified(kinds: np.ndarray, size: int, rng: np.random.Generator) -> np.nda
 
 
 def better(evaluation: Evaluation, than: Evaluation | None) -> bool:
-    return bool(
-        np.isfinite(evaluation.value)
-        and (than is None or evaluation.value < than.value)
-    )
+    """Whether H is lower, or the same point was looked at more closely."""
+    if than is None or not np.isfinite(evaluation.value):
+        return bool(np.isfinite(evaluation.value))
+    closer = evaluation.error < than.error
+    same = closer and np.array_equal(evaluation.theta, than.theta)
+    return bool(evaluation.value < than.value or same)
 
 
 def upper_gradient(evaluation: Evaluation, view: View) -> float:

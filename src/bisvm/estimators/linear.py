@@ -41,7 +41,8 @@ class BilevelLinearSVC(BilevelClassifier):
     prior : "auto", None or Prior
         Pulls the entries of a vector of hyperparameters together; "auto" is
         `priors.Shrinkage(0.1)`, weakened where the held-out points speak for it.
-    optimizer : {"auto", "bfgs", "lbfgs", "rprop", "scan", "grid"} or Optimizer
+    optimizer : {"auto", "bfgs", "lbfgs", "rprop", "bundle", "variable-metric-bundle", \
+            "scan", "grid"} or Optimizer, default="auto"
         "auto", the default, is BFGS, and a scan where the exact hinge leaves one C to
         be learned. Also {"fold-newton", "sgd-dcd", "bilevel-sgd"}, for one C of a
         machine with the hinge on both levels and no free intercept; these have their

@@ -55,7 +55,8 @@ class BilevelSVC(BilevelClassifier):
         Pulls the entries of a vector of hyperparameters together; "auto" is
         `priors.Shrinkage(0.1)`, weakened where the held-out points speak for it.
     optimizer : {"auto", "bfgs", "lbfgs", "rprop", "grid", "gradient", "nesterov", \
-            "armijo", "spg", "scan"} or Optimizer, default="auto"
+            "armijo", "spg", "bundle", "variable-metric-bundle", "scan"} or Optimizer, \
+            default="auto"
         "auto" is BFGS, and a scan where the exact hinge leaves C alone to be learned.
     solver : {"auto", "newton", "fista"} or Solver, default="auto"
         For the exact hinge {"auto", "smo", "dcd"}; "smo" is LIBSVM, "dcd" for machines

@@ -18,6 +18,12 @@ from bisvm.optimizers.alternating import Alternating, LinearFolds
 from bisvm.optimizers.base import Optimizer
 from bisvm.optimizers.bfgs import BFGS, minimize_bfgs
 from bisvm.optimizers.bilevel_sgd import BilevelSGD
+from bisvm.optimizers.bundle import (
+    Bundle,
+    VariableMetricBundle,
+    minimize_bundle,
+    minimize_variable_metric_bundle,
+)
 from bisvm.optimizers.fold_newton import FoldNewton
 from bisvm.optimizers.gradient import (
     ArmijoGradient,
@@ -40,6 +46,7 @@ __all__ = [
     "Alternating",
     "ArmijoGradient",
     "BilevelSGD",
+    "Bundle",
     "FoldNewton",
     "GradientDescent",
     "Grid",
@@ -47,11 +54,14 @@ __all__ = [
     "Optimizer",
     "Scan",
     "SpectralGradient",
+    "VariableMetricBundle",
     "get_optimizer",
     "minimize_bfgs",
+    "minimize_bundle",
     "minimize_grid",
     "minimize_lbfgs",
     "minimize_rprop",
+    "minimize_variable_metric_bundle",
 ]
 
 OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {
@@ -65,6 +75,8 @@ OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {
     "armijo": ArmijoGradient,
     "spg": SpectralGradient,
     "scan": Scan,
+    "bundle": Bundle,
+    "variable-metric-bundle": VariableMetricBundle,
     "sgd-dcd": SGDDCD,
     "bilevel-sgd": BilevelSGD,
     "fold-newton": FoldNewton,

@@ -8,8 +8,10 @@ its way, it returns the best point that was evaluated.
 
 from __future__ import annotations
 
+import inspect
+import math
 from collections.abc import Callable, Sequence
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +21,9 @@ from bisvm.parts import Part
 
 Floats = npt.NDArray[np.float64]
 Objective = Callable[[Floats], tuple[float, npt.ArrayLike]]
+# value, gradient, accuracy reached = oracle(x, accuracy asked). An accuracy is the
+# error of the value relative to its size; None asks for the usual one.
+Oracle = Callable[[Floats, float | None], tuple[float, npt.ArrayLike, float]]
 # Entries whose joint Euclidean norm is at most the radius.
 Ball = tuple[np.ndarray, float]
 
@@ -43,7 +48,7 @@ class Optimizer(Part):
 
     def minimize(
         self,
-        fun: Objective,
+        fun: Objective | Oracle,
         x0: npt.ArrayLike,
         bounds: npt.ArrayLike | None = None,
         like: OptimizeResult | None = None,
@@ -54,8 +59,11 @@ class Optimizer(Part):
         Parameters
         ----------
         fun : callable
-            ``value, gradient = fun(x)``. A value or gradient that is not finite counts
-            as a step too far. Exceptions pass through untouched.
+            ``value, gradient = fun(x)``, or, with two arguments, an oracle that is told
+            how accurate it has to be: ``value, gradient, reached = fun(x, accuracy)``.
+            An accuracy is an error relative to the size of the value; None stands for
+            the usual one. A value or gradient that is not finite counts as a step too
+            far. Exceptions pass through untouched.
         x0 : array_like of shape (n,)
             The start; brought into the bounds if it lies outside.
         bounds : array_like of shape (n, 2), optional
@@ -73,13 +81,15 @@ class Optimizer(Part):
             2 the search got stuck, 3 it got stuck at values that are not finite.
         """
         self.validate()
-        problem = Problem(fun, x0, bounds, balls, bend=not self.projects)
+        problem = Problem(
+            fun, x0, bounds, balls, bend=not self.projects, schedule=self.accuracy
+        )
         return self._minimize(problem, like)
 
     def accuracy(self, evaluation: int) -> float | None:
-        """Residual of the lower level that will do for this evaluation (from 0).
+        """What to ask of an oracle in this evaluation (from 0), if nothing else says.
 
-        None stands for the usual one.
+        None stands for the usual accuracy.
         """
         return None
 
@@ -112,19 +122,24 @@ class Problem:
     start, lower, upper : arrays of shape (n,)
     best : tuple of (x, value, gradient), or None before the first finite evaluation
     n_evaluations, n_not_finite : int
+    reached : accuracy of the last evaluation; 0 if the objective does not tell
     """
 
     def __init__(
         self,
-        fun: Objective,
+        fun: Objective | Oracle,
         x0: npt.ArrayLike,
         bounds: npt.ArrayLike | None,
         balls: Sequence[Ball] = (),
         *,
         bend: bool = False,
+        schedule: Callable[[int], float | None] = lambda evaluation: None,
     ) -> None:
         start = _check_start(x0)
-        self._fun = fun
+        self.fun: Any = fun
+        self.is_oracle = is_oracle(fun)
+        self._schedule = schedule
+        self.reached = 0.0
         self.lower, self.upper = check_bounds(bounds, start.size)
         self.balls = tuple(balls)
         self._bend = bend and bool(self.balls)
@@ -146,24 +161,36 @@ class Problem:
         )
         return np.where(pressed, 0.0, gradient)
 
-    def evaluate(self, x: Floats) -> tuple[float, Floats, bool]:
-        """Value, gradient, and whether all of it is finite."""
+    def evaluate(
+        self, x: Floats, accuracy: float | None = None
+    ) -> tuple[float, Floats, bool]:
+        """Value, gradient, and whether all of it is finite.
+
+        `accuracy` is what an oracle is asked for; None for what the schedule says.
+        """
+        if accuracy is None:
+            accuracy = self._schedule(self.n_evaluations)
         self.n_evaluations += 1
         inside = into_balls(x, self.balls) if self._bend else x
-        value, gradient = self._call(inside)
+        value, gradient = self._call(inside, accuracy)
         finite = bool(np.isfinite(value) and np.isfinite(gradient).all())
         if not finite:
             self.n_not_finite += 1
-        elif self.best is None or value < self.best[1]:
+        elif (
+            self.best is None
+            or value < self.best[1]
+            # An oracle's second look at a point is the more accurate.
+            or (self.is_oracle and np.array_equal(inside, self.best[0]))
+        ):
             self.best = inside.copy(), value, gradient
         if self._bend and finite:
             self._stiffness = self._stiffness or abs(value)
             value, gradient = self._bent(x, value, gradient)
         return value, gradient, finite
 
-    def evaluate_start(self) -> tuple[float, Floats]:
+    def evaluate_start(self, accuracy: float | None = None) -> tuple[float, Floats]:
         """Value and gradient at the start, which must be finite."""
-        value, gradient, finite = self.evaluate(self.start)
+        value, gradient, finite = self.evaluate(self.start, accuracy)
         if not finite:
             raise ValueError(
                 f"The objective is not finite at the start {self.start}: value "
@@ -190,9 +217,14 @@ class Problem:
             message=message,
         )
 
-    def _call(self, x: Floats) -> tuple[float, Floats]:
+    def _call(self, x: Floats, accuracy: float | None) -> tuple[float, Floats]:
         # Copies both ways: neither side can change the other's arrays.
-        value, gradient = self._fun(x.copy())
+        if self.is_oracle:
+            value, gradient, reached = self.fun(x.copy(), accuracy)
+            # An oracle that cannot say how accurate it is promises nothing.
+            self.reached = float(reached) if reached >= 0.0 else math.inf
+        else:
+            value, gradient = self.fun(x.copy())
         gradient = np.array(gradient, dtype=float)
         if gradient.shape != x.shape:
             raise ValueError(
@@ -216,6 +248,20 @@ class Problem:
                 gradient[entries] = (radius / norm) * across
                 gradient[entries] += self._stiffness * beyond / radius * along
         return value, gradient
+
+
+def is_oracle(fun: Any) -> bool:
+    """Whether a callable needs a second argument: the accuracy asked for."""
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    positional = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    )
+    needed = [p for p in parameters if p.kind in positional and p.default is p.empty]
+    return len(needed) >= 2
 
 
 def into_balls(x: Floats, balls: Sequence[Ball]) -> Floats:

@@ -86,8 +86,8 @@ class GradientDescent(_ProjectedGradient):
         Rows drawn anew for every step. The last point is then the answer: values on
         different rows do not compare.
     loose : float, optional
-        Residual of the lower level that will do at the first step; None for the
-        library's own.
+        Relative error of the value that will do at the first step, if it is that of
+        an oracle; None for the usual one.
     tighten : float, default=0.7
         Factor on it from step to step.
     """

@@ -1,0 +1,100 @@
+"""Seed 003: bundle methods on its folds, and where H has kinks."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from bisvm import BilevelObjective
+from bisvm.optimizers import Bundle, VariableMetricBundle
+from experiments.seed003 import kinks, one_C
+from experiments.seed003.problems import (
+    STARTS,
+    Curve,
+    bounded,
+    estimator,
+    nelder_mead,
+    slsqp,
+    to_C,
+    to_theta,
+)
+from tests.problems import toy_data
+
+needs_data = pytest.mark.skipif(
+    not os.environ.get("BISVM_DATA"),
+    reason="BISVM_DATA is not set: the folds of the thesis are not at hand",
+)
+
+
+def toy_curve():
+    X, y = toy_data(n=60)
+    return Curve(BilevelObjective(estimator(3), X, y))
+
+
+def test_its_C_is_twice_ours():
+    assert to_C(to_theta(3.0)) == pytest.approx(3.0)
+    assert np.exp(to_theta(3.0)) == pytest.approx(1.5)
+
+
+def test_H_is_what_the_thesis_writes():
+    """Two folds, the lower level minimised by plain gradient descent."""
+    X, y = toy_data(n=30)
+    rows = np.arange(30)
+    splits = [(rows[15:], rows[:15]), (rows[:15], rows[15:])]
+    curve = Curve(BilevelObjective(estimator(splits), X, y))
+    C, sign, one = 0.7, np.where(y == 1, 1.0, -1.0), np.column_stack([X, np.ones(30)])
+    H = 0.0
+    for train, out in splits:
+        w = np.zeros(4)
+        for _ in range(3000):
+            miss = np.maximum(0.0, 1.0 - sign[train] * (one[train] @ w))
+            w -= 0.01 * (w - C * one[train].T @ (sign[train] * miss))
+        miss = np.maximum(0.0, 1.0 - sign[out] * (one[out] @ w))
+        H += 100.0 * np.mean(miss**2) / 2
+    assert curve.value(to_theta(C)) == pytest.approx(H, rel=1e-6)
+
+
+def test_searches_count_what_they_ask():
+    curve = toy_curve()
+    lowest = curve.minima(60)[:, 1].min()
+    for found in (
+        nelder_mead(curve, 1.0),
+        slsqp(curve, 1.0),
+        bounded(curve),
+        curve.by(Bundle(), 1.0),
+        curve.by(VariableMetricBundle(), 1.0),
+    ):
+        assert found.evaluations > 3 and found.seconds > 0.0
+        assert found.H == pytest.approx(lowest, rel=1e-2)
+        assert curve.value(to_theta(found.C)) == pytest.approx(found.H, rel=1e-3)
+
+
+@needs_data
+@pytest.mark.parametrize("optimizer", [Bundle(), VariableMetricBundle()], ids=repr)
+@pytest.mark.parametrize("name", ["cancer", "synsmall"])
+def test_a_minimum_from_every_start(name, optimizer):
+    curve = Curve.of(name)
+    most = 3 * bounded(curve).evaluations
+    for C in STARTS:
+        found = curve.by(optimizer, C)
+        assert found.evaluations <= most and not np.isclose(found.C, C)
+        # Lower nowhere around: within one per cent of C on either side.
+        beside = np.geomspace(0.99, 1.01, 21) * found.C
+        least = min(curve.value(to_theta(c)) for c in beside)
+        assert found.H == pytest.approx(least, rel=one_C.NEAR)
+
+
+@needs_data
+def test_the_published_test_error():
+    _, C = one_C.TRUE["cancer"]
+    assert one_C._test_error(C) == pytest.approx(one_C.PUBLISHED_TEST_ERROR, abs=1e-4)
+
+
+def test_a_hinge_on_both_levels_is_tuned():
+    X, y = toy_data(n=60)
+    objective = kinks.hinge_objective(X, y)
+    for optimizer in kinks.METHODS.values():
+        result = optimizer.minimize(objective, np.zeros(1), kinks.LOG_BOUNDS)
+        assert result.fun <= objective(np.zeros(1))[0]
