@@ -6,7 +6,8 @@ With optimality r(x, theta) = 0 and H = H(F(x, theta)),
 
 P = dH/dF. One linear solve a column, with the matrix of a Newton step, however many
 hyperparameters there are. The same lambda tells what an x that is not quite optimal
-does to H: to first order H(x) is wrong by lambda' r(x).
+does to H: to first order H(x) is wrong by lambda' r(x). With that taken off it is wrong
+to second order only, and a loose solution will do.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ def implicit_gradient(
 
 def gradient_and_error(
     machine: Machine, solution: Solution, cotangent: np.ndarray
-) -> tuple[Sensitivity, float]:
-    """The same, and sum_k |lambda_k' r_k|, by how much H may be wrong at the solution.
+) -> tuple[Sensitivity, np.ndarray]:
+    """The same, and lambda_k' r_k (q,), by how much every column makes H wrong.
 
     r is the gradient of the training objective, so that lambda' r is its derivative
-    along the adjoint function. Errors of different columns are not set off.
+    along the adjoint function.
     """
     x, tangent = solution.x, solution.tangent
     adjoint = machine.linearize(tangent).adjoint(cotangent)
     along = machine.inner(x, adjoint.function, adjoint.values)
     along = along + np.einsum("ik,ik->k", tangent.slope, adjoint.values)
     gradient = machine.sensitivity(x, tangent, adjoint, cotangent)
-    return gradient, float(np.abs(along).sum())
+    return gradient, along
 
 
 def envelope_gradient(machine: Machine, solution: Solution) -> Sensitivity:

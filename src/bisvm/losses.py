@@ -4,7 +4,8 @@ The lower level minimises E = 1/2 |f|^2 + C sum_i loss(u_i). A loss hands out it
 value, slope dl/du <= 0 and curvature d2l/du2 >= 0 in one call, since the work that
 they share is most of the work. A loss knows nothing of labels, weights or C.
 
-A new loss subclasses `Loss` and implements `_evaluate`.
+A new loss subclasses `Loss` and implements `_evaluate`. Those of the library have a
+compiled twin as well (`pointwise`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bisvm.parts import Part, resolve
+from bisvm.pointwise import QUARTIC, SOFTPLUS, SQUARED_HINGE, Twin
 
 __all__ = [
     "LOSSES",
@@ -62,6 +64,11 @@ class Loss(Part):
     def max_curvature(self) -> float:
         """Supremum of d2l/du2: the Lipschitz constant of the slope."""
         raise NotImplementedError
+
+    @property
+    def compiled(self) -> Twin | None:
+        """Kind, width and shift of the twin in `pointwise`, if there is one."""
+        return None
 
     def evaluate(self, u: npt.ArrayLike) -> tuple[Floats, Floats, Floats]:
         """Value, slope dl/du and curvature d2l/du2 at every margin.
@@ -152,6 +159,10 @@ class Quartic(Loss):
     def max_curvature(self) -> float:
         return 0.75 / self.eps
 
+    @property
+    def compiled(self) -> Twin:
+        return QUARTIC, float(self.eps), 1.0
+
     def relaxed(self) -> tuple[Self, ...]:
         widths = []
         eps = RELAXATION * self.eps
@@ -224,6 +235,10 @@ class ModifiedLog(Loss):
     def max_curvature(self) -> float:
         return 0.25 * self.mu
 
+    @property
+    def compiled(self) -> Twin:
+        return SOFTPLUS, float(self.mu), 1.0
+
     def relaxed(self) -> tuple[Self, ...]:
         sharpnesses = []
         mu = self.mu / RELAXATION
@@ -255,6 +270,10 @@ class SquaredHinge(Loss):
     def max_curvature(self) -> float:
         return 2.0
 
+    @property
+    def compiled(self) -> Twin:
+        return SQUARED_HINGE, 1.0, 1.0
+
     def _evaluate(self, u: Floats) -> tuple[Floats, Floats, Floats]:
         shortfall = 1.0 - u
         np.maximum(shortfall, 0.0, out=shortfall)
@@ -271,6 +290,10 @@ class Logistic(Loss):
     @property
     def max_curvature(self) -> float:
         return 0.25
+
+    @property
+    def compiled(self) -> Twin:
+        return SOFTPLUS, 1.0, 0.0
 
     def _evaluate(self, u: Floats) -> tuple[Floats, Floats, Floats]:
         return _softplus(-u, 1.0)

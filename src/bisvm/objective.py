@@ -26,6 +26,12 @@ from bisvm.threads import one_blas_thread
 
 # Optimality residual of the lower level behind a public objective's values.
 PUBLIC_TOL = 1e-9
+# Where nothing is known, residuals of this part of the root of an accuracy will do, since
+# what is left of the error is of second order; else, this part of what was enough.
+FIRST_SHARE = 0.1
+SAFE_SHARE = 0.3
+# Part of H that may be taken off for a lower level that was solved loosely.
+CORRECTABLE = 0.1
 
 
 @dataclass(frozen=True)
@@ -118,7 +124,8 @@ class Evaluation:
     criterion : H without the prior
     residual : largest optimality residual of the lower level
     solves, iterations : lower-level problems solved, and the solver's steps in all
-    error : by how much that residual makes H wrong, to first order
+    error : by how much that residual made H wrong, to first order; it has been taken
+        off, and what is left is smaller
     """
 
     theta: np.ndarray
@@ -214,6 +221,8 @@ class BilevelObjective:
         # Fitted values from which the next solve starts.
         self._fitted: np.ndarray | None = fitted
         self._last: tuple[dict[str, Any], Coefficients] | None = None
+        # Relative error of H by the residual behind it, in the last evaluation.
+        self._leverage = np.finfo(float).tiny
 
     def on_landmarks(self, landmarks: np.ndarray) -> BilevelObjective:
         """The same objective with its machines restricted to some rows' functions."""
@@ -344,14 +353,16 @@ class BilevelObjective:
         """H to a relative error, if the lower level can be solved well enough for it.
 
         How a residual becomes an error of H is known only when the adjoint is: machines
-        are solved loosely first, and then as far as their error demands.
+        are solved as far as the last evaluation lets hope to be enough, and further
+        where their error demands it.
         """
         if accuracy is None:
             return self.evaluate(theta)
-        tol = max(accuracy, PUBLIC_TOL)
+        loosest = FIRST_SHARE * np.sqrt(accuracy)
+        tol = max(min(loosest, SAFE_SHARE * accuracy / self._leverage), PUBLIC_TOL)
         evaluation = self.evaluate(theta, tol)
         while tol > PUBLIC_TOL and evaluation.accuracy > accuracy:
-            share = 0.3 * accuracy / evaluation.accuracy
+            share = SAFE_SHARE * accuracy / evaluation.accuracy
             tol = max(share * min(tol, evaluation.residual), PUBLIC_TOL)
             before, evaluation = evaluation, self.evaluate(theta, tol)
             evaluation = replace(
@@ -426,7 +437,7 @@ class BilevelObjective:
             )
         )
         prior_value, prior_gradient = self._regularization(theta, values)
-        return Evaluation(
+        evaluation = Evaluation(
             theta=theta,
             value=value + prior_value,
             gradient=gradient + prior_gradient,
@@ -440,6 +451,9 @@ class BilevelObjective:
             seconds=time.perf_counter() - began,
             error=error,
         )
+        if evaluation.residual > 0 and evaluation.accuracy > 0:
+            self._leverage = evaluation.accuracy / evaluation.residual
+        return evaluation
 
     def _upper(
         self, machine: Machine, solution: Solution
@@ -453,8 +467,11 @@ class BilevelObjective:
             rows = np.zeros(len(solution.fitted))
             return risk, rows, envelope_gradient(machine, solution), 0.0
         upper, cotangent = self._validate(solution)
-        sensitivity, error = gradient_and_error(machine, solution, cotangent)
-        return upper.value, self._by_row(upper.losses), sensitivity, error
+        sensitivity, wrong = gradient_and_error(machine, solution, cotangent)
+        value, error = upper.value, float(np.abs(wrong).sum())
+        if error <= CORRECTABLE * abs(value):
+            value -= float(wrong.sum())
+        return value, self._by_row(upper.losses), sensitivity, error
 
     def _validate(self, solution: Solution) -> tuple[Any, np.ndarray]:
         """The criterion on the held-out margins, and P = dH/dF."""

@@ -111,7 +111,7 @@ class SwapHoldout:
 
 
 def _check_part(name: str, given: Any) -> None:
-    if not (isinstance(given, Real) and 0.0 < given < 1.0):
+    if not (isinstance(given, Real) and 0.0 < float(given) < 1.0):
         raise ValueError(f"{name} must be between 0 and 1; got {given!r}.")
 
 

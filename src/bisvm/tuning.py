@@ -87,9 +87,8 @@ class Run:
         on : a part of the data, instead of all
         accuracy : relative error of H that will do; None for the usual one
         """
-        usual = on is None and accuracy is None
-        seen = self._seen.get(theta.tobytes()) if usual else None
-        if seen is not None:
+        seen = self._seen.get(theta.tobytes()) if on is None else None
+        if seen is not None and self._serves(seen, accuracy):
             return seen
         objective = on or self.objective
         evaluation = (
@@ -97,7 +96,7 @@ class Run:
             if accuracy is None
             else objective.evaluate_within(theta, accuracy)
         )
-        if usual:
+        if on is None:
             self._remember(evaluation)
         if not tentative:
             self.accept(evaluation)
@@ -117,6 +116,13 @@ class Run:
         self.history.append(record)
         self._report(record)
         return evaluation
+
+    def _serves(self, seen: Evaluation, accuracy: float | None) -> bool:
+        """Whether an evaluation was accurate enough to stand for another look."""
+        if accuracy is not None:
+            return seen.accuracy <= accuracy
+        usual = 2.0 * self.objective.problem.inner_tol
+        return seen.residual <= usual or not seen.converged
 
     def _remember(self, evaluation: Evaluation) -> None:
         """Points are looked at again soon, or never: the oldest make room."""

@@ -6,6 +6,7 @@ import pytest
 from bisvm import BilevelLinearSVC
 from bisvm.optimizers import (
     BFGS,
+    LBFGS,
     Bundle,
     GradientDescent,
     VariableMetricBundle,
@@ -271,7 +272,10 @@ def test_a_schedule_and_an_oracle_meet_in_the_problem():
     )
     assert asked[:3] == [0.1, 0.05, 0.025]
     asked.clear()
-    BFGS().minimize(oracle, [0.0, 0.0], BOX)
+    BFGS(ftol=1e-3).minimize(oracle, [0.0, 0.0], BOX)
+    assert set(asked) == {1e-4}
+    asked.clear()
+    LBFGS().minimize(oracle, [0.0, 0.0], BOX)
     assert set(asked) == {None}
 
 

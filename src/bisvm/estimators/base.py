@@ -178,7 +178,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             groups=data.groups,
             sample_groups=data.sample_groups,
             # The residual of a linear machine is an average over points.
-            inner_tol=(0.01 if model.linear else 0.1) * self.tol,
+            inner_tol=(0.01 if model.linear else 1.0) * self.tol,
         )
 
     def _learned(self, model: Model, data: Data) -> Any:

@@ -27,6 +27,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from bisvm.losses import Loss
+from bisvm.pointwise import losses, step_lengths
 
 Intercept = Literal["free", "penalized", "none"]
 
@@ -200,12 +201,20 @@ class Machine(ABC):
         return replace(self, loss=loss)
 
     def tangent(self, fitted: np.ndarray) -> Tangent:
+        twin = self.loss.compiled
+        if twin is not None:
+            value, slope, curvature = losses(twin, *self._contiguous(fitted))
+            return Tangent(fitted, value, slope, curvature)
         value, slope, curvature = self.loss.evaluate(self.labels * fitted)
         value *= self.weights
         slope *= self.weights
         slope *= self.labels
         curvature *= self.weights
         return Tangent(fitted, value.sum(axis=0), slope, curvature)
+
+    def _contiguous(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Arrays (n, q) with labels and weights, in the one layout that is compiled."""
+        return tuple(map(np.ascontiguousarray, (*arrays, self.labels, self.weights)))
 
     def derivatives_along(
         self, fitted: np.ndarray, direction: np.ndarray, length: np.ndarray
@@ -227,6 +236,15 @@ class Machine(ABC):
             first += np.einsum("ik,ik->k", slope, V)
             second += np.einsum("ik,ik->k", curvature, V**2)
         return first, second
+
+    def step_lengths(
+        self, fitted: np.ndarray, direction: np.ndarray, *parabola: np.ndarray
+    ) -> np.ndarray | None:
+        """Compiled line searches, if the loss has a compiled twin."""
+        twin = self.loss.compiled
+        if twin is None:
+            return None
+        return step_lengths(twin, *self._contiguous(fitted, direction), *parabola)
 
     def value(self, x: Coefficients, tangent: Tangent) -> np.ndarray:
         """E_k, the training objective of every column."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from numba import njit
 
 from bisvm.kernels import Factors, Kernel
 from bisvm.machines.base import (
@@ -111,6 +112,19 @@ def _intercept_pull(x: Coefficients, adjoint: Adjoint) -> float:
     return -float(x.intercept @ adjoint.function.intercept)
 
 
+@njit(cache=True)
+def scaled_block(gram: np.ndarray, active: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """t K t on the active set, with ones on its diagonal."""
+    m = len(active)
+    out = np.empty((m, m))
+    for i in range(m):
+        row = gram[active[i]]
+        for j in range(m):
+            out[i, j] = t[i] * t[j] * row[active[j]]
+        out[i, i] = 1.0
+    return out
+
+
 class KernelLinearization(Linearization):
     """Only points of positive curvature, the active set, enter a linear system.
 
@@ -188,11 +202,8 @@ def _active_system(
     active = np.flatnonzero(curvature > 0)
     t = np.sqrt(curvature[active])
     if len(active) <= machine.direct_limit:
-        Q = machine.gram[np.ix_(active, active)]
-        scale = 1.0 / np.sqrt(1.0 + t**2 * np.diagonal(Q))
-        Q *= (t * scale)[:, None]
-        Q *= t * scale
-        Q.flat[:: len(active) + 1] = 1.0
+        scale = 1.0 / np.sqrt(1.0 + t**2 * np.diagonal(machine.gram)[active])
+        Q = scaled_block(machine.gram, active, t * scale)
         return active, t, DenseSystem.scaled(Q, scale)
     spread = np.zeros(len(curvature))
 

@@ -76,6 +76,10 @@ class BFGS(Optimizer):
     def within(self, tol: float, max_iter: int) -> Self:
         return self.replace(max_iter=max_iter, ftol=0.1 * tol, gtol=10 * tol)
 
+    def accuracy(self, evaluation: int) -> float:
+        """Errors of H that are small against the decreases that count."""
+        return 0.1 * self.ftol
+
     def validate(self) -> Self:
         self.check_count("max_iter")
         self.check_positive("ftol", "gtol", "max_step")

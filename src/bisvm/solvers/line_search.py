@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bisvm.machines import Coefficients, Machine, Tangent
-
-MAX_STEP = 1e3
+from bisvm.pointwise import MAX_ITER, MAX_STEP
 
 
 def exact_step(
@@ -17,7 +16,6 @@ def exact_step(
     direction_values: np.ndarray,
     *,
     accept: float = 0.1,
-    max_iter: int = 80,
 ) -> np.ndarray:
     """t that makes phi(t) = E(x + t d) stationary, one a column; `tangent` is at x.
 
@@ -31,11 +29,16 @@ def exact_step(
         first, second = machine.derivatives_along(tangent.fitted, direction_values, t)
         return linear + t * quadratic + first, quadratic + second
 
-    t = np.ones(machine.n_columns)
     start = linear + _column_dots(tangent.slope, direction_values)
     target = np.maximum(accept * np.abs(start), _rounding(machine, x, tangent))
+    found = machine.step_lengths(
+        tangent.fitted, direction_values, linear, quadratic, start, target
+    )
+    if found is not None:
+        return found
+    t = np.ones(machine.n_columns)
     low, high = np.zeros_like(t), np.full_like(t, np.inf)
-    for _ in range(max_iter):
+    for _ in range(MAX_ITER):
         slope, curvature = derivatives(t)
         pending = (np.abs(slope) > target) & (start < 0) & (t < MAX_STEP)
         if not pending.any():
