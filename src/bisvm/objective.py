@@ -215,6 +215,10 @@ class BilevelObjective:
         self._fitted: np.ndarray | None = fitted
         self._last: tuple[dict[str, Any], Coefficients] | None = None
 
+    def forget(self) -> None:
+        """Start the next solve from nothing, as the first one did."""
+        self._fitted = self._last = None
+
     def on_landmarks(self, landmarks: np.ndarray) -> BilevelObjective:
         """The same objective with its machines restricted to some rows' functions."""
         problem = replace(
