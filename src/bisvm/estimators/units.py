@@ -14,6 +14,8 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,6 +33,9 @@ from bisvm.solvers import Solution
 from bisvm.starts import n_apart, tune
 from bisvm.threads import one_blas_thread
 from bisvm.tuning import TIME_STOP, Descent, Run
+
+# How often units are begun anew if their workers die with the data.
+ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -101,15 +106,31 @@ def tune_all(
     here = _here(estimator, data)
     jobs = min(effective_n_jobs(estimator.n_jobs), len(units))
     work = Work(estimator, data, sets, seeds, began, jobs, here)
-    found = Parallel(
-        n_jobs=estimator.n_jobs,
-        prefer="threads",
-        require="sharedmem" if here else None,
-    )(delayed(tune_unit)(work, *unit) for unit in units)
+    found = _done(work, units)
     return [
         _merged(found[first : first + len(starts)])
         for first in range(0, len(found), len(starts))
     ]
+
+
+def _done(work: Work, units: list[tuple[int, int | None]]) -> list[Found]:
+    """All units, in their order.
+
+    Workers that die may take the only copy of the data with them. Then all is done
+    again: the answer is the same.
+    """
+    for _ in range(ATTEMPTS):
+        with suppress(CancelledError):
+            return Parallel(
+                n_jobs=work.estimator.n_jobs,
+                prefer="threads",
+                require="sharedmem" if work.here else None,
+            )(delayed(tune_unit)(work, *unit) for unit in units)
+    raise RuntimeError(
+        f"The workers lost the data {ATTEMPTS} times: those that held them have died. "
+        "The log of the cluster says why; a frequent reason is that they ran out of "
+        "memory."
+    )
 
 
 def _here(estimator: Any, data: Data) -> bool:
