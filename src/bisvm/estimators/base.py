@@ -19,7 +19,8 @@ from bisvm.criteria import get_criterion
 from bisvm.estimators.data import (
     Data,
     check_readable,
-    in_chunks,
+    in_memory,
+    in_pieces,
     prepare,
     validate_inputs,
 )
@@ -64,8 +65,10 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
     def _prepared(self, X: Any, *given: Any) -> Data:
         """Validated data, as the kernel takes them."""
         model = self._model()
-        X = in_chunks(X) if model.linear else X
+        if model.linear or not isinstance(X, np.memmap):
+            X = in_pieces(X)
         check_readable(X, model)
+        given = tuple(map(in_memory, given))
         return prepare(self, X, *given, grouping=own_grouping(self))
 
     def fit(
@@ -365,7 +368,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values: (n,) for two classes, (n, n_classes) for more."""
         check_is_fitted(self)
-        X = validate_inputs(self, in_chunks(X))
+        X = validate_inputs(self, in_pieces(X))
         scores = stack(self._scores, X)
         return decisions(scores, len(self.classes_), self._task_kind)
 
