@@ -13,8 +13,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "bisvm"
 # From low to high: a module imports from its own layer and from those before it.
 # "bisvm" stands for names taken from the package itself (`from bisvm import X`).
 LAYERS = (
-    "history parts pointwise composition reading pieces chunks scaling memory threads "
-    "losses criteria priors systems splits swapping sample_groups",
+    "history parts pointwise composition reading pieces chunks partitions scaling "
+    "memory threads losses criteria priors systems splits swapping sample_groups",
     "transforms",
     "kernels",
     "incremental path",

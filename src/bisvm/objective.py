@@ -224,6 +224,10 @@ class BilevelObjective:
         # Relative error of H by the residual behind it, in the last evaluation.
         self._leverage = np.finfo(float).tiny
 
+    def forget(self) -> None:
+        """Start the next solve from nothing, as the first one did."""
+        self._fitted = self._last = None
+
     def on_landmarks(self, landmarks: np.ndarray) -> BilevelObjective:
         """The same objective with its machines restricted to some rows' functions."""
         problem = replace(

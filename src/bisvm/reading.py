@@ -132,7 +132,7 @@ class Chunk:
                     f"{name} is a tuple of {len(given)}, expected X or a pair (X, y)."
                 )
             given, y = given
-        chunk = cls(number, first, given, _matrix(given, name), _labels(y))
+        chunk = cls(number, first, given, matrix(given, name), _labels(y))
         if chunk.y is not None and len(chunk.y) != chunk.n_rows:
             raise ValueError(
                 f"{chunk.name} has {chunk.n_rows} rows in X and {len(chunk.y)} labels "
@@ -248,7 +248,7 @@ def _opened(source: Any) -> Iterator[Any]:
         ) from None
 
 
-def _matrix(given: Any, name: str) -> Any:
+def matrix(given: Any, name: str) -> Any:
     """Rows as numbers, without a copy where there is a choice."""
     X = sparse.csr_array(given) if sparse.issparse(given) else np.asarray(given)
     if X.ndim != 2:

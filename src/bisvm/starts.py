@@ -8,13 +8,15 @@ beyond their noise.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bisvm.machines.landmarks import choose_landmarks
 from bisvm.objective import BilevelObjective, Evaluation
+from bisvm.optimizers import Optimizer
 from bisvm.parts import INVERSE_WIDTH, PENALTY
 from bisvm.tuning import Descent, Run, StopTuning, Whole, upper_gradient
 
@@ -31,35 +33,66 @@ COARSE_MEMBERS = 5
 C_EXPONENT = 0.4
 
 
-def tune(run: Run, starts: Any, random_state: np.random.RandomState) -> Descent:
-    """The descent whose best evaluation is the answer."""
+def tune(
+    run: Run,
+    starts: Any,
+    random_state: np.random.RandomState,
+    only: int | None = None,
+) -> Descent | None:
+    """The descent whose best evaluation is the answer.
+
+    only : number of the one start that is taken where starts are apart; None for all.
+        The answer is None if H is not finite at this one of several.
+    """
+    try:
+        descent = _tune(run, starts, random_state, only)
+    except StopTuning as stop:
+        descent = _at(run, stop.theta, str(stop), converged=False)
+    if descent is None or descent.near is not None:
+        return descent
+    return replace(descent, near=run.objective.mean_fitted())
+
+
+def n_apart(starts: Any, optimizer: Optimizer) -> int:
+    """How many starts can be taken apart from one another."""
+    if not optimizer.uses_start or isinstance(starts, str):
+        return 1
+    if isinstance(starts, (int, np.integer)):
+        return max(int(starts), 1)
+    return max(len(starts), 1) if isinstance(starts, (list, tuple)) else 1
+
+
+def _tune(
+    run: Run, starts: Any, random_state: np.random.RandomState, only: int | None
+) -> Descent | None:
     theta0 = run.objective.theta0
     if not len(theta0):
         return _at(run, theta0, "There is nothing to learn.", converged=True)
-    try:
-        if not run.optimizer.uses_start:
-            return run.descend(theta0, "search")
-        if isinstance(starts, str) and starts == "auto":
-            if run.objective.problem.criterion.on_training:
-                # No held-out points that could tell one start from another.
-                return run.descend(theta0, "descent")
-            return _auto(run, random_state)
-        descents = _descents(run, _starts(run.objective, starts, random_state))
-        return min(descents, key=lambda descent: descent.best.value)
-    except StopTuning as stop:
-        return _at(run, stop.theta, str(stop), converged=False)
+    if not run.optimizer.uses_start:
+        return run.descend(theta0, "search")
+    if isinstance(starts, str) and starts == "auto":
+        if run.objective.problem.criterion.on_training:
+            # No held-out points that could tell one start from another.
+            return run.descend(theta0, "descent")
+        return _auto(run, random_state)
+    thetas = _starts(run.objective, starts, random_state)
+    numbers = range(len(thetas)) if only is None else [only]
+    descents = _descents(run, thetas, numbers)
+    return min(descents, key=lambda descent: descent.best.value, default=None)
 
 
-def _descents(run: Run, thetas: list[np.ndarray]) -> list[Descent]:
-    """A descent from every start; one that is not finite does not end the others."""
+def _descents(
+    run: Run, thetas: list[np.ndarray], numbers: Iterable[int]
+) -> list[Descent]:
+    """A descent from every start that has a finite H, whatever the others do."""
     found = []
-    for number, theta in enumerate(thetas, 1):
-        stage = f"start {number}"
+    for number in numbers:
+        theta, stage = thetas[number], f"start {number + 1}"
+        run.forget()
         alone = len(thetas) == 1
         if alone or np.isfinite(run.evaluate(theta, stage).value):
-            found.append(run.descend(theta, stage))
-    if not found:
-        raise ValueError("The objective is not finite at any of the starts.")
+            descent = run.descend(theta, stage)
+            found.append(replace(descent, near=run.objective.mean_fitted()))
     return found
 
 

@@ -17,6 +17,7 @@ from bisvm.optimizers import Alternating, Optimizer
 from bisvm.optimizers.base import into_balls
 
 CALLBACK_STOP = "The callback asked for it."
+TIME_STOP = "The time limit was reached."
 # Bytes that the shares of remembered evaluations may take.
 SEEN_BYTES = 2**28
 
@@ -35,6 +36,7 @@ class Descent:
 
     upper_gradient : largest entry of the projected gradient in the coordinates that
         were searched, relative to H
+    near : fitted values of every class task, from which a final machine may start
     """
 
     best: Evaluation
@@ -42,6 +44,7 @@ class Descent:
     converged: bool
     reason: str
     result: OptimizeResult | None = None
+    near: np.ndarray | None = None
 
 
 @dataclass
@@ -130,6 +133,11 @@ class Run:
         while len(self._seen) > max(4, SEEN_BYTES // evaluation.shares.nbytes):
             del self._seen[next(iter(self._seen))]
 
+    def forget(self) -> None:
+        """Let the next descent depend on nothing that went before."""
+        self.objective.forget()
+        self._seen.clear()
+
     def accept(self, evaluation: Evaluation) -> None:
         """Let this evaluation count for the best point."""
         if better(evaluation, self.best):
@@ -146,7 +154,7 @@ class Run:
         if self.callback is not None and self.callback(self._progress(record)):
             raise StopTuning(CALLBACK_STOP, theta)
         if self.deadline is not None and time.perf_counter() > self.deadline:
-            raise StopTuning("The time limit was reached.", theta)
+            raise StopTuning(TIME_STOP, theta)
 
     def _progress(self, record: Record) -> Progress:
         best = record if self.best is None else self.best

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
@@ -21,7 +19,8 @@ from bisvm.criteria import get_criterion
 from bisvm.estimators.data import (
     Data,
     check_readable,
-    in_chunks,
+    in_memory,
+    in_pieces,
     prepare,
     validate_inputs,
 )
@@ -29,13 +28,14 @@ from bisvm.estimators.export import to_sklearn
 from bisvm.estimators.grouping import by_name, own_grouping, own_penalty
 from bisvm.estimators.relevance import relevance
 from bisvm.estimators.settings import check_common, chosen, decisions, own_optimizer
+from bisvm.estimators.units import Tuned, tune_all
 from bisvm.history import Certificate
 from bisvm.kernels import Kernel
 from bisvm.losses import get_loss
 from bisvm.machines import Coefficients
 from bisvm.memory import check_memory
 from bisvm.model import Frame, Model
-from bisvm.objective import BilevelObjective, Problem
+from bisvm.objective import Problem
 from bisvm.pieces import stack
 from bisvm.priors import get_prior
 from bisvm.solvers import Solution, get_solver
@@ -43,24 +43,14 @@ from bisvm.splits import (
     split_columns,
     training_columns,
 )
-from bisvm.starts import tune
 from bisvm.threads import one_blas_thread
-from bisvm.tuning import CALLBACK_STOP, Descent, Run
+from bisvm.tuning import CALLBACK_STOP, Descent
 
 REFIT_TOL = 1e-9
 CHOICES = {
     "intercept": ("free", "penalized", "none"),
     "multi_class": ("ovr", "ovo"),
 }
-
-
-@dataclass(frozen=True)
-class Tuned:
-    """The answer for one set of hyperparameters, and how it was found."""
-
-    values: dict[str, Any]
-    run: Run
-    descent: Descent
 
 
 class BilevelClassifier(ClassifierMixin, BaseEstimator):
@@ -75,8 +65,10 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
     def _prepared(self, X: Any, *given: Any) -> Data:
         """Validated data, as the kernel takes them."""
         model = self._model()
-        X = in_chunks(X) if model.linear else X
+        if model.linear or not isinstance(X, np.memmap):
+            X = in_pieces(X)
         check_readable(X, model)
+        given = tuple(map(in_memory, given))
         return prepare(self, X, *given, grouping=own_grouping(self))
 
     def fit(
@@ -112,10 +104,10 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         given = (y, sample_weight, groups, sample_groups)
         data = self._prepared(X, *given, random_state)
         with one_blas_thread():
-            tuned = self._tune(data, random_state)
-            near = [one.run.objective.mean_fitted() for one in tuned]
-            solutions = self._refit(data, [one.values for one in tuned], near)
-        self._report(data, tuned, solutions)
+            tuned = tune_all(self, data, random_state)
+        values, solutions = zip(*((t.values, t.solution) for t in tuned), strict=True)
+        self._settle(data, tuned[0].frame, list(values), list(solutions))
+        self._report(data, tuned)
         return self
 
     # --- settings and data ------------------------------------------------------------
@@ -148,7 +140,8 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         model = self._model()
         return replace(model, kernel=model.kernel.bind(_names(self)))
 
-    def _problem_of(self, data: Data, tasks: np.ndarray) -> Problem:
+    def _problem_of(self, data: Data, tasks: np.ndarray, jobs: int = 1) -> Problem:
+        """The bilevel program of these tasks, one of `jobs` in memory at a time."""
         model, criterion = self._bound_model(), get_criterion(self.criterion)
         on_training = criterion.on_training
         columns = (
@@ -157,7 +150,6 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             else split_columns(tasks, data.splits, data.weight)
         )
         if not model.linear:
-            jobs = 1 if self.shared else effective_n_jobs(self.n_jobs)
             check_memory(
                 len(data.weight),
                 columns.labels.shape[1],
@@ -219,58 +211,6 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             )
         return self._problem_of(data, data.tasks)
 
-    # --- upper level ------------------------------------------------------------------
-
-    def _tune(self, data: Data, random_state: np.random.RandomState) -> list[Tuned]:
-        """One answer for all class tasks, or one for each if they are not shared."""
-        n_tasks = data.tasks.shape[1]
-        groups = (
-            [np.arange(n_tasks)] if self.shared else list(np.arange(n_tasks)[:, None])
-        )
-        seeds = random_state.randint(np.iinfo(np.int32).max, size=len(groups))
-        began = time.perf_counter()
-        # What a callback's model is made of: the best values so far of every task.
-        so_far: dict[int, dict[str, Any]] = {}
-        return Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._tune_one)(data, group, number, began, seed, so_far)
-            for number, (group, seed) in enumerate(zip(groups, seeds, strict=True))
-        )
-
-    def _tune_one(
-        self,
-        data: Data,
-        tasks: np.ndarray,
-        number: int,
-        began: float,
-        seed: int,
-        so_far: dict[int, dict[str, Any]],
-    ) -> Tuned:
-        problem = self._problem_of(data, data.tasks[:, tasks])
-        objective = BilevelObjective.from_problem(problem)
-        start = objective.hyperparameters(objective.theta0)
-        n_sets = 1 if self.shared else data.tasks.shape[1]
-
-        def model(values: dict[str, Any]) -> Any:
-            so_far[number] = values
-            return self._model_at(data, [so_far.get(k, start) for k in range(n_sets)])
-
-        kinked = not problem.model.loss.twice_differentiable
-        run = Run(
-            objective,
-            own_optimizer(self, kinked_line=kinked and len(objective.theta0) == 1),
-            deadline=None if self.time_limit is None else began + self.time_limit,
-            callback=self.callback,
-            verbose=self.verbose,
-            model=model,
-            task=number,
-            seed=int(seed),
-            began=began,
-        )
-        descent = tune(run, self.starts, np.random.RandomState(seed))
-        values = objective.hyperparameters(descent.best.theta)
-        so_far[number] = values
-        return Tuned(values, run, descent)
-
     def _model_at(self, data: Data, values: list[dict[str, Any]]) -> Any:
         """A fitted copy at given hyperparameters, for a callback during a run."""
         copy = clone(self)
@@ -283,36 +223,54 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
 
     # --- final machine ----------------------------------------------------------------
 
-    def _refit(
-        self, data: Data, values: list[dict[str, Any]], near: list[Any] | None = None
-    ) -> list[Solution]:
-        """Train on all rows at the learned hyperparameters, and keep what predicts.
+    def _train(
+        self,
+        data: Data,
+        model: Model,
+        frame: Frame | None,
+        X: Any,
+        values: dict[str, Any],
+        tasks: np.ndarray,
+        near: np.ndarray | None = None,
+    ) -> Solution:
+        """The machine of some class tasks, trained on all rows at these values.
 
-        `near` are fitted values to start from, those of the machines on the splits.
+        X : inside the frame
+        near : fitted values to start from, those of the machines on the splits
         """
+        columns = training_columns(data.tasks[:, tasks], data.weight)
+        machine = model.machine(
+            self._final(model, values, data),
+            X,
+            columns.labels,
+            columns.train,
+            frame=frame,
+            sample_groups=data.sample_groups,
+        )
+        return get_solver(self.solver, model.loss).solve(machine, near, REFIT_TOL)
+
+    def _refit(self, data: Data, values: list[dict[str, Any]]) -> None:
+        """Train all class tasks here, and keep what predicts."""
         model = self._bound_model()
         frame = model.frame(data.X, data.weight)
         X = data.X if frame is None else frame.inside(data.X)
-        columns = training_columns(data.tasks, data.weight)
         blocks = np.array_split(np.arange(data.tasks.shape[1]), len(values))
-        final = [{**one, "C": self._final_C(model, one["C"], data)} for one in values]
         solutions = [
-            get_solver(self.solver, model.loss).solve(
-                model.machine(
-                    one,
-                    X,
-                    columns.labels[:, block],
-                    columns.train[:, block],
-                    frame=frame,
-                    sample_groups=data.sample_groups,
-                ),
-                start,
-                REFIT_TOL,
-            )
-            for block, one, start in zip(
-                blocks, final, near or [None] * len(values), strict=True
-            )
+            self._train(data, model, frame, X, one, block)
+            for one, block in zip(values, blocks, strict=True)
         ]
+        self._settle(data, frame, values, solutions)
+
+    def _settle(
+        self,
+        data: Data,
+        frame: Frame | None,
+        values: list[dict[str, Any]],
+        solutions: list[Solution],
+    ) -> None:
+        """Keep what was learned, and what predicts."""
+        model = self._bound_model()
+        final = [self._final(model, one, data) for one in values]
         one = len(values) == 1
         self.hyperparameters_ = values[0] if one else _stacked(values)
         self.C_ = self.hyperparameters_["C"]
@@ -334,10 +292,14 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             )
         self._task_kind = self.multi_class
         self._keep(data, frame, solutions)
-        return solutions
+
+    def _final(
+        self, model: Model, values: dict[str, Any], data: Data
+    ) -> dict[str, Any]:
+        """The hyperparameters of the machine that is trained on all rows."""
+        return {**values, "C": self._final_C(model, values["C"], data)}
 
     def _final_C(self, model: Model, C: Any, data: Data) -> Any:
-        """C of the machine that is trained on all rows."""
         if _is_positive(self.refit):
             return np.full_like(np.asarray(C, dtype=float), self.refit)[()]
         held_out = not get_criterion(self.criterion).on_training
@@ -361,12 +323,10 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             self.dual_coef_ = x.coef[used].T
         self.intercept_ = x.intercept
 
-    def _report(
-        self, data: Data, tuned: list[Tuned], solutions: list[Solution]
-    ) -> None:
+    def _report(self, data: Data, tuned: list[Tuned]) -> None:
         one = len(tuned) == 1
         best = [t.descent.best for t in tuned]
-        self.history_ = [record for t in tuned for record in t.run.history]
+        self.history_ = [record for t in tuned for record in t.history]
         on_training = get_criterion(self.criterion).on_training
         self.criterion_value_ = float(
             sum(b.value for b in best)
@@ -377,10 +337,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = len(self.history_)
         results = [t.descent.result for t in tuned]
         self.result_ = results[0] if one else results
-        certificates = [
-            _certificate(t.descent, solution)
-            for t, solution in zip(tuned, solutions, strict=True)
-        ]
+        certificates = [_certificate(t.descent, t.solution) for t in tuned]
         self.certificate_ = certificates[0] if one else certificates
         self.relevance_ = relevance(self, data.X, data.weight)
         for certificate in certificates:
@@ -411,7 +368,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
     def decision_function(self, X: Any) -> np.ndarray:
         """Decision values: (n,) for two classes, (n, n_classes) for more."""
         check_is_fitted(self)
-        X = validate_inputs(self, in_chunks(X))
+        X = validate_inputs(self, in_pieces(X))
         scores = stack(self._scores, X)
         return decisions(scores, len(self.classes_), self._task_kind)
 

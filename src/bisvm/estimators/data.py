@@ -105,10 +105,31 @@ def prepare(
     )
 
 
-def in_chunks(X: Any) -> Any:
-    """A large memory-mapped array in chunks; anything else as it is."""
+def in_pieces(X: Any) -> Any:
+    """What is not in memory in pieces; anything else as it is.
+
+    Dask's arrays and data frames, and large arrays that are memory-mapped.
+    """
+    if _is_dask(X):
+        from bisvm.partitions import Partitions
+
+        return Partitions(X)
     large = isinstance(X, np.memmap) and X.ndim == 2 and 8 * X.size > MAPPED_LIMIT
     return Chunks.of(X) if large else X
+
+
+def in_memory(y: Any) -> Any:
+    """A vector of Dask's computed; anything else as it is."""
+    if not _is_dask(y):
+        return y
+    from bisvm.partitions import vector
+
+    return vector(y)
+
+
+def _is_dask(given: Any) -> bool:
+    """By the name of its module: Dask is not imported to find out."""
+    return type(given).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
 def check_readable(X: Any, model: Model) -> None:
@@ -118,7 +139,7 @@ def check_readable(X: Any, model: Model) -> None:
         raise ValueError(
             f"A machine with {model.kernel!r} and {model.loss!r} needs its training "
             "data in memory, not in chunks. Use a linear machine with a smooth loss "
-            "(BilevelLinearSVC), or some of the rows, X[rows]."
+            "(BilevelLinearSVC), or some of the rows, X[rows] (X.compute() for Dask)."
         )
 
 

@@ -1,0 +1,229 @@
+"""The units of work of a fit, which may be done anywhere and in any order:
+
+    unit = one set of hyperparameters  x  one start
+
+A set belongs to all class tasks, or to one if they are not shared; starts are apart if
+the user names them. Units know nothing of one another, so that the answer does not
+depend on who does them. joblib spreads them: over threads, or with
+`joblib.parallel_config("dask")` over a cluster. A unit carries all of its splits: they
+share one Gram matrix, and would have to meet again at every evaluation.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
+
+from bisvm.estimators.data import Data
+from bisvm.estimators.settings import own_optimizer
+from bisvm.history import Record
+from bisvm.model import Frame
+from bisvm.objective import BilevelObjective, Problem
+from bisvm.pieces import Pieces
+from bisvm.solvers import Solution
+from bisvm.starts import n_apart, tune
+from bisvm.threads import one_blas_thread
+from bisvm.tuning import TIME_STOP, Descent, Run
+
+# How often units are begun anew if their workers die with the data.
+ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The answer for one set of hyperparameters, and how it was found.
+
+    solution : the final machine, trained on all rows
+    """
+
+    values: dict[str, Any]
+    descent: Descent
+    history: list[Record]
+    frame: Frame | None
+    solution: Solution
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What the units of one fit share.
+
+    sets : class tasks of every set of hyperparameters
+    began : time of day at which the fit began: other machines have other counters
+    jobs : units that are done at a time, and `here` if in this process
+    so_far : best values of every set, of which a callback's model is made
+    """
+
+    estimator: Any
+    data: Data
+    sets: list[np.ndarray]
+    seeds: np.ndarray
+    began: float
+    jobs: int
+    here: bool
+    so_far: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+    def __sizeof__(self) -> int:
+        """Bytes of the data: joblib's Dask backend sends what is large only once."""
+        held = (self.data.X, self.data.tasks, getattr(self.estimator, "_matrix", None))
+        return sum(getattr(part, "nbytes", sys.getsizeof(part)) for part in held)
+
+    @property
+    def jobs_at_a_place(self) -> int:
+        """Units that may share the memory of the machine on which this is asked."""
+        return self.jobs if self.here else min(self.jobs, cpu_count())
+
+
+# What a unit gives back: its evaluations, and an answer if its start had a finite H.
+Found = tuple[list[Record], Tuned | None]
+
+
+def tune_all(
+    estimator: Any, data: Data, random_state: np.random.RandomState
+) -> list[Tuned]:
+    """One answer for all class tasks, or one for each if they are not shared."""
+    n_tasks = data.tasks.shape[1]
+    tasks = np.arange(n_tasks)
+    sets = [tasks] if estimator.shared else list(tasks[:, None])
+    seeds = random_state.randint(np.iinfo(np.int32).max, size=len(sets))
+    began = time.time()
+    # A callback may end the starts of a set, and sees the best of all of them.
+    watched = estimator.callback is not None
+    apart = 1 if watched else n_apart(estimator.starts, own_optimizer(estimator))
+    starts = [None] if apart == 1 else list(range(apart))
+    units = [(number, start) for number in range(len(sets)) for start in starts]
+    if len(units) == 1:
+        work = Work(estimator, data, sets, seeds, began, jobs=1, here=True)
+        return [_merged([tune_unit(work, *units[0])])]
+    here = _here(estimator, data)
+    jobs = min(effective_n_jobs(estimator.n_jobs), len(units))
+    work = Work(estimator, data, sets, seeds, began, jobs, here)
+    found = _done(work, units)
+    return [
+        _merged(found[first : first + len(starts)])
+        for first in range(0, len(found), len(starts))
+    ]
+
+
+def _done(work: Work, units: list[tuple[int, int | None]]) -> list[Found]:
+    """All units, in their order.
+
+    Workers that die may take the only copy of the data with them. Then all is done
+    again: the answer is the same.
+    """
+    for _ in range(ATTEMPTS):
+        with suppress(CancelledError):
+            return Parallel(
+                n_jobs=work.estimator.n_jobs,
+                prefer="threads",
+                require="sharedmem" if work.here else None,
+            )(delayed(tune_unit)(work, *unit) for unit in units)
+    raise RuntimeError(
+        f"The workers lost the data {ATTEMPTS} times: those that held them have died. "
+        "The log of the cluster says why; a frequent reason is that they ran out of "
+        "memory."
+    )
+
+
+def _here(estimator: Any, data: Data) -> bool:
+    """Whether units stay in this process, whatever joblib is set to.
+
+    Data in pieces do: a source is read here, and rows that a cluster holds are spread
+    already. A callback's memory is here as well.
+    """
+    backend, _ = get_active_backend(prefer="threads")
+    shared = getattr(backend, "supports_sharedmem", False)
+    if shared or isinstance(data.X, Pieces):
+        return True
+    if estimator.callback is not None:
+        warnings.warn(
+            "A callback is called in this process: classes are tuned here, and not by "
+            f"{type(backend).__name__}. Leave the callback out to have them tuned "
+            "there.",
+            UserWarning,
+            stacklevel=5,
+        )
+        return True
+    return False
+
+
+def tune_unit(work: Work, number: int, start: int | None) -> Found:
+    """Tune one set of hyperparameters, from one start or as `starts` says, and train.
+
+    A start beyond the first that would begin after the time limit is left out.
+    """
+    began = time.perf_counter() - (time.time() - work.began)
+    limit = work.estimator.time_limit
+    deadline = None if limit is None else began + limit
+    if start and deadline is not None and time.perf_counter() > deadline:
+        return [], None
+    with one_blas_thread():
+        problem = work.estimator._problem_of(
+            work.data, work.data.tasks[:, work.sets[number]], work.jobs_at_a_place
+        )
+        run = _run(work, number, problem, began, deadline)
+        random_state = np.random.RandomState(work.seeds[number])
+        descent = tune(run, work.estimator.starts, random_state, start)
+        if descent is None:
+            return run.history, None
+        values = run.objective.hyperparameters(descent.best.theta)
+        work.so_far[number] = values
+        solution = work.estimator._train(
+            work.data,
+            problem.model,
+            problem.frame,
+            problem.X,
+            values,
+            work.sets[number],
+            descent.near,
+        )
+    return run.history, Tuned(values, descent, run.history, problem.frame, solution)
+
+
+def _run(
+    work: Work, number: int, problem: Problem, began: float, deadline: float | None
+) -> Run:
+    estimator = work.estimator
+    objective = BilevelObjective.from_problem(problem)
+    first = objective.hyperparameters(objective.theta0)
+
+    def model(values: dict[str, Any]) -> Any:
+        work.so_far[number] = values
+        best = [work.so_far.get(k, first) for k in range(len(work.sets))]
+        return estimator._model_at(work.data, best)
+
+    kinked = not problem.model.loss.twice_differentiable
+    return Run(
+        objective,
+        own_optimizer(estimator, kinked_line=kinked and len(objective.theta0) == 1),
+        deadline=deadline,
+        callback=estimator.callback,
+        verbose=estimator.verbose,
+        model=model,
+        task=number,
+        seed=int(work.seeds[number]),
+        began=began,
+    )
+
+
+def _merged(found: list[Found]) -> Tuned:
+    """The lowest of the starts of one set, with the evaluations of all of them."""
+    tuned = [one for _, one in found if one is not None]
+    if not tuned:
+        raise ValueError("The objective is not finite at any of the starts.")
+    best = min(tuned, key=lambda one: one.descent.best.value)
+    records = [record for history, _ in found for record in history]
+    history = [replace(record, number=k) for k, record in enumerate(records, 1)]
+    late = any(not evaluations for evaluations, _ in found)
+    descent = best.descent
+    if late or any(one.descent.reason == TIME_STOP for one in tuned):
+        descent = replace(descent, converged=False, reason=TIME_STOP)
+    return replace(best, descent=descent, history=history)
