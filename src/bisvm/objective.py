@@ -26,7 +26,7 @@ from bisvm.threads import one_blas_thread
 
 # Optimality residual of the lower level behind a public objective's values.
 PUBLIC_TOL = 1e-9
-# Where nothing is known residuals of this part of the root of an accuracy will do, since
+# Where nothing is known residuals of this part of an accuracy's root will do, since
 # what is left of the error is of second order; else this part of what was enough.
 FIRST_SHARE = 0.1
 SAFE_SHARE = 0.3
