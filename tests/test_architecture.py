@@ -18,7 +18,7 @@ LAYERS = (
     "transforms",
     "kernels",
     "incremental path",
-    "machines",
+    "machines approximation",
     "penalties solvers",
     "adjoint",
     "space model",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any
 
@@ -21,34 +22,29 @@ def available_memory() -> int | None:
         return None
 
 
-def check_memory(
-    n_samples: int,
-    n_columns: int,
-    max_memory: Any,
-    n_jobs: int = 1,
-    more_grams: int = 0,
-) -> None:
-    """Refuse a Gram matrix that does not fit, before it is allocated.
+def gram_bytes(n: int, n_columns: int, more_grams: int = 0) -> float:
+    """What a machine on the whole Gram matrix takes.
 
-    A kernel machine holds the Gram matrix, a block of it and its factor for the active
-    set of one column at a time, and a few arrays of the size of its columns; a sum or
-    product of kernels holds `more_grams`.
+    It holds that matrix, a block of it and its factor for the active set of one column
+    at a time, and a few arrays of the size of its columns; a sum or product of kernels
+    holds `more_grams`.
     """
-    needed = 8 * n_jobs * ((3 + more_grams) * n_samples**2 + 12 * n_samples * n_columns)
-    limit = _limit(max_memory)
-    if limit is not None and needed > limit:
-        raise MemoryError(
-            f"A kernel machine on {n_samples} samples needs {needed / 1e9:.3g} GB, "
-            f"and max_memory allows {limit / 1e9:.3g} GB. Use fewer samples, a linear "
-            "machine (BilevelLinearSVC), or a larger max_memory (in bytes)."
-        )
+    return 8.0 * ((3 + more_grams) * n**2 + 12 * n * n_columns)
 
 
-def _limit(max_memory: Any) -> float | None:
-    """Three quarters of what is available, unless the user says otherwise."""
+def landmark_bytes(n: int, more_grams: int = 0) -> float:
+    """What every landmark of a machine takes: its features, and copies for a time."""
+    return 8.0 * n * (4 + more_grams)
+
+
+def memory_limit(max_memory: Any) -> float:
+    """A quarter of what is available, unless the user says otherwise.
+
+    Infinite where the system does not say what there is.
+    """
     if max_memory is None:
         available = available_memory()
-        return None if available is None else 0.75 * available
+        return math.inf if available is None else 0.25 * available
     if not max_memory > 0:
         raise ValueError(f"max_memory must be positive (bytes), got {max_memory!r}.")
     return float(max_memory)

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from bisvm.adjoint import envelope_gradient, gradient_and_error
+from bisvm.approximation import EXACT_ROWS, Approximation
 from bisvm.criteria import Criterion, MeanHinge, StructuralRisk
 from bisvm.machines import Coefficients, LinearMachine, Machine, Sensitivity
 from bisvm.model import Frame, Model
 from bisvm.optimizers import Alternating, LinearFolds
-from bisvm.parts import DegenerateError, Parameter
+from bisvm.parts import INVERSE_WIDTH, DegenerateError, Parameter
 from bisvm.priors import Prior
 from bisvm.sample_groups import SampleGroups
 from bisvm.solvers import Solution, Solver
@@ -30,6 +31,8 @@ PUBLIC_TOL = 1e-9
 # what is left of the error is of second order; else this part of what was enough.
 FIRST_SHARE = 0.1
 SAFE_SHARE = 0.3
+# Landmarks are chosen for widths narrower by this factor than those they are for.
+NARROWER = 1.3
 # Part of H that may be taken off for a lower level that was solved loosely.
 CORRECTABLE = 0.1
 
@@ -40,7 +43,9 @@ class Problem:
 
     parameters : the hyperparameters, as the whole data suggest their starts and bounds
     X : inputs, inside the frame of a linear machine
-    landmarks : rows to which a kernel machine is restricted, or None
+    approximation : how rows are chosen to which a kernel machine may be restricted;
+        None for the whole Gram matrix throughout
+    landmarks : those rows, or None for all of them
     groups : (n,), numbers of the observations that rows belong to; None if each is one
     sample_groups : the rows that have a C of their own, or None
     """
@@ -57,6 +62,7 @@ class Problem:
     learn: Any = "all"
     feature_names: Sequence[str] | None = None
     inner_tol: float = 1e-6
+    approximation: Approximation | None = None
     landmarks: np.ndarray | None = None
     groups: np.ndarray | None = None
     sample_groups: SampleGroups | None = None
@@ -91,14 +97,21 @@ class Problem:
         kinds, groups = row_kinds(self.columns.labels), self.sample_groups
         return kinds if groups is None else kinds * len(groups) + groups.codes
 
+    @property
+    def approximated(self) -> bool:
+        """Whether there is no machine but one on landmarks."""
+        return self.approximation is not None and self.approximation.needed
+
     def subsample(self, rows: np.ndarray) -> Problem:
-        """The same program on some of the rows."""
+        """The same program on some of the rows; few have their whole Gram matrix."""
         columns = self.columns
         validation = columns.validation[rows]
         share = validation.sum(axis=0) * validation.shape[1]
         return replace(
             self,
             X=self.X[rows],
+            approximation=None if len(rows) <= EXACT_ROWS else self.approximation,
+            landmarks=None,
             sample_weight=self.sample_weight[rows],
             groups=None if self.groups is None else self.groups[rows],
             sample_groups=None
@@ -222,18 +235,43 @@ class BilevelObjective:
         self._fitted: np.ndarray | None = fitted
         self._last: tuple[dict[str, Any], Coefficients] | None = None
         # Relative error of H by the residual behind it, in the last evaluation.
-        self._leverage = np.finfo(float).tiny
+        self._leverage = float(np.finfo(float).tiny)
 
     def forget(self) -> None:
         """Start the next solve from nothing, as the first one did."""
         self._fitted = self._last = None
 
-    def on_landmarks(self, landmarks: np.ndarray) -> BilevelObjective:
-        """The same objective with its machines restricted to some rows' functions."""
-        problem = replace(
-            self.problem, landmarks=landmarks, inner_tol=0.1 * self.problem.inner_tol
-        )
-        return BilevelObjective.from_problem(problem, self._fitted)
+    def landmarks(self, theta: np.ndarray) -> np.ndarray | None:
+        """Rows that carry the kernel near theta; None for all of them.
+
+        They are chosen for widths a little narrower than theta's, to stay good as it
+        moves.
+        """
+        rule = self.problem.approximation
+        if rule is None:
+            return None
+        narrower = theta + np.log(NARROWER) * self.space.has_role(INVERSE_WIDTH)
+        values = self.hyperparameters(narrower)
+        kernel = self.problem.model.kernel_at(values)
+        size = np.mean(kernel.diagonal(self.problem.X[:1000]))
+        return rule.landmarks(kernel, self.problem.X, float(np.max(values["C"]) * size))
+
+    def restrict(self, landmarks: np.ndarray | None, theta: np.ndarray) -> None:
+        """Restrict the machines to functions of these rows, chosen for theta.
+
+        They stay for all evaluations to come, so that H is one function of theta. None
+        for all rows.
+        """
+        self.problem = replace(self.problem, landmarks=landmarks)
+        self._chosen_for, self._last = theta.copy(), None
+
+    def suits(self, theta: np.ndarray) -> bool:
+        """Whether landmarks, if there are any, were chosen for widths like theta's."""
+        if self.problem.landmarks is None:
+            return True
+        widths = self.space.has_role(INVERSE_WIDTH)
+        moved = (theta - self._chosen_for)[widths]
+        return bool(np.max(moved, initial=0.0) <= np.log(NARROWER))
 
     def on_rows(self, rows: np.ndarray) -> BilevelObjective:
         """The same objective on some of the rows, which stand for all of them.
@@ -362,7 +400,7 @@ class BilevelObjective:
         """
         if accuracy is None:
             return self.evaluate(theta)
-        loosest = FIRST_SHARE * np.sqrt(accuracy)
+        loosest = FIRST_SHARE * accuracy**0.5
         tol = max(min(loosest, SAFE_SHARE * accuracy / self._leverage), PUBLIC_TOL)
         evaluation = self.evaluate(theta, tol)
         while tol > PUBLIC_TOL and evaluation.accuracy > accuracy:
@@ -415,6 +453,8 @@ class BilevelObjective:
     def _evaluate(
         self, theta: np.ndarray, tol: float | None, began: float
     ) -> Evaluation:
+        if self.problem.approximated and self.problem.landmarks is None:
+            self.restrict(self.landmarks(theta), theta)
         problem, columns = self.problem, self.problem.columns
         values = self.space.values(theta)
         machine = problem.model.machine(
@@ -426,7 +466,7 @@ class BilevelObjective:
             problem.frame,
             problem.sample_groups,
         )
-        tol = problem.inner_tol if tol is None else tol
+        tol = self.usual_tol if tol is None else tol
         solution = problem.solver.solve(machine, self._fitted, tol)
         self.n_svm_evaluations += machine.n_columns
         # A warm start must not carry one bad theta into all that follow.
@@ -458,6 +498,12 @@ class BilevelObjective:
         if evaluation.residual > 0 and evaluation.accuracy > 0:
             self._leverage = evaluation.accuracy / evaluation.residual
         return evaluation
+
+    @property
+    def usual_tol(self) -> float:
+        """The residual of a machine on features is an average over points."""
+        on_features = self.problem.landmarks is not None
+        return self.problem.inner_tol * (0.01 if on_features else 1.0)
 
     def _upper(
         self, machine: Machine, solution: Solution

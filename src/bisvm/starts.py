@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from bisvm.machines.landmarks import choose_landmarks
 from bisvm.objective import BilevelObjective, Evaluation
 from bisvm.optimizers import Optimizer
 from bisvm.parts import INVERSE_WIDTH, PENALTY
@@ -31,6 +30,8 @@ COARSE_ROWS = 400
 COARSE_MEMBERS = 5
 # The best C of a sample shrinks with its size about like size^-0.4.
 C_EXPONENT = 0.4
+# How often landmarks are chosen if the search leaves those it began with.
+CHOICES_OF_LANDMARKS = 2
 
 
 def tune(
@@ -114,8 +115,16 @@ def _auto(run: Run, random_state: np.random.RandomState) -> Descent:
         common = run.descend(
             common.best.theta, "one C per group", tied=True, groups_apart=True
         )
-    tied = any(kin.tied and not kin.of_groups for kin in vectors)
-    return climb(run, common) if tied else common
+    if not any(kin.tied and not kin.of_groups for kin in vectors):
+        return common
+    objective = run.objective
+    if objective.problem.landmarks is not None and not objective.problem.approximated:
+        # Landmarks for one width do not serve many.
+        theta = common.best.theta
+        objective.restrict(None, theta)
+        run.begin_anew()
+        common = run.descend(theta, "one for all", common.result, tied=True)
+    return climb(run, common)
 
 
 def _coarse(run: Run, random_state: np.random.RandomState) -> Descent | None:
@@ -133,15 +142,26 @@ def _coarse(run: Run, random_state: np.random.RandomState) -> Descent | None:
         found = _common(coarse, objective.theta0, "sketch")
     except StopTuning as stop:
         raise StopTuning(str(stop), _grown(objective, stop.theta, ratio)) from None
-    theta, like = _grown(objective, found.best.theta, ratio), found.result
+    theta = _grown(objective, found.best.theta, ratio)
     objective.warm_up(coarse.objective)
-    landmarks = _landmarks(objective, theta)
-    if landmarks is not None:
-        thin = run.on(objective.on_landmarks(landmarks), loosened=3.0)
-        found = thin.descend(theta, "landmarks", like, tied=True)
-        objective.warm_up(thin.objective)
+    return _at_full_size(run, theta, found.result)
+
+
+def _at_full_size(run: Run, theta: np.ndarray, like: Any) -> Descent:
+    """The common optimum of all rows, from a theta that is near.
+
+    Where few rows carry the kernel the machines are restricted to these, chosen anew if
+    theta moves away.
+    """
+    objective = run.objective
+    for _ in range(CHOICES_OF_LANDMARKS):
+        objective.restrict(objective.landmarks(theta), theta)
+        run.begin_anew()
+        found = run.descend(theta, "one for all", like, tied=True)
         theta, like = found.best.theta, found.result
-    return run.descend(theta, "one for all", like, tied=True)
+        if objective.suits(theta):
+            break
+    return found
 
 
 def _coarse_rows(
@@ -169,27 +189,6 @@ def _grown(objective: BilevelObjective, theta: np.ndarray, ratio: float) -> np.n
     """theta for a sample `ratio` times as large."""
     shrink = C_EXPONENT * np.log(ratio) * objective.space.has_role(PENALTY)
     return _within(objective, theta - shrink)
-
-
-def _landmarks(objective: BilevelObjective, theta: np.ndarray) -> np.ndarray | None:
-    """Rows that carry the Gram matrix near theta; None if it takes a tenth of all.
-
-    They are chosen for widths a little narrower than theta's, to stay good as it moves.
-    """
-    problem = objective.problem
-    if problem.model.linear or not problem.model.loss.twice_differentiable:
-        return None
-    narrower = theta + np.log(1.3) * objective.space.has_role(INVERSE_WIDTH)
-    values = objective.hyperparameters(narrower)
-    kernel = problem.model.kernel_at(values)
-    # C counts in units of 1 / k(x, x).
-    C = float(np.max(values["C"]) * np.mean(kernel.diagonal(problem.X[:COARSE_ROWS])))
-    return choose_landmarks(
-        kernel,
-        problem.X,
-        tol=1e-2 * min(1.0, 1.0 / C),
-        most=len(problem.sample_weight) // 10,
-    )
 
 
 def _starts(

@@ -124,7 +124,7 @@ class Run:
         """Whether an evaluation was accurate enough to stand for another look."""
         if accuracy is not None:
             return seen.accuracy <= accuracy
-        usual = 2.0 * self.objective.problem.inner_tol
+        usual = 2.0 * self.objective.usual_tol
         return seen.residual <= usual or not seen.converged
 
     def _remember(self, evaluation: Evaluation) -> None:
@@ -136,6 +136,11 @@ class Run:
     def forget(self) -> None:
         """Let the next descent depend on nothing that went before."""
         self.objective.forget()
+        self._seen.clear()
+
+    def begin_anew(self) -> None:
+        """The objective has changed: values found before do not compare."""
+        self.best = None
         self._seen.clear()
 
     def accept(self, evaluation: Evaluation) -> None:

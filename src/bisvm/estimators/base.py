@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any, Self
@@ -15,6 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from bisvm.approximation import Approximation, settled
 from bisvm.criteria import get_criterion
 from bisvm.estimators.data import (
     Data,
@@ -33,7 +35,6 @@ from bisvm.history import Certificate
 from bisvm.kernels import Kernel
 from bisvm.losses import get_loss
 from bisvm.machines import Coefficients
-from bisvm.memory import check_memory
 from bisvm.model import Frame, Model
 from bisvm.objective import Problem
 from bisvm.pieces import stack
@@ -47,15 +48,16 @@ from bisvm.threads import one_blas_thread
 from bisvm.tuning import CALLBACK_STOP, Descent
 
 REFIT_TOL = 1e-9
-CHOICES = {
-    "intercept": ("free", "penalized", "none"),
-    "multi_class": ("ovr", "ovo"),
-}
 
 
 class BilevelClassifier(ClassifierMixin, BaseEstimator):
     """Base of the estimators; a subclass says what kernel it has."""
 
+    # Settings that are one of a few words.
+    _choices: Mapping[str, Sequence[str]] = {
+        "intercept": ("free", "penalized", "none"),
+        "multi_class": ("ovr", "ovo"),
+    }
     # Whether X holds the values of the kernel instead of features.
     _pairwise = False
 
@@ -114,7 +116,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_settings(self) -> None:
         """Refuse what can be refused before any work is done."""
-        check_common(self, CHOICES)
+        check_common(self, self._choices)
         if not _is_positive(self.refit) and self.refit not in ("rescaled", "same"):
             raise ValueError(
                 f"refit={self.refit!r} is not known; expected 'rescaled', 'same', or "
@@ -149,14 +151,9 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             if on_training
             else split_columns(tasks, data.splits, data.weight)
         )
-        if not model.linear:
-            check_memory(
-                len(data.weight),
-                columns.labels.shape[1],
-                self.max_memory,
-                jobs,
-                model.kernel.held_grams,
-            )
+        approximation = self._approximation(
+            model, len(data.weight), columns.labels.shape[1], jobs
+        )
         return Problem.of(
             model,
             data.X,
@@ -169,8 +166,25 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             feature_names=_names(self),
             groups=data.groups,
             sample_groups=data.sample_groups,
+            approximation=approximation,
             # The residual of a linear machine is an average over points.
             inner_tol=(0.01 if model.linear else 1.0) * self.tol,
+        )
+
+    def _approximation(
+        self, model: Model, n: int, n_columns: int, jobs: int = 1
+    ) -> Approximation | None:
+        """How the kernel machine on n rows is approximated; None if it is not."""
+        if model.linear:
+            return None
+        return settled(
+            self.approximation,
+            n,
+            n_columns,
+            self.max_memory,
+            jobs=jobs,
+            more_grams=model.kernel.held_grams,
+            possible=model.loss.twice_differentiable and not self._pairwise,
         )
 
     def _learned(self, model: Model, data: Data) -> Any:
@@ -232,11 +246,13 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         values: dict[str, Any],
         tasks: np.ndarray,
         near: np.ndarray | None = None,
+        landmarks: np.ndarray | None = None,
     ) -> Solution:
         """The machine of some class tasks, trained on all rows at these values.
 
         X : inside the frame
         near : fitted values to start from, those of the machines on the splits
+        landmarks : rows that have coefficients, if not all
         """
         columns = training_columns(data.tasks[:, tasks], data.weight)
         machine = model.machine(
@@ -244,10 +260,17 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             X,
             columns.labels,
             columns.train,
-            frame=frame,
-            sample_groups=data.sample_groups,
+            landmarks,
+            frame,
+            data.sample_groups,
         )
-        return get_solver(self.solver, model.loss).solve(machine, near, REFIT_TOL)
+        solver = get_solver(self.solver, model.loss)
+        solution = solver.solve(machine, near, REFIT_TOL)
+        if landmarks is None:
+            return solution
+        coef = np.zeros(columns.labels.shape)
+        coef[landmarks] = solution.x.coef
+        return replace(solution, x=replace(solution.x, coef=coef))
 
     def _refit(self, data: Data, values: list[dict[str, Any]]) -> None:
         """Train all class tasks here, and keep what predicts."""
@@ -255,8 +278,19 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         frame = model.frame(data.X, data.weight)
         X = data.X if frame is None else frame.inside(data.X)
         blocks = np.array_split(np.arange(data.tasks.shape[1]), len(values))
+        rule = self._approximation(model, len(data.weight), data.tasks.shape[1])
         solutions = [
-            self._train(data, model, frame, X, one, block)
+            self._train(
+                data,
+                model,
+                frame,
+                X,
+                one,
+                block,
+                landmarks=None
+                if rule is None or not rule.needed
+                else rule.landmarks(model.kernel_at(one), X, float(np.max(one["C"]))),
+            )
             for one, block in zip(values, blocks, strict=True)
         ]
         self._settle(data, frame, values, solutions)
@@ -340,6 +374,8 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         certificates = [_certificate(t.descent, t.solution) for t in tuned]
         self.certificate_ = certificates[0] if one else certificates
         self.relevance_ = relevance(self, data.X, data.weight)
+        left_out = [t.left_out for t in tuned]
+        self.approximation_ = left_out[0] if one else left_out
         for certificate in certificates:
             if not certificate.converged:
                 advice = "Raise max_iter or time_limit, or loosen tol; "

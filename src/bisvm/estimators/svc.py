@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from bisvm.approximation import CHOICES
 from bisvm.estimators.base import BilevelClassifier
 from bisvm.estimators.data import Data
 from bisvm.kernels import Kernel, Precomputed, get_kernel
@@ -76,8 +77,13 @@ class BilevelSVC(BilevelClassifier):
     refit : {"rescaled", "same"} or float, default="rescaled"
         Whether C is scaled to the larger sample when the final machine is trained; a
         number is the final machine's C.
+    approximation : {"auto", "none", "nystroem"}, default="auto"
+        "none" trains on the whole Gram matrix, n^2 numbers; "nystroem" on functions of
+        a few hundred rows, the landmarks, which carry the kernel. "auto" is "none" up
+        to 6000 rows, if the Gram matrix fits. Smooth losses only.
     max_memory : float, optional
-        Bytes that Gram matrices may take; by default what is free.
+        Bytes that Gram matrices, or landmarks, may take; by default a quarter of what
+        is free.
     tol : float, default=1e-3
         Accuracy of the tuning: about the relative size of a decrease of H that is not
         worth another step.
@@ -108,6 +114,8 @@ class BilevelSVC(BilevelClassifier):
     criterion_value_ : float
         Mean over folds of the mean validation loss at the optimum; the structural risk
         with its regulariser where that is the criterion.
+    approximation_ : None, or `bisvm.approximation.LeftOut`
+        How many landmarks there are, and what they leave out of the kernel.
     certificate_ : how near to optimal both levels are, and why tuning stopped
     history_ : list of `bisvm.history.Record`, one for every evaluation
     n_svm_evaluations_ : int
@@ -149,6 +157,7 @@ class BilevelSVC(BilevelClassifier):
         shared: bool = True,
         class_weight: Any = None,
         refit: Any = "rescaled",
+        approximation: str = "auto",
         max_memory: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 100,
@@ -174,6 +183,7 @@ class BilevelSVC(BilevelClassifier):
         self.shared = shared
         self.class_weight = class_weight
         self.refit = refit
+        self.approximation = approximation
         self.max_memory = max_memory
         self.tol = tol
         self.max_iter = max_iter
@@ -182,6 +192,8 @@ class BilevelSVC(BilevelClassifier):
         self.verbose = verbose
         self.callback = callback
         self.random_state = random_state
+
+    _choices = {**BilevelClassifier._choices, "approximation": CHOICES}
 
     @property
     def _pairwise(self) -> bool:  # type: ignore[override]

@@ -23,6 +23,7 @@ import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
+from bisvm.approximation import LeftOut
 from bisvm.estimators.data import Data
 from bisvm.estimators.settings import own_optimizer
 from bisvm.history import Record
@@ -43,6 +44,7 @@ class Tuned:
     """The answer for one set of hyperparameters, and how it was found.
 
     solution : the final machine, trained on all rows
+    left_out : what landmarks leave out of the kernel, if it was approximated
     """
 
     values: dict[str, Any]
@@ -50,6 +52,7 @@ class Tuned:
     history: list[Record]
     frame: Frame | None
     solution: Solution
+    left_out: LeftOut | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,6 +179,8 @@ def tune_unit(work: Work, number: int, start: int | None) -> Found:
             return run.history, None
         values = run.objective.hyperparameters(descent.best.theta)
         work.so_far[number] = values
+        problem = run.objective.problem
+        landmarks = problem.landmarks if problem.approximated else None
         solution = work.estimator._train(
             work.data,
             problem.model,
@@ -184,8 +189,15 @@ def tune_unit(work: Work, number: int, start: int | None) -> Found:
             values,
             work.sets[number],
             descent.near,
+            landmarks,
         )
-    return run.history, Tuned(values, descent, run.history, problem.frame, solution)
+        left_out = (
+            None
+            if landmarks is None
+            else LeftOut.of(problem.model.kernel_at(values), problem.X, landmarks)
+        )
+    tuned = Tuned(values, descent, run.history, problem.frame, solution, left_out)
+    return run.history, tuned
 
 
 def _run(

@@ -94,19 +94,17 @@ def landmark_machine(
     )
 
 
-def choose_landmarks(
-    kernel: Kernel, X: Any, *, tol: float, most: int
-) -> np.ndarray | None:
+def choose_landmarks(kernel: Kernel, X: Any, *, tol: float, most: int) -> np.ndarray:
     """Rows of X whose functions k(x_j, .) span all others up to `tol`, greedily.
 
-    Pivoted Cholesky factorisation of the Gram matrix of a thousand rows: each landmark
-    is the row worst represented by those before it, until no squared distance exceeds
-    tol times the mean of k(x, x). None if that takes more than `most`.
+    Pivoted Cholesky factorisation of the Gram matrix of some thousand rows: each
+    landmark is the row worst represented by those before it, until no squared distance
+    exceeds tol times the mean of k(x, x), or there are `most` of them.
     """
     n = X.shape[0]
-    candidates = np.linspace(0, n - 1, min(n, CANDIDATES)).astype(int)
+    candidates = np.linspace(0, n - 1, min(n, max(CANDIDATES, 2 * most))).astype(int)
     # Symmetric: the transpose is the same matrix, in LAPACK's order.
     gram = kernel.gram(X[candidates]).T
     tol = tol * float(np.mean(np.diagonal(gram)))
     _, pivots, rank, _ = lapack.dpstrf(gram, tol=tol, lower=1, overwrite_a=1)
-    return candidates[pivots[:rank] - 1] if rank <= most else None
+    return candidates[pivots[: min(rank, most)] - 1]

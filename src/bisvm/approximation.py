@@ -1,0 +1,133 @@
+"""Kernel machines on few landmarks, where a whole Gram matrix would be too much.
+
+f = sum_j beta_j k(z_j, .) + b on m rows z_j of the data holds n m numbers, not n^2, and
+solves m x m systems (`machines.landmarks`). H and its gradient are exact for that
+problem. What it leaves out, the part of k(x, .) that no landmark's function reaches, is
+
+    e(x) = k(x, x) - k_m(x)' K_mm^-1 k_m(x) >= 0,
+
+and the sum of e(x_i) is the trace norm of K - K_nm K_mm^-1 K_mn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from bisvm.kernels import Kernel
+from bisvm.machines.landmarks import JITTER, choose_landmarks
+from bisvm.memory import gram_bytes, landmark_bytes, memory_limit
+
+Choice = Literal["auto", "none", "nystroem"]
+CHOICES = ("auto", "none", "nystroem")
+
+# Up to so many rows "auto" takes the whole Gram matrix, if it fits.
+EXACT_ROWS = 6000
+# Floating-point operations of one product n m^2, and landmarks, that are worth having.
+WORK = 2e10
+MOST = 1000
+# Landmarks below which an approximation is not one.
+FEWEST = 10
+# Part of the rows that makes a search on landmarks quicker than on all of them.
+FEW = 0.1
+# Part of k(x, x) that may be left out, where C is one in its natural unit.
+LEFT_OUT = 1e-2
+
+
+@dataclass(frozen=True)
+class Approximation:
+    """How landmarks are chosen: at most `most`, and no more than are needed.
+
+    needed : whether there are landmarks in any case, in the final machine as well.
+        Otherwise they serve the search alone, and only where `most` of them are enough.
+    """
+
+    most: int
+    needed: bool
+
+    def landmarks(self, kernel: Kernel, X: Any, C: float) -> np.ndarray | None:
+        """Rows of X that carry the kernel; None for all of them.
+
+        What is left out counts for more with a larger C, in units of 1 / k(x, x).
+        """
+        # One too many tells that they are not enough.
+        limit = self.most if self.needed else self.most + 1
+        tol = LEFT_OUT * min(1.0, 1.0 / C)
+        chosen = choose_landmarks(kernel, X, tol=tol, most=limit)
+        return chosen if len(chosen) <= self.most else None
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What the landmarks leave out of the kernel, in units of the mean of k(x, x).
+
+    n_landmarks : how many there are
+    mean : average of e(x) over the rows
+    largest : the worst represented row's
+    """
+
+    n_landmarks: int
+    mean: float
+    largest: float
+
+    @classmethod
+    def of(cls, kernel: Kernel, X: Any, landmarks: np.ndarray) -> LeftOut:
+        Z = X[landmarks]
+        among = kernel.gram(Z)
+        among.flat[:: len(landmarks) + 1] *= 1.0 + JITTER
+        factor = np.linalg.cholesky(among)
+        left = np.empty(X.shape[0])
+        rows = max(1, (1 << 22) // len(landmarks))
+        for start in range(0, len(left), rows):
+            part = slice(start, start + rows)
+            reached = solve_triangular(factor, kernel.gram(X[part], Z).T, lower=True)
+            left[part] = kernel.diagonal(X[part]) - np.sum(reached**2, axis=0)
+        left = np.maximum(left, 0.0) / float(np.mean(kernel.diagonal(X)))
+        return cls(len(landmarks), float(left.mean()), float(left.max()))
+
+
+def settled(
+    choice: Choice,
+    n: int,
+    n_columns: int,
+    max_memory: float | None,
+    *,
+    jobs: int,
+    more_grams: int,
+    possible: bool,
+) -> Approximation | None:
+    """What "auto", "none" or "nystroem" means for a problem of this size.
+
+    None for the whole Gram matrix throughout; a MemoryError where neither way fits.
+    `possible` says whether the machine can be restricted to landmarks at all.
+    """
+    limit = memory_limit(max_memory)
+    needed = jobs * gram_bytes(n, n_columns, more_grams)
+    fits = needed <= limit
+    if choice == "none" or not possible or (choice == "auto" and n <= EXACT_ROWS):
+        exactly = choice == "none" or not possible
+        if fits:
+            return None if exactly else Approximation(int(FEW * n), needed=False)
+        if exactly:
+            raise MemoryError(_too_much(n, needed, limit, possible=possible))
+    each = jobs * landmark_bytes(n, more_grams)
+    most = int(min(MOST, np.sqrt(WORK / n), n, limit / each))
+    if most < min(FEWEST, n):
+        raise MemoryError(
+            f"max_memory allows {limit / 1e9:.3g} GB, and {FEWEST} landmarks for {n} "
+            f"samples take {FEWEST * each / 1e9:.3g} GB. Use a larger max_memory (in "
+            "bytes), fewer samples, or a linear machine (BilevelLinearSVC)."
+        )
+    return Approximation(most, needed=True)
+
+
+def _too_much(n: int, needed: float, limit: float, *, possible: bool) -> str:
+    way = "approximation='auto', " if possible else ""
+    return (
+        f"A kernel machine on {n} samples needs {needed / 1e9:.3g} GB, and max_memory "
+        f"allows {limit / 1e9:.3g} GB. Use {way}fewer samples, a linear machine "
+        "(BilevelLinearSVC), or a larger max_memory (in bytes)."
+    )

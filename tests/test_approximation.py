@@ -1,0 +1,144 @@
+"""Landmarks in the place of the whole Gram matrix: what they leave out, and to H."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification, make_moons
+from sklearn.preprocessing import StandardScaler
+
+from bisvm import BilevelObjective, BilevelSVC
+from bisvm.approximation import Approximation, LeftOut, settled
+from bisvm.kernels import RBF
+from bisvm.machines.landmarks import choose_landmarks
+from bisvm.testing import check_gradient
+
+X, y = make_moons(900, noise=0.25, random_state=0)
+X_test, y_test = make_moons(500, noise=0.25, random_state=1)
+
+
+def size(choice, n, max_memory=None, **changes):
+    given = dict(jobs=1, more_grams=0, possible=True) | changes
+    return settled(choice, n, 5, max_memory, **given)
+
+
+def test_auto_takes_the_whole_matrix_of_few_rows_and_landmarks_of_many():
+    assert size("none", 5000, 1e9) is None
+    assert size("auto", 5000, 1e9) == Approximation(500, needed=False)
+    assert size("auto", 5000, 1e8).needed
+    assert size("auto", 20_000, 1e11).needed
+    assert size("nystroem", 300, 1e9).needed
+    assert size("auto", 5000, 1e9, possible=False) is None
+
+
+@pytest.mark.parametrize("n", [10_000, 100_000, 1_000_000])
+@pytest.mark.parametrize("max_memory", [1e9, 4e9])
+def test_landmarks_fit_into_the_memory_allowed(n, max_memory):
+    most = size("auto", n, max_memory).most
+    assert 10 <= most <= 1000
+    assert 4 * 8 * n * most <= max_memory
+
+
+@pytest.mark.parametrize(
+    ("choice", "n", "max_memory", "message"),
+    [
+        ("none", 50_000, 1e9, "50000 samples needs 60 GB.*allows 1 GB.*'auto'"),
+        ("auto", 1_000_000, 1e7, "10 landmarks for 1000000 samples take"),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_both_figures(choice, n, max_memory, message):
+    with pytest.raises(MemoryError, match=message):
+        size(choice, n, max_memory)
+
+
+def test_what_is_left_out_is_the_distance_to_the_span_of_the_landmarks():
+    kernel = RBF(gamma=1.0)
+    landmarks = np.arange(0, 900, 30)
+    K, Z = kernel.gram(X), kernel.gram(X[landmarks])
+    cross = kernel.gram(X, X[landmarks])
+    by_hand = np.diagonal(K - cross @ np.linalg.pinv(Z, rcond=1e-13) @ cross.T)
+    left = LeftOut.of(kernel, X, landmarks)
+    assert left.n_landmarks == 30
+    assert left.mean == pytest.approx(by_hand.mean(), abs=1e-6)
+    assert left.largest == pytest.approx(by_hand.max(), abs=1e-6)
+
+
+def test_more_landmarks_leave_out_less():
+    kernel = RBF(gamma=1.0)
+    left = [
+        LeftOut.of(kernel, X, choose_landmarks(kernel, X, tol=0.0, most=most)).mean
+        for most in (5, 20, 80)
+    ]
+    assert left[0] > 10 * left[1] > 100 * left[2] >= 0.0
+
+
+def test_the_gradient_is_that_of_the_approximated_problem():
+    model = BilevelSVC(approximation="nystroem", prior=None, random_state=0)
+    objective = BilevelObjective(model, X[:200], y[:200])
+    objective.evaluate(objective.theta0)
+    assert objective.problem.landmarks is not None
+    theta = objective.theta0 + 0.1
+    _, gradient = objective(theta)
+    check_gradient(gradient, lambda x: objective(x)[0], theta, rtol=1e-4)
+
+
+def test_few_landmarks_give_the_same_answer_as_all_rows():
+    models = {
+        choice: BilevelSVC(approximation=choice, random_state=0).fit(X, y)
+        for choice in ("none", "auto", "nystroem")
+    }
+    exact = models.pop("none")
+    assert exact.approximation_ is None
+    for model in models.values():
+        assert model.criterion_value_ == pytest.approx(exact.criterion_value_, rel=1e-3)
+        difference = model.decision_function(X_test) - exact.decision_function(X_test)
+        assert np.sqrt(np.mean(difference**2)) < 0.05
+    few = models["nystroem"]
+    assert few.approximation_.n_landmarks == len(few.support_) < 120
+    assert few.approximation_.mean < 1e-3
+    # "auto" searches on landmarks, and trains the final machine on all rows.
+    assert models["auto"].approximation_ is None
+    assert len(models["auto"].support_) > 120
+
+
+def test_one_width_per_feature_and_several_classes():
+    X, y = make_classification(
+        1000, 6, n_informative=3, n_classes=3, n_clusters_per_class=1, random_state=0
+    )
+    X = StandardScaler().fit_transform(X)
+    settings = dict(approximation="nystroem", random_state=0, max_memory=1e8)
+    for changes in ({"kernel": "ard"}, {"shared": False}):
+        model = BilevelSVC(**settings, **changes).fit(X[:700], y[:700])
+        assert model.score(X[700:], y[700:]) > 0.85
+    assert [left.n_landmarks > 10 for left in model.approximation_] == [True] * 3
+
+
+def test_the_same_again():
+    fits = [
+        BilevelSVC(approximation="nystroem", random_state=0).fit(X, y).dual_coef_
+        for _ in range(2)
+    ]
+    np.testing.assert_array_equal(*fits)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_callback_gets_a_model_on_landmarks():
+    scores = []
+    BilevelSVC(
+        approximation="nystroem",
+        random_state=0,
+        callback=lambda progress: scores.append(progress.model().score(X_test, y_test)),
+        max_iter=2,
+    ).fit(X, y)
+    assert len(scores) > 3 and max(scores) > 0.9
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_what_cannot_be_approximated_goes_the_exact_way():
+    hinge = BilevelSVC(loss="hinge", criterion="hinge", starts=1, max_iter=2, cv=2)
+    assert hinge.fit(X[:60], y[:60]).approximation_ is None
+    with pytest.raises(MemoryError, match="Use fewer samples"):
+        hinge.set_params(max_memory=1e4).fit(X[:60], y[:60])
+
+
+def test_an_unknown_choice_is_refused():
+    with pytest.raises(ValueError, match="approximation='nystrom'.*'nystroem'"):
+        BilevelSVC(approximation="nystrom").fit(X, y)
