@@ -3,6 +3,8 @@
 import logging
 import os
 import signal
+import subprocess
+import sys
 from concurrent.futures import CancelledError
 
 import joblib
@@ -29,7 +31,7 @@ partitions = pytest.importorskip("bisvm.partitions")
 
 SETTINGS = {"tol": 1e-6, "random_state": 0, "cv": 2}
 # Every evaluation is some dozens of rounds of messages.
-QUICK = {"starts": 1, "C": 0.003, "tol": 1e-2, "random_state": 0, "cv": 2}
+QUICK = {"starts": 1, "C": 0.1, "tol": 1e-2, "random_state": 0, "cv": 2}
 X, y = noisy(120, 3)
 X3, y3 = three_classes(90)
 
@@ -430,3 +432,13 @@ def test_lost_connections_are_told_in_plain_words():
     with pytest.raises(ConnectionError, match="of the user"):
         with partitions._told():
             raise ConnectionError("of the user")
+
+
+def test_dask_is_imported_only_where_it_is_given():
+    program = (
+        "import sys, numpy as np, bisvm; "
+        "X = np.arange(40.0).reshape(20, 2) % 7; "
+        "bisvm.BilevelLinearSVC(cv=2).fit(X, np.arange(20) % 3 > 0).predict(X); "
+        "assert not {'dask', 'distributed'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True)
