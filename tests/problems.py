@@ -38,6 +38,14 @@ def three_classes(n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return centres[y] + 0.7 * rng.normal(size=(n, 2)), y
 
 
+def noisy(n: int = 240, d: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Two classes far from separable, in columns of different units and origins."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * np.linspace(0.5, 4.0, d) + np.linspace(-3.0, 3.0, d)
+    score = (X - X.mean(axis=0)) @ (1.0 / np.arange(1, d + 1) ** 2)
+    return thinned(X), np.where(score + rng.normal(size=n) > 0, "yes", "no")
+
+
 def thinned(X: np.ndarray) -> np.ndarray:
     """X with its small entries set to zero."""
     return np.where(np.abs(X) > 0.5, X, 0.0)

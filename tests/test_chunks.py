@@ -15,7 +15,7 @@ import bisvm.estimators.data
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, Chunks
 from bisvm.pieces import weighted_squares
 from bisvm.scaling import column_moments
-from tests.problems import thinned, three_classes
+from tests.problems import noisy, thinned, three_classes
 
 KINDS = {"dense": np.asarray, "sparse": sparse.csr_array}
 # Fold by fold the problems below are far from separable, and solved tightly: rounding
@@ -26,13 +26,6 @@ SETTINGS = {"tol": 1e-6, "random_state": 0, "cv": 3}
 @pytest.fixture(params=KINDS, ids=str)
 def stored(request):
     return KINDS[request.param]
-
-
-def noisy(n=240, d=4, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d)) * np.linspace(0.5, 4.0, d) + np.linspace(-3.0, 3.0, d)
-    score = (X - X.mean(axis=0)) @ (1.0 / np.arange(1, d + 1) ** 2)
-    return thinned(X), np.where(score + rng.normal(size=n) > 0, "yes", "no")
 
 
 def pairs(X, y, size):

@@ -13,6 +13,7 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
 # What an example must have printed, or written.
 PRINTS = {
+    "cluster.py": ["largest difference from one process: 0e+00", "rows are right"],
     "callback.py": ["to the end", "good enough", "Ctrl-C at evaluation"],
     "own_kernel.py": ["gradients agree", "RationalQuadratic"],
     "own_optimizer.py": ["L-BFGS-B", "31 hyperparameters"],
@@ -20,11 +21,14 @@ PRINTS = {
     "signals.py": ["filter bank, learned", "pass bands"],
     "plot_moons.py": ["most relevant: moons 1 and moons 2", "grid search"],
 }
+NEEDS = {"cluster.py": ["dask.array", "distributed"]}
 WRITES = {"plot_moons.py": ["moons.png"]}
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_example(path, tmp_path):
+    for package in NEEDS.get(path.name, []):
+        pytest.importorskip(package)
     environment = {
         **os.environ,
         "MPLBACKEND": "Agg",
@@ -61,3 +65,11 @@ def test_benchmark_of_a_small_sample(monkeypatch):
     numbers = np.array([v for v in values.values() if not isinstance(v, str)])
     assert np.all(np.isfinite(numbers))
     assert "bisvm" in price.versions()
+
+
+def test_benchmark_of_two_workers():
+    pytest.importorskip("distributed")
+    from benchmarks import cluster
+
+    text = cluster.run(200, 1).to_text()
+    assert "The same to 1e-10: yes" in text

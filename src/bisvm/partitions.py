@@ -12,20 +12,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 from copy import copy, deepcopy
 from operator import iadd
 from typing import Any, NamedTuple, Self
 
 import dask
 import numpy as np
+from dask.delayed import Delayed
 from scipy import sparse
 
 from bisvm.pieces import Pieces
 from bisvm.reading import Chunk, Layout, matrix
 from bisvm.threads import one_blas_thread
 
-# Results that one task of a sum takes together.
+# Results that one task of a sum takes together. With few columns the caller takes the
+# last of them together: they are small, and there is one way less to go.
 FAN_IN = 8
+NARROW = 200
 # Seconds between looks at a cluster that takes its time, and seconds without any worker
 # after which none is expected any more.
 LOOK = 2.0
@@ -83,10 +87,11 @@ class Partitions(Pieces):
         parts = self._tasks(function, operands)
         if not parts:
             return function(self._no_rows(), *operands)
-        while len(parts) > 1:
+        few = FAN_IN if self._width <= NARROW else 1
+        while len(parts) > few:
             groups = [parts[k : k + FAN_IN] for k in range(0, len(parts), FAN_IN)]
             parts = self._cluster.map(_merge, [combine] * len(groups), groups)
-        return self._cluster.collect(parts)[0]
+        return _merge(combine, self._cluster.collect(parts))
 
     def stack(self, function: Callable[[Any], np.ndarray]) -> np.ndarray:
         parts = self._cluster.collect(self._tasks(function))
@@ -227,7 +232,8 @@ def _itself(piece: Any) -> Any:
 
 def _grid(X: Any) -> list[list[Any]]:
     """The blocks of every partition, beside one another."""
-    if not hasattr(X, "to_delayed") or not hasattr(X, "ndim"):
+    # A Delayed answers to any name.
+    if isinstance(X, Delayed) or not hasattr(X, "to_delayed"):
         raise ValueError(
             "Expected a Dask array or data frame, with rows and columns, and got a "
             f"{type(X).__name__}."
@@ -275,24 +281,22 @@ class Cluster:
         """
         if self.client is None:
             return list(map(function, *columns))
+        if self.client.status != "running":
+            raise RuntimeError(
+                "The Dask cluster that holds the rows cannot be reached: its client is "
+                f"{self.client.status}. Connect again, with "
+                "distributed.Client(address), and pass the data anew."
+            )
         # Not a word about their size: vectors of n entries are large.
-        with dask.config.set(
-            {"distributed.admin.large-graph-warning-threshold": "1TB"}
-        ):
+        with dask.config.set({LARGE_GRAPH: "1 TB"}):
             return self.client.map(function, *columns, pure=False)
 
     def collect(self, values: list[Any]) -> list[Any]:
         if self.client is None or not values:
             return values
         self._wait(values)
-        try:
+        with _told():
             return self.client.gather(values)
-        except CancelledError as error:
-            raise RuntimeError(
-                f"The cluster lost a result that it cannot compute again ({error}). "
-                "Either its scheduler is gone, or rows were put on a worker by hand "
-                "(`scatter`) and died with it."
-            ) from error
 
     def _wait(self, futures: list[Any]) -> None:
         """Until all are done; an error if there is nobody left to do them."""
@@ -300,15 +304,28 @@ class Cluster:
 
         seen = time.monotonic()
         while True:
-            try:
+            with _told(), suppress(TimeoutError):
                 wait(futures, timeout=LOOK)
                 return
-            except TimeoutError:
-                if self.client.nthreads():
-                    seen = time.monotonic()
+            with _told(OSError):
+                seen = time.monotonic() if self.client.nthreads() else seen
             if time.monotonic() - seen > NO_WORKERS:
                 raise RuntimeError(
                     f"The Dask cluster at {self.client.scheduler.address} has had no "
                     f"workers for {NO_WORKERS:.0f} seconds, and nobody else holds the "
                     "rows. Start workers that can reach its scheduler, and fit again."
                 )
+
+
+@contextmanager
+def _told(*errors: type[Exception]) -> Iterator[None]:
+    """What a cluster that is no more leads to, in plain words."""
+    lost: tuple[type[Exception], ...] = (CancelledError, *errors)
+    try:
+        yield
+    except lost as error:
+        raise RuntimeError(
+            "The Dask cluster has lost what it cannot compute again: its scheduler is "
+            "gone, or rows that were put on a worker by hand (`scatter`) died with it. "
+            f"Its own words: {error}"
+        ) from error

@@ -87,9 +87,11 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : array, data frame, CSR matrix or Chunks of shape (n_samples, n_features)
             A linear machine reads `bisvm.Chunks`, and large memory-mapped arrays, piece
-            by piece: they may be larger than memory.
+            by piece: they may be larger than memory. Of a Dask array or data frame the
+            workers of the cluster hold the rows.
         y : array of shape (n_samples,)
-            Class labels, of any type. Only `Chunks` may bring their own.
+            Class labels, of any type. Only `Chunks` may bring their own. Like all
+            vectors it may be one of Dask's, and is then computed.
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples' losses, in training and in validation.
         groups : array of shape (n_samples,), optional

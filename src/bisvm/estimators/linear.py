@@ -13,7 +13,8 @@ class BilevelLinearSVC(BilevelClassifier):
 
     Dense or sparse (CSR) data; sparse data stay sparse. Data that do not fit in memory
     are given as `bisvm.Chunks`, or as a memory-mapped array; memory is needed for a
-    chunk then, and for about 16 numbers a sample and split.
+    chunk then, and for about 16 numbers a sample and split. Of Dask arrays and data
+    frames the workers hold the rows.
 
     Parameters
     ----------
@@ -72,7 +73,8 @@ class BilevelLinearSVC(BilevelClassifier):
     time_limit : float, optional
         Seconds after which tuning stops and the best model so far is fitted.
     n_jobs : int, optional
-        Classes with hyperparameters of their own that are tuned at a time.
+        Classes with hyperparameters of their own, and starts that are given, that are
+        tuned at a time: in threads, or as `joblib.parallel_config` says.
     verbose : int, default=0
         1 prints a line for every evaluation to standard error.
     callback : callable, optional

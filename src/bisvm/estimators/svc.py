@@ -92,7 +92,8 @@ class BilevelSVC(BilevelClassifier):
     time_limit : float, optional
         Seconds after which tuning stops and the best model so far is fitted.
     n_jobs : int, optional
-        Classes with hyperparameters of their own that are tuned at a time.
+        Classes with hyperparameters of their own, and starts that are given, that are
+        tuned at a time: in threads, or as `joblib.parallel_config` says.
     verbose : int, default=0
         1 prints a line for every evaluation to standard error.
     callback : callable, optional
