@@ -77,13 +77,12 @@ def test_searches_count_what_they_ask():
 def test_a_minimum_from_every_start(name, optimizer):
     curve = Curve.of(name)
     most = 3 * bounded(curve).evaluations
+    # One of synsmall's is so shallow that one per cent of C leads out of it.
+    minima = curve.minima(400, 3.0)
     for C in STARTS:
         found = curve.by(optimizer, C)
         assert found.evaluations <= most and not np.isclose(found.C, C)
-        # Lower nowhere around: within one per cent of C on either side.
-        beside = np.geomspace(0.99, 1.01, 21) * found.C
-        least = min(curve.value(to_theta(c)) for c in beside)
-        assert found.H == pytest.approx(least, rel=one_C.NEAR)
+        assert abs(one_C.gap(found, minima)) <= one_C.NEAR
 
 
 @needs_data

@@ -335,6 +335,31 @@ def test_planes_move_with_their_centre():
     assert (moved.errors + eta * moved.halves >= -1e-12).all()
 
 
+def test_planes_above_the_centre_go():
+    planes = Planes(
+        np.arange(8.0).reshape(4, 2),
+        np.array([0.0, -0.3, 0.2, -0.01]),
+        np.ones((4, 2)),
+        np.ones(4),
+    )
+    kept = planes.below(0.02)
+    np.testing.assert_array_equal(kept.errors, [0.0, 0.2, -0.01])
+    np.testing.assert_array_equal(kept.gradients[:, 0], [0.0, 4.0, 6.0])
+
+
+@both
+def test_a_badly_scaled_valley_takes_few_steps(optimizer):
+    """Convexity beyond what is needed must not be large against a flat curvature."""
+    sizes = np.array([1.0, 0.1, 0.01])
+
+    def fun(x):
+        r = x - 1.0
+        return 1.0 + 0.5 * float(sizes @ r**2), sizes * r
+
+    result = optimizer.minimize(fun, np.full(3, -1.0))
+    assert result.fun <= 1.0 + 1e-4 and result.nfev <= 40
+
+
 def test_an_aggregate_takes_the_same_step():
     rng = np.random.default_rng(1)
     slopes, errors = rng.standard_normal((8, 3)), np.append(0.0, rng.random(7))
