@@ -337,30 +337,32 @@ class BilevelObjective:
         `accuracy` is the relative error of the value that will do; None for as good as
         `objective(theta)`. The gradient's error is of the same order.
         """
-        evaluation = self.evaluate_within(theta, accuracy)
-        return evaluation.value, evaluation.gradient, evaluation.accuracy
+        done = self.evaluate_within(theta, accuracy)
+        return done.value, done.gradient, done.accuracy
 
-    def evaluate_within(self, theta: Any, accuracy: float | None) -> Evaluation:
+    def evaluate_within(
+        self, theta: Any, accuracy: float | None, tol: float | None = None
+    ) -> Evaluation:
         """H to a relative error, if the lower level can be solved well enough for it.
 
         How a residual becomes an error of H is known only when the adjoint is: machines
-        are solved loosely first, and then as far as their error demands.
+        are solved loosely first, to `tol`, and then as far as their error demands.
         """
         if accuracy is None:
             return self.evaluate(theta)
-        tol = max(accuracy, PUBLIC_TOL)
-        evaluation = self.evaluate(theta, tol)
-        while tol > PUBLIC_TOL and evaluation.accuracy > accuracy:
-            share = 0.3 * accuracy / evaluation.accuracy
-            tol = max(share * min(tol, evaluation.residual), PUBLIC_TOL)
-            before, evaluation = evaluation, self.evaluate(theta, tol)
-            evaluation = replace(
-                evaluation,
-                solves=before.solves + evaluation.solves,
-                iterations=before.iterations + evaluation.iterations,
-                seconds=before.seconds + evaluation.seconds,
+        tol = max(accuracy if tol is None else tol, PUBLIC_TOL)
+        done = self.evaluate(theta, tol)
+        while tol > PUBLIC_TOL and done.accuracy > accuracy and done.converged:
+            share = 0.3 * accuracy / done.accuracy
+            tol = max(share * min(tol, done.residual), PUBLIC_TOL)
+            closer = self.evaluate(theta, tol)
+            done = replace(
+                closer,
+                solves=done.solves + closer.solves,
+                iterations=done.iterations + closer.iterations,
+                seconds=done.seconds + closer.seconds,
             )
-        return evaluation
+        return done
 
     def evaluate(self, theta: Any, tol: float | None = None) -> Evaluation:
         """H, its gradient, and how the lower level was solved."""

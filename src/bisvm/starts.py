@@ -9,12 +9,14 @@ beyond their noise.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bisvm.machines.landmarks import choose_landmarks
 from bisvm.objective import BilevelObjective, Evaluation
+from bisvm.optimizers import Scan
 from bisvm.parts import INVERSE_WIDTH, PENALTY
 from bisvm.tuning import Descent, Run, StopTuning, Whole, upper_gradient
 
@@ -29,6 +31,10 @@ COARSE_ROWS = 400
 COARSE_MEMBERS = 5
 # The best C of a sample shrinks with its size about like size^-0.4.
 C_EXPONENT = 0.4
+# Steps in which a kinked H is looked at beyond the minimum found, and the decrease,
+# relatively, that is worth another descent.
+AROUND = 0.5
+WORTH = 1e-4
 
 
 def tune(run: Run, starts: Any, random_state: np.random.RandomState) -> Descent:
@@ -76,6 +82,8 @@ def _auto(run: Run, random_state: np.random.RandomState) -> Descent:
     Groups of samples get their own C before the climb, and without its proof of gain.
     """
     common = _coarse(run, random_state) or _common(run, run.objective.theta0)
+    if run.optimizer.expects_kinks and len(run.objective.theta0) == 1:
+        common = _around(run, common)
     vectors = run.objective.space.vectors()
     if any(kin.of_groups for kin in vectors):
         common = run.descend(
@@ -194,6 +202,21 @@ def _common(run: Run, theta: np.ndarray, stage: str = "one for all") -> Descent:
     looks = [run.evaluate(_within(run.objective, t), "start") for t in starts]
     best = min(looks, key=lambda evaluation: evaluation.value)
     return run.descend(best.theta, stage, tied=True)
+
+
+def _around(run: Run, found: Descent) -> Descent:
+    """The lowest minimum nearby, where there are many along one line.
+
+    Kinks make shallow minima beside each other, and which one a descent meets is
+    chance. A scan looks over their edges; while it finds a lower place, a descent goes
+    on from there.
+    """
+    scan = replace(run, optimizer=Scan(spacing=AROUND, ftol=WORTH))
+    while True:
+        beyond = scan.descend(found.best.theta, "around")
+        if not beyond.best.value < (1.0 - WORTH) * found.best.value:
+            return found
+        found = run.descend(beyond.best.theta, "beyond")
 
 
 def climb(run: Run, common: Descent) -> Descent:

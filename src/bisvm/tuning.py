@@ -50,7 +50,8 @@ class Run:
 
     It is the only place where a run's state changes. `best` is the best point that a
     stop may return; evaluations of a tentative descent count for it only once that
-    descent is accepted.
+    descent is accepted. `accuracy` is the relative error of H that no evaluation
+    exceeds, as far as the lower level can be solved.
     """
 
     objective: BilevelObjective
@@ -61,6 +62,7 @@ class Run:
     model: Callable[[dict[str, Any]], Any] | None = None
     task: int = 0
     seed: int = 0
+    accuracy: float = np.inf
     began: float = field(default_factory=time.perf_counter)
     history: list[Record] = field(default_factory=list)
     best: Evaluation | None = None
@@ -93,7 +95,7 @@ class Run:
             return seen
         objective = on or self.objective
         evaluation = (
-            objective.evaluate(theta)
+            objective.evaluate_within(theta, self.accuracy, objective.problem.inner_tol)
             if accuracy is None
             else objective.evaluate_within(theta, accuracy)
         )

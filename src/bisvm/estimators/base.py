@@ -264,6 +264,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             model=model,
             task=number,
             seed=int(seed),
+            accuracy=0.1 * self.tol,
             began=began,
         )
         descent = tune(run, self.starts, np.random.RandomState(seed))
@@ -467,6 +468,7 @@ def _certificate(descent: Descent, final: Solution) -> Certificate:
         upper_gradient=descent.upper_gradient,
         converged=descent.converged and solved,
         reason=reason,
+        criterion_error=descent.best.accuracy,
     )
 
 

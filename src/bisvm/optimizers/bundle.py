@@ -72,6 +72,7 @@ class Bundle(Optimizer):
     """
 
     wants_units = True
+    expects_kinks = True
 
     def __init__(
         self,

@@ -56,6 +56,10 @@ class Scan(Optimizer):
         self.check_count("max_iter")
         return self
 
+    def accuracy(self, evaluation: int) -> float | None:
+        """Values are compared to within ftol."""
+        return 0.1 * self.ftol
+
     def within(self, tol: float, max_iter: int) -> Self:
         return self.replace(ftol=0.1 * tol, max_iter=max_iter)
 
