@@ -9,6 +9,9 @@ standardised, at most 500 rows drawn at random; every method starts from C = 1, 
 H is piecewise smooth with many shallow minima, so that methods that all stop at one may
 still differ, and from one start which of them is met is chance. The second table has
 `fit` as a user calls it, with starts="auto". Both are repeated on other rows and folds.
+The steps in which starts="auto" looks around a minimum were settled with the first two
+draws known, 0 and 1 (with 0.5 in place of 0.25 and 1.25, the variable metric had 8 and
+10 of 10); draw 2 was not looked at before.
 The lowest H on a grid of 41 values of C, 1e-3 to 10, is given beside.
 """
 
@@ -39,7 +42,7 @@ SETS = (
     "ida_thyroid",
 )
 ROWS = 500
-SEEDS = (0, 1)
+SEEDS = (0, 1, 2)
 START = 1.0
 LOG_BOUNDS = np.log([[1e-5, 1e4]])
 GRID = np.geomspace(1e-3, 10.0, 41)

@@ -31,10 +31,10 @@ COARSE_ROWS = 400
 COARSE_MEMBERS = 5
 # The best C of a sample shrinks with its size about like size^-0.4.
 C_EXPONENT = 0.4
-# Steps in which a kinked H is looked at beyond the minimum found, and the decrease,
-# relatively, that is worth another descent.
-AROUND = 0.5
+# Where a kinked H is looked at beyond the minimum found: kinks have no scale of their
+# own, and steps grow. WORTH is the decrease, relatively, that pays another descent.
 WORTH = 1e-4
+AROUND = Scan(spacing=0.25, growth=4.0, ftol=WORTH)
 
 
 def tune(run: Run, starts: Any, random_state: np.random.RandomState) -> Descent:
@@ -211,7 +211,7 @@ def _around(run: Run, found: Descent) -> Descent:
     chance. A scan looks over their edges; while it finds a lower place, a descent goes
     on from there.
     """
-    scan = replace(run, optimizer=Scan(spacing=AROUND, ftol=WORTH))
+    scan = replace(run, optimizer=AROUND)
     while True:
         beyond = scan.descend(found.best.theta, "around")
         if not beyond.best.value < (1.0 - WORTH) * found.best.value:
