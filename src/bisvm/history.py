@@ -64,6 +64,7 @@ class Certificate:
     final_residual : that of the final machine, trained on all rows
     upper_gradient : largest entry of the projected gradient of the upper level in the
         coordinates that were searched, relative to H
+    criterion_error : by how much the lower level's residual makes H wrong, relatively
     converged : whether both levels met their tolerances
     reason : why it stopped
     """
@@ -73,3 +74,4 @@ class Certificate:
     upper_gradient: float
     converged: bool
     reason: str
+    criterion_error: float = 0.0

@@ -388,32 +388,36 @@ class BilevelObjective:
         `accuracy` is the relative error of the value that will do; None for as good as
         `objective(theta)`. The gradient's error is of the same order.
         """
-        evaluation = self.evaluate_within(theta, accuracy)
-        return evaluation.value, evaluation.gradient, evaluation.accuracy
+        done = self.evaluate_within(theta, accuracy)
+        return done.value, done.gradient, done.accuracy
 
-    def evaluate_within(self, theta: Any, accuracy: float | None) -> Evaluation:
+    def evaluate_within(
+        self, theta: Any, accuracy: float | None, tol: float | None = None
+    ) -> Evaluation:
         """H to a relative error, if the lower level can be solved well enough for it.
 
         How a residual becomes an error of H is known only when the adjoint is: machines
-        are solved as far as the last evaluation lets hope to be enough, and further
-        where their error demands it.
+        are solved to `tol`, by default as far as the last evaluation lets hope to be
+        enough, and then as far as their error demands.
         """
         if accuracy is None:
             return self.evaluate(theta)
-        loosest = FIRST_SHARE * accuracy**0.5
-        tol = max(min(loosest, SAFE_SHARE * accuracy / self._leverage), PUBLIC_TOL)
-        evaluation = self.evaluate(theta, tol)
-        while tol > PUBLIC_TOL and evaluation.accuracy > accuracy:
-            share = SAFE_SHARE * accuracy / evaluation.accuracy
-            tol = max(share * min(tol, evaluation.residual), PUBLIC_TOL)
-            before, evaluation = evaluation, self.evaluate(theta, tol)
-            evaluation = replace(
-                evaluation,
-                solves=before.solves + evaluation.solves,
-                iterations=before.iterations + evaluation.iterations,
-                seconds=before.seconds + evaluation.seconds,
+        if tol is None:
+            loosest = FIRST_SHARE * accuracy**0.5
+            tol = min(loosest, SAFE_SHARE * accuracy / self._leverage)
+        tol = max(tol, PUBLIC_TOL)
+        done = self.evaluate(theta, tol)
+        while tol > PUBLIC_TOL and done.accuracy > accuracy and done.converged:
+            share = SAFE_SHARE * accuracy / done.accuracy
+            tol = max(share * min(tol, done.residual), PUBLIC_TOL)
+            closer = self.evaluate(theta, tol)
+            done = replace(
+                closer,
+                solves=done.solves + closer.solves,
+                iterations=done.iterations + closer.iterations,
+                seconds=done.seconds + closer.seconds,
             )
-        return evaluation
+        return done
 
     def evaluate(self, theta: Any, tol: float | None = None) -> Evaluation:
         """H, its gradient, and how the lower level was solved."""

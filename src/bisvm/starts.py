@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bisvm.objective import BilevelObjective, Evaluation
-from bisvm.optimizers import Optimizer
+from bisvm.optimizers import Optimizer, Scan
 from bisvm.parts import INVERSE_WIDTH, PENALTY
 from bisvm.tuning import Descent, Run, StopTuning, Whole, upper_gradient
 
@@ -32,6 +32,10 @@ COARSE_MEMBERS = 5
 C_EXPONENT = 0.4
 # How often landmarks are chosen if the search leaves those it began with.
 CHOICES_OF_LANDMARKS = 2
+# Where a kinked H is looked at beyond the minimum found: kinks have no scale of their
+# own, and steps grow. WORTH is the decrease, relatively, that pays another descent.
+WORTH = 1e-4
+AROUND = Scan(spacing=0.25, growth=4.0, ftol=WORTH)
 
 
 def tune(
@@ -110,6 +114,8 @@ def _auto(run: Run, random_state: np.random.RandomState) -> Descent:
     Groups of samples get their own C before the climb, and without its proof of gain.
     """
     common = _coarse(run, random_state) or _common(run, run.objective.theta0)
+    if run.optimizer.expects_kinks and len(run.objective.theta0) == 1:
+        common = _around(run, common)
     vectors = run.objective.space.vectors()
     if any(kin.of_groups for kin in vectors):
         common = run.descend(
@@ -226,6 +232,21 @@ def _common(run: Run, theta: np.ndarray, stage: str = "one for all") -> Descent:
     looks = [run.evaluate(_within(run.objective, t), "start") for t in starts]
     best = min(looks, key=lambda evaluation: evaluation.value)
     return run.descend(best.theta, stage, tied=True)
+
+
+def _around(run: Run, found: Descent) -> Descent:
+    """The lowest minimum nearby, where there are many along one line.
+
+    Kinks make shallow minima beside each other, and which one a descent meets is
+    chance. A scan looks over their edges; while it finds a lower place, a descent goes
+    on from there.
+    """
+    scan = replace(run, optimizer=AROUND)
+    while True:
+        beyond = scan.descend(found.best.theta, "around")
+        if not beyond.best.value < (1.0 - WORTH) * found.best.value:
+            return found
+        found = run.descend(beyond.best.theta, "beyond")
 
 
 def climb(run: Run, common: Descent) -> Descent:

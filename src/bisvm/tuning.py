@@ -53,7 +53,8 @@ class Run:
 
     It is the only place where a run's state changes. `best` is the best point that a
     stop may return; evaluations of a tentative descent count for it only once that
-    descent is accepted.
+    descent is accepted. `accuracy` is the relative error of H that no evaluation
+    exceeds, as far as the lower level can be solved.
     """
 
     objective: BilevelObjective
@@ -64,6 +65,7 @@ class Run:
     model: Callable[[dict[str, Any]], Any] | None = None
     task: int = 0
     seed: int = 0
+    accuracy: float = np.inf
     began: float = field(default_factory=time.perf_counter)
     history: list[Record] = field(default_factory=list)
     best: Evaluation | None = None
@@ -95,7 +97,7 @@ class Run:
             return seen
         objective = on or self.objective
         evaluation = (
-            objective.evaluate(theta)
+            objective.evaluate_within(theta, self.accuracy, objective.usual_tol)
             if accuracy is None
             else objective.evaluate_within(theta, accuracy)
         )

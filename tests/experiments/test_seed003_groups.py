@@ -38,4 +38,6 @@ def test_noise_lowers_c_in_small(monkeypatch):
     assert found["seed 003's", "0, 8", "clean copies", "by noise"].falling == 2
     table = groups._table(found, "by noise", 2)
     assert len(table.rows) == 2
+    (note,) = groups._required(found, 2)
+    assert "falls in 2 of 2" in note
     assert len(groups._picture(found).axes) == 3

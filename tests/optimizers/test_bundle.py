@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bisvm import BilevelLinearSVC
+from bisvm import BilevelLinearSVC, BilevelObjective
 from bisvm.optimizers import (
     BFGS,
     LBFGS,
@@ -200,6 +200,27 @@ def test_oracles_that_fail_here_and_there(optimizer, bad):
     assert result.fun < 1.0 + 1e-3
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@both
+def test_oracles_that_fail_at_the_start_are_told(optimizer, bad):
+    with pytest.raises(ValueError, match="not finite at the start.*Start elsewhere"):
+        optimizer.minimize(lambda x, accuracy: (bad, x, 0.0), [1.0, 2.0])
+    with pytest.raises(ValueError, match="not finite at the start"):
+        optimizer.minimize(lambda x, accuracy: (1.0, bad * x, 0.0), [1.0, 2.0])
+
+
+@both
+def test_oracles_that_fail_all_around_end_the_search(optimizer):
+    def oracle(x, accuracy):
+        value, gradient = bowl(x)
+        away = not np.array_equal(x, [0.0, 0.0])
+        return value, np.full(2, np.nan) if away else gradient, 0.0
+
+    result = optimizer.minimize(oracle, [0.0, 0.0], BOX)
+    assert result.status == 3 and "not finite" in result.message
+    np.testing.assert_array_equal(result.x, [0.0, 0.0])
+
+
 # --- bounds and starts ----------------------------------------------------------------
 
 
@@ -258,6 +279,29 @@ def test_machines_are_solved_loosely_at_first(name):
     assert 1e-4 < residuals.max() <= 1e-2 and residuals[-1] < 1e-4
     best = BilevelLinearSVC(**settings).set_params(tol=1e-4).fit(X, y)
     assert fitted.criterion_value_ == pytest.approx(best.criterion_value_, rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["bundle", "variable-metric-bundle"])
+def test_one_hyperparameter_is_looked_at_beyond_its_minimum(name):
+    """A hinge on both levels has minima side by side."""
+    for seed in range(3):
+        X, y = toy_data(n=80, seed=seed)
+        settings = dict(
+            loss="hinge",
+            criterion="hinge",
+            intercept="penalized",
+            optimizer=name,
+            random_state=0,
+        )
+        model = BilevelLinearSVC(**settings).fit(X, y)
+        stages = [record.stage for record in model.history_]
+        assert "around" in stages and len(stages) <= 80
+        first = min(r.value for r in model.history_ if r.stage == "one for all")
+        assert model.criterion_value_ <= first
+        objective = BilevelObjective(BilevelLinearSVC(**settings), X, y)
+        beside = np.log(model.C_) + np.array([-1.0, -0.5, 0.5, 1.0])
+        lowest = min(objective(theta)[0] for theta in beside[:, None])
+        assert model.criterion_value_ <= (1.0 + 1e-3) * lowest
 
 
 def test_a_schedule_and_an_oracle_meet_in_the_problem():
@@ -337,6 +381,31 @@ def test_planes_move_with_their_centre():
         np.testing.assert_allclose(moved.offsets[k], points[j] - new, atol=1e-12)
     eta = moved.convexity() + 1e-9
     assert (moved.errors + eta * moved.halves >= -1e-12).all()
+
+
+def test_planes_above_the_centre_go():
+    planes = Planes(
+        np.arange(8.0).reshape(4, 2),
+        np.array([0.0, -0.3, 0.2, -0.01]),
+        np.ones((4, 2)),
+        np.ones(4),
+    )
+    kept = planes.below(0.02)
+    np.testing.assert_array_equal(kept.errors, [0.0, 0.2, -0.01])
+    np.testing.assert_array_equal(kept.gradients[:, 0], [0.0, 4.0, 6.0])
+
+
+@both
+def test_a_badly_scaled_valley_takes_few_steps(optimizer):
+    """Convexity beyond what is needed must not be large against a flat curvature."""
+    sizes = np.array([1.0, 0.1, 0.01])
+
+    def fun(x):
+        r = x - 1.0
+        return 1.0 + 0.5 * float(sizes @ r**2), sizes * r
+
+    result = optimizer.minimize(fun, np.full(3, -1.0))
+    assert result.fun <= 1.0 + 1e-4 and result.nfev <= 40
 
 
 def test_an_aggregate_takes_the_same_step():

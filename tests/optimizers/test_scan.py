@@ -63,3 +63,14 @@ def test_bad_arguments():
     for name in ("spacing", "rise", "ftol"):
         with pytest.raises(ValueError, match=name):
             Scan(**{name: 0.0}).minimize(two_valleys, [0.0])
+
+
+def test_steps_of_a_walk_may_grow():
+    seen = []
+
+    def fun(x):
+        seen.append(float(x[0]))
+        return 1.0 + x[0] ** 2 / 100.0, x / 50.0
+
+    Scan(spacing=0.25, growth=4.0, rise=10.0).minimize(fun, [0.0], [[-3.0, 9.0]])
+    assert sorted(seen) == [-1.25, -0.25, 0.0, 0.25, 1.25]

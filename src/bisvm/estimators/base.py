@@ -462,6 +462,7 @@ def _certificate(descent: Descent, final: Solution) -> Certificate:
         upper_gradient=descent.upper_gradient,
         converged=descent.converged and solved,
         reason=reason,
+        criterion_error=descent.best.accuracy,
     )
 
 

@@ -222,6 +222,7 @@ def _run(
         model=model,
         task=number,
         seed=int(work.seeds[number]),
+        accuracy=0.1 * estimator.tol,
         began=began,
     )
 

@@ -39,6 +39,8 @@ class Optimizer(Part):
 
     # Whether the answer depends on where the search starts.
     uses_start = True
+    # Whether it is for objectives with kinks, which have many minima side by side.
+    expects_kinks = False
     # Whether it projects onto balls itself; for others the objective is bent.
     projects = False
     # Whether it expects coordinates whose natural steps are about one.

@@ -45,8 +45,8 @@ class Bundle(Optimizer):
     m : float, default=0.05
         Part of delta by which H has to fall in a serious step.
     gamma : float, default=2.0
-        Convexity of the model beyond what is needed, in units of the larger of H and
-        its slope: coordinates are such that H changes over steps of about one.
+        Convexity of the model beyond what is needed, in units in which t is 0.1 (with a
+        variable metric, a tenth of its mean curvature).
     t : float, default=0.1
         First proximal parameter, in units in which the first slope is 10, as it may be
         for a loss in per cent: the first step has a length of 10 t.
@@ -57,7 +57,7 @@ class Bundle(Optimizer):
         Stop when the model promises to lower H by less than this part of it; never
         before one step was tried, unless the gradient vanishes.
     max_step : float, default=2.0
-        No steps longer than twice this.
+        No entry of a step is longer than twice this.
     max_planes : int, optional
         Planes that are kept; 2 n + 10 if None.
     loose : float, default=1e-2
@@ -72,6 +72,7 @@ class Bundle(Optimizer):
     """
 
     wants_units = True
+    expects_kinks = True
 
     def __init__(
         self,

@@ -32,8 +32,13 @@ _STALE = 10.0
 _SHORTEST = 1e-10
 # What may be left of a curvature of the variable metric in one step.
 _DAMPED = 0.1
-# Largest curvature of the variable metric, in units of H.
+# Largest curvature of the variable metric, and least of it with 1/t, in units of H.
 _STEEPEST = 1e3
+_FLATTEST = 1e-5
+# t in the units of gamma.
+_UNIT_T = 0.1
+# Curvature of the model before a stop, in units of H or its slope.
+_FIRM = 2.0
 
 _DONE = "The model promises a decrease of H by less than tol."
 _EXACT = "No further decrease within the objective's accuracy."
@@ -87,17 +92,32 @@ class Search:
         return np.eye(len(self.x)) / self.t
 
     def propose(self) -> Step:
-        """The lowest point of the model."""
-        slope = float(np.linalg.norm(self.gradient))
-        eta = self.planes.convexity(2.0 * self.noise)
-        eta += self.options.gamma * max(self.unit, slope)
+        """The lowest point of the model.
+
+        A model that promises nothing may owe that to planes of points far away, which
+        were bent to fit the centre. It is looked at once more with the curvature of H
+        over steps of one, or its slope, in which only points nearby count.
+        """
+        metric = self.metric()
+        natural = max(self.unit, float(np.linalg.norm(self.gradient)))
+        mean = float(np.trace(metric)) / max(len(self.x), 1)
+        step = self._lowest(metric, min(mean, natural), 2.0 * self.noise)
+        if self._promised(step) <= self.options.tol * self.unit:
+            step = self._lowest(metric, _FIRM * natural, 0.0)
+        return step
+
+    def _lowest(self, metric: Floats, curvature: float, noise: float) -> Step:
+        """The lowest point of the model with gamma in units of this curvature."""
+        reach = 2.0 * self.options.max_step
+        eta = self.planes.convexity(noise)
+        eta += self.options.gamma * _UNIT_T * curvature
         slopes, errors = self.planes.convexified(eta)
         step = solve_subproblem(
             slopes,
             errors,
-            self.metric(),
-            self.problem.lower - self.x,
-            self.problem.upper - self.x,
+            metric,
+            np.maximum(self.problem.lower - self.x, -reach),
+            np.minimum(self.problem.upper - self.x, reach),
         )
         self._error = float(step.multipliers @ errors)
         return step
@@ -149,7 +169,8 @@ class Search:
         planes = self.planes.reduced(step.multipliers, self.options.max_planes - 1)
         suited = self._suited(d, gradient - self.gradient)
         if rise <= -self.options.m * delta:
-            self.planes = planes.moved(d, rise, gradient)
+            moved = planes.moved(d, rise, gradient)
+            self.planes = moved.below(2.0 * self.noise)
             self._learn(d, gradient - self.gradient)
             self.x, self.value, self.gradient = x, value, gradient
             self.asked, self.reached = asked, self.problem.reached
@@ -237,6 +258,11 @@ class MetricSearch(Search):
     def _suited(self, d: Floats, turned: Floats) -> float:
         """1 / the curvature that Q does not explain."""
         return super()._suited(d, turned - self.Q @ d)
+
+    def _longer(self, suited: float) -> float:
+        """Steps are as long as Q has them: t only keeps Q + I/t from being singular."""
+        t = float(np.clip(suited, self.options.grow * self.t, _LEAP * self.t))
+        return min(t, 1.0 / (_FLATTEST * self.unit))
 
     def _learn(self, d: Floats, turned: Floats) -> None:
         """Q+ = Q - Qd d'Q / d'Qd + y y' / d'y, with eigenvalues cut to [0, q].

@@ -70,6 +70,13 @@ class Planes:
         own = Planes.of(gradient)
         return own._joined(seen.gradients, seen.errors, seen.offsets, seen.halves)
 
+    def below(self, noise: float) -> Planes:
+        """Without planes that lie above f at the centre, beyond the noise of f.
+
+        They tell of places where f bends down, and would hold back every further step.
+        """
+        return self._rows(np.flatnonzero(self.errors >= -noise))
+
     def corrected(self, rise: float, gradient: Floats) -> Planes:
         """The planes after a second, more accurate look at the centre."""
         errors = self.errors + rise

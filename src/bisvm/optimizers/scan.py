@@ -35,6 +35,8 @@ class Scan(Optimizer):
         two steps without a larger one.
     max_iter : int, default=100
         Evaluations.
+    growth : float, default=1.0
+        Every step of a walk is longer than the one before by this factor.
     """
 
     wants_units = True
@@ -45,16 +47,22 @@ class Scan(Optimizer):
         rise: float = 0.1,
         ftol: float = 1e-4,
         max_iter: int = 100,
+        growth: float = 1.0,
     ):
         self.spacing = spacing
+        self.growth = growth
         self.rise = rise
         self.ftol = ftol
         self.max_iter = max_iter
 
     def validate(self) -> Self:
-        self.check_positive("spacing", "rise", "ftol")
+        self.check_positive("spacing", "rise", "ftol", "growth")
         self.check_count("max_iter")
         return self
+
+    def accuracy(self, evaluation: int) -> float | None:
+        """Values are compared to within ftol."""
+        return 0.1 * self.ftol
 
     def within(self, tol: float, max_iter: int) -> Self:
         return self.replace(ftol=0.1 * tol, max_iter=max_iter)
@@ -83,10 +91,10 @@ class Scan(Optimizer):
         """Wide steps both ways, downhill first."""
         first = 1.0 if line.points[0].slope <= 0 else -1.0
         for sign in (first, -first):
-            last, vain, k = value, 0, 0
+            last, vain, away, step = value, 0, 0.0, self.spacing
             while vain < 2 and not line.at_end(sign) and self._left(line):
-                k += 1
-                new = line.evaluate(line.clip(line.start + k * sign * self.spacing))
+                away, step = away + step, self.growth * step
+                new = line.evaluate(line.clip(line.start + sign * away))
                 if not new <= (1.0 + self.rise) * line.lowest().value:
                     break
                 vain = 0 if new < last - self.ftol * abs(last) else vain + 1
