@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from bisvm.losses import Loss
-from bisvm.optimizers.base import Optimizer, Problem
+from bisvm.optimizers.base import Optimizer, Problem, into_balls
 from bisvm.program import BilevelProgram, Swaps
 
 
@@ -55,3 +55,9 @@ class BothLevels(Optimizer):
             "the training problems themselves. Use it in an estimator, or choose an "
             "optimizer that needs H alone, such as 'lbfgs'."
         )
+
+
+def inside(program: BilevelProgram, x: np.ndarray) -> np.ndarray:
+    """The coordinates within the program's bounds and balls."""
+    coordinates = program.coordinates
+    return into_balls(np.clip(x, *coordinates.bounds.T), coordinates.balls)
