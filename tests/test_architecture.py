@@ -23,7 +23,7 @@ LAYERS = (
     "adjoint",
     "space model",
     "objective optimizers",
-    "tuning",
+    "tuning walk",
     "bilinear",
     "starts",
     "estimators",

@@ -64,6 +64,7 @@ class Run:
     began: float = field(default_factory=time.perf_counter)
     history: list[Record] = field(default_factory=list)
     best: Evaluation | None = None
+    partition: int | None = None
     _seen: dict[bytes, Evaluation] = field(default_factory=dict)
 
     def on(self, objective: BilevelObjective, loosened: float = 1.0) -> Run:
@@ -113,6 +114,7 @@ class Run:
             inner_iterations=evaluation.iterations,
             residual=evaluation.residual,
             seconds=time.perf_counter() - self.began,
+            partition=self.partition,
         )
         self.history.append(record)
         self._report(record)
@@ -187,13 +189,7 @@ class Run:
         """
         if isinstance(self.optimizer, Alternating):
             return self._alternate(self.optimizer, stage)
-        view: View = (
-            Tie(self.objective, groups_apart=groups_apart)
-            if tied
-            else Whole(self.objective)
-        )
-        if self.optimizer.wants_units:
-            view = InUnits(view)
+        view = self.view(tied=tied, groups_apart=groups_apart)
         best: Evaluation | None = None
         count = 0
 
@@ -229,6 +225,14 @@ class Run:
             str(result.message),
             result,
         )
+
+    def view(self, *, tied: bool, groups_apart: bool) -> View:
+        """The coordinates that a descent of this kind searches."""
+        whole, objective = not tied, self.objective
+        view: View = (
+            Whole(objective) if whole else Tie(objective, groups_apart=groups_apart)
+        )
+        return InUnits(view) if self.optimizer.wants_units else view
 
     def _alternate(self, optimizer: Alternating, stage: str) -> Descent:
         """Both levels in turn; H is evaluated once, where that has led to."""

@@ -46,6 +46,7 @@ from bisvm.splits import (
 from bisvm.starts import tune
 from bisvm.threads import one_blas_thread
 from bisvm.tuning import CALLBACK_STOP, Descent, Run
+from bisvm.walk import run_for
 
 REFIT_TOL = 1e-9
 CHOICES = {
@@ -255,9 +256,11 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
             return self._model_at(data, [so_far.get(k, start) for k in range(n_sets)])
 
         kinked = not problem.model.loss.twice_differentiable
-        run = Run(
+        kind, own = run_for(self.cv, problem)
+        run = kind(
             objective,
             own_optimizer(self, kinked_line=kinked and len(objective.theta0) == 1),
+            **own,
             deadline=None if self.time_limit is None else began + self.time_limit,
             callback=self.callback,
             verbose=self.verbose,

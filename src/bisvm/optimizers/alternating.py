@@ -129,6 +129,7 @@ class Alternating(Optimizer):
 
     # It has a start of its own, whatever it is offered.
     uses_start = False
+    resumes = False
     # Losses of the lower level that it can step on.
     losses: ClassVar[tuple[type[Loss], ...]] = (Hinge,)
 

@@ -39,6 +39,9 @@ class Optimizer(Part):
 
     # Whether the answer depends on where the search starts.
     uses_start = True
+    # Whether a few iterations (max_iter) from any start are worth having: the objective
+    # may then be exchanged for a similar one in between.
+    resumes = True
     # Whether it projects onto balls itself; for others the objective is bent.
     projects = False
     # Whether it expects coordinates whose natural steps are about one.

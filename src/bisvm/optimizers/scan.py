@@ -38,6 +38,7 @@ class Scan(Optimizer):
     """
 
     wants_units = True
+    resumes = False
 
     def __init__(
         self,
