@@ -50,7 +50,7 @@ def test_the_signal_to_noise_ratio_is_exact(snr_db):
 
 def test_the_noise_has_the_colours_of_its_filters():
     X, _ = make_toy_signals(3000, -60.0, random_state=0)
-    f, power = spectrum(X)
+    _, power = spectrum(X)
     power /= power.sum(axis=1, keepdims=True)
     responses = np.abs(np.fft.rfft([[1, -2, 1], [0, 1, -1], [1, 0, 1]], 1024)) ** 2
     responses /= responses.sum(axis=1, keepdims=True)
