@@ -11,15 +11,13 @@ from typing import Any
 import numpy as np
 
 from bisvm.adjoint import envelope_gradient, gradient_and_error
-from bisvm.criteria import Criterion, MeanHinge, StructuralRisk
-from bisvm.machines import Coefficients, LinearMachine, Machine, Sensitivity
+from bisvm.criteria import Criterion, StructuralRisk
+from bisvm.machines import Coefficients, Machine, Sensitivity
 from bisvm.model import Frame, Model
-from bisvm.optimizers import Alternating, LinearFolds
 from bisvm.parts import DegenerateError, Parameter
 from bisvm.priors import Prior
 from bisvm.sample_groups import SampleGroups
 from bisvm.solvers import Solution, Solver
-from bisvm.solvers.dual import features
 from bisvm.space import Space
 from bisvm.splits import Columns, row_kinds
 from bisvm.threads import one_blas_thread
@@ -244,47 +242,9 @@ class BilevelObjective:
         problem = replace(self.problem, columns=columns)
         return BilevelObjective.from_problem(problem, fitted)
 
-    def linear_folds(self, optimizer: Alternating) -> LinearFolds:
-        """The training problems as plain arrays, for methods that step on them."""
-        problem = self.problem
-        model = problem.model
-        wrong = [
-            given
-            for given, fits in (
-                (f"the kernel {model.kernel!r}", model.linear),
-                (f"the loss {model.loss!r}", isinstance(model.loss, optimizer.losses)),
-                ("a free intercept", model.intercept != "free"),
-                (
-                    f"the criterion {problem.criterion!r}",
-                    isinstance(problem.criterion, MeanHinge),
-                ),
-                (f"{len(self.names)} hyperparameters", self.names == ["C"]),
-            )
-            if not fits
-        ]
-        if wrong:
-            raise ValueError(
-                f"{optimizer} is for a linear machine with the hinge on both levels "
-                "and one C: BilevelLinearSVC(loss='hinge', criterion='hinge', "
-                "intercept='penalized' or 'none', penalty='shared', learn='C'). Given "
-                f"was {', '.join(wrong)}."
-            )
-        machine = problem.model.machine(
-            self.space.values(np.zeros(1)),
-            problem.X,
-            problem.columns.labels,
-            problem.columns.train,
-            frame=problem.frame,
-            sample_groups=problem.sample_groups,
-        )
-        assert isinstance(machine, LinearMachine)
-        return LinearFolds(
-            features(machine),
-            problem.columns.labels,
-            problem.columns.train,
-            problem.columns.validation,
-            intercept=model.intercept == "penalized",
-        )
+    def on_columns(self, columns: Columns) -> BilevelObjective:
+        """The same objective on another partition of the rows."""
+        return BilevelObjective.from_problem(replace(self.problem, columns=columns))
 
     def with_prior(self, prior: Prior | None) -> BilevelObjective:
         """The same objective under another prior."""
@@ -499,9 +459,10 @@ class BilevelObjective:
             value, by_name = criterion.regularization(learned, values)
             others = {p.name: np.zeros(p.size) for p in self.space.parameters}
             return value, self.space.restrict({**others, **by_name})
-        return self._prior(theta)
+        return self.prior(theta)
 
-    def _prior(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+    def prior(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """What the prior adds to the criterion, and its gradient."""
         value, gradient = 0.0, np.zeros_like(theta)
         if self.problem.prior is not None:
             for kin in self.space.vectors():

@@ -12,9 +12,11 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from bisvm.history import Progress, Record
+from bisvm.levels import Levels
 from bisvm.objective import BilevelObjective, Evaluation
-from bisvm.optimizers import Alternating, Optimizer
+from bisvm.optimizers import BothLevels, Optimizer
 from bisvm.optimizers.base import into_balls
+from bisvm.splits import Columns
 
 CALLBACK_STOP = "The callback asked for it."
 # Bytes that the shares of remembered evaluations may take.
@@ -187,9 +189,9 @@ class Run:
         groups_apart : but those that belong to groups of samples
         tentative : the best point counts only if the caller accepts it
         """
-        if isinstance(self.optimizer, Alternating):
-            return self._alternate(self.optimizer, stage)
         view = self.view(tied=tied, groups_apart=groups_apart)
+        if isinstance(self.optimizer, BothLevels):
+            return self._search(self.optimizer, view, theta, stage, tentative)
         best: Evaluation | None = None
         count = 0
 
@@ -234,14 +236,28 @@ class Run:
         )
         return InUnits(view) if self.optimizer.wants_units else view
 
-    def _alternate(self, optimizer: Alternating, stage: str) -> Descent:
-        """Both levels in turn; H is evaluated once, where that has led to."""
-        folds = self.objective.linear_folds(optimizer)
-        suited = optimizer.suited(self.objective.problem.model.loss)
-        result = suited.alternate(folds, seed=self.seed)
-        best = self.evaluate(result.x, stage)
-        result.fun, result.jac = best.value, best.gradient
-        gradient = upper_gradient(best, Whole(self.objective))
+    def _search(
+        self,
+        optimizer: BothLevels,
+        view: View,
+        theta: np.ndarray,
+        stage: str,
+        tentative: bool,
+    ) -> Descent:
+        """Steps on both levels; H is looked at where the method asks for it."""
+
+        def evaluate(x: np.ndarray, columns: Columns | None = None) -> float:
+            other = None if columns is None else self.objective.on_columns(columns)
+            apart = tentative or other is not None
+            at = view.expand(x)
+            return self.evaluate(at, stage, tentative=apart, on=other).value
+
+        levels = Levels(self.objective, view, evaluate, self.seed)
+        result = optimizer.search(levels, view.reduce(theta))
+        end = view.expand(result.x)
+        best = self.evaluate(end, stage, tentative=tentative)
+        result.fun, result.jac = best.value, view.pullback(end, best.gradient)
+        gradient = upper_gradient(best, view)
         done = bool(result.success)
         return Descent(best, gradient, done, str(result.message), result)
 

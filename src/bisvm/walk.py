@@ -18,9 +18,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from bisvm.levels import Levels
 from bisvm.objective import BilevelObjective, Problem
+from bisvm.optimizers import BothLevels
+from bisvm.program import Chain
+from bisvm.splits import Columns
 from bisvm.swapping import SwapHoldout
-from bisvm.tuning import Descent, Run, StopTuning, upper_gradient
+from bisvm.tuning import Descent, Run, StopTuning, View, upper_gradient
 
 # Partitions whose first values are compared with those of as many before.
 WINDOW = 5
@@ -52,11 +56,16 @@ class Walk(Run):
         tentative: bool = False,
     ) -> Descent:
         how = {"tied": tied, "groups_apart": groups_apart}
-        if not self.optimizer.resumes:
+        both = isinstance(self.optimizer, BothLevels) and self.optimizer.exchanges
+        if not (both or self.optimizer.resumes):
             return super().descend(theta, stage, like, **how, tentative=tentative)
         view = self.view(**how)
         try:
-            stops, result, reason = self._stops(theta, stage, like, **how)
+            stops, result, reason = (
+                self._stops_of_both(theta, stage, view)
+                if both
+                else self._stops(theta, stage, like, **how)
+            )
         except StopTuning as stop:
             last = self.finish(stop.theta, stage)
             if tentative:
@@ -97,6 +106,28 @@ class Walk(Run):
         if len(stops) == 1 and found.converged:
             return stops, result, found.reason
         return stops, result, NOISE if within_noise(first_values) else LIMIT
+
+    def _stops_of_both(
+        self, theta: np.ndarray, stage: str, view: View
+    ) -> tuple[list[np.ndarray], OptimizeResult, str]:
+        """The same of a method that keeps the training problems solved on its way."""
+        assert isinstance(self.optimizer, BothLevels)
+        chain = Chain(self.objective.problem.columns, self.every)
+        stops: list[np.ndarray] = []
+        last = -1
+
+        def evaluate(x: np.ndarray, columns: Columns) -> float:
+            nonlocal last
+            number, at = int(columns.split[0]), view.expand(x)
+            stops[len(stops) - (number == last) :] = [at]
+            last = number
+            part = self.objective.on_columns(columns)
+            return self._on_partition(part, number).evaluate(at, stage).value
+
+        first = self.objective.on_columns(chain.current)
+        levels = Levels(first, view, evaluate, self.seed, chain)
+        result = self.optimizer.search(levels, view.reduce(theta))
+        return [*stops, view.expand(result.x)], result, str(result.message)
 
     def _partitions(self) -> np.ndarray:
         """Numbers of those that the optimizer's limit leaves time for."""

@@ -134,6 +134,28 @@ class Kernel(Part):
         """Gradient of sum_ij W_ij k(x_i, y_j), `gram` being k(X, Y)."""
         raise NotImplementedError
 
+    def function_gradients(
+        self, X: Any, gram: np.ndarray, coef: np.ndarray
+    ) -> np.ndarray:
+        """d/dtheta of f_k(x_i) = sum_j k(x_i, x_j) coef_jk, for all i, k: (n, q, p).
+
+        `gram` is k(X, X). One contraction each, unless a kernel knows better.
+        """
+        used = np.flatnonzero(coef.any(axis=1))
+        used = used if len(used) else np.arange(1)
+        Y, one = X[used], np.ones((1, 1))
+        return np.array(
+            [
+                [
+                    self.pullback(
+                        X[i : i + 1], Y, gram[i : i + 1, used], Factors(one, column)
+                    ).theta
+                    for column in coef[used].T[:, :, None]
+                ]
+                for i in range(len(gram))
+            ]
+        )
+
     def bind(self, feature_names: Sequence[str] | None) -> Self:
         """The kernel with names of columns replaced by their numbers."""
         return self

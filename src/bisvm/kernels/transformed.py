@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import clone
 
 from bisvm.composition import traced
@@ -134,6 +135,48 @@ class Transformed(Kernel):
         return KernelGradient(
             np.concatenate([behind.theta, at_X.theta + at_Y.theta]), at_X.X, at_Y.X
         )
+
+    def function_gradients(
+        self, X: Any, gram: np.ndarray, coef: np.ndarray
+    ) -> np.ndarray:
+        """With G_ij the derivative of f(x_i) by z_j = T(x_j),
+
+        d f(x_i) / d theta_T = sum_j <G_ij, dz_j / dtheta_T>:
+
+        the Jacobian of the features is taken once and serves all rows. Where a sample
+        has more features than there are samples, one contraction a row is cheaper.
+        """
+        T = self._settled(X)
+        image = T.apply(X)
+        Z = flat(image)
+        n, d = Z.shape
+        if not T.has_parameters:
+            return self.kernel.function_gradients(Z, gram, coef)
+        if d > n or sparse.issparse(Z):
+            return super().function_gradients(X, gram, coef)
+        units = np.eye(d)[:, None, :].repeat(n, axis=1).reshape(d, *image.shape)
+        jacobian = T.sample_gradients(X, units).swapaxes(0, 1).reshape(n * d, -1)
+        out = []
+        for column in coef.T:
+            behind, G = self._by_features(Z, gram, column)
+            out.append(np.hstack([behind, G.reshape(n, -1) @ jacobian]))
+        return np.stack(out, axis=1)
+
+    def _by_features(
+        self, Z: np.ndarray, gram: np.ndarray, coef: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """d f(x_i) by the kernel's own parameters (n, p) and by all z_j (n, n, d)."""
+        G, thetas = np.empty((len(Z), *Z.shape)), []
+        weights = Factors(np.ones((1, 1)), coef[:, None])
+        for i in range(len(Z)):
+            row = self.kernel.pullback(
+                Z[i : i + 1], Z, gram[i : i + 1], weights, inputs=True
+            )
+            assert row.X is not None and row.Y is not None
+            G[i] = row.Y
+            G[i, i] += row.X[0]
+            thetas.append(row.theta)
+        return np.stack(thetas), G
 
     def __matmul__(self, transform: Transform) -> Kernel:
         if not isinstance(transform, Transform):

@@ -8,8 +8,8 @@ Every optimizer is a part with ``minimize(fun, x0, bounds)``, and returns SciPy'
 2. the search got stuck,
 3. the search got stuck at values that are not finite.
 
-A new optimizer subclasses `Optimizer`; one that takes steps on both levels in turn, and
-so has to see the training problems, `Alternating`.
+A new optimizer subclasses `Optimizer`; one that has to see the training problems,
+`BothLevels`: `Alternating` steps on both levels in turn.
 """
 
 from collections.abc import Callable
@@ -18,6 +18,7 @@ from bisvm.optimizers.alternating import Alternating, LinearFolds
 from bisvm.optimizers.base import Optimizer
 from bisvm.optimizers.bfgs import BFGS, minimize_bfgs
 from bisvm.optimizers.bilevel_sgd import BilevelSGD
+from bisvm.optimizers.both_levels import BothLevels
 from bisvm.optimizers.bundle import (
     Bundle,
     VariableMetricBundle,
@@ -35,6 +36,7 @@ from bisvm.optimizers.lbfgs import LBFGS, minimize_lbfgs
 from bisvm.optimizers.rprop import RPROP, minimize_rprop
 from bisvm.optimizers.scan import Scan
 from bisvm.optimizers.sgd_dcd import SGDDCD
+from bisvm.optimizers.slp_filter import SLPFilter
 from bisvm.parts import resolve
 
 __all__ = [
@@ -43,9 +45,11 @@ __all__ = [
     "OPTIMIZERS",
     "RPROP",
     "SGDDCD",
+    "SLPFilter",
     "Alternating",
     "ArmijoGradient",
     "BilevelSGD",
+    "BothLevels",
     "Bundle",
     "FoldNewton",
     "GradientDescent",
@@ -80,6 +84,7 @@ OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {
     "sgd-dcd": SGDDCD,
     "bilevel-sgd": BilevelSGD,
     "fold-newton": FoldNewton,
+    "slp-filter": SLPFilter,
 }
 
 

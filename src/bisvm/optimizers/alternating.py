@@ -26,6 +26,7 @@ from scipy.sparse import issparse
 
 from bisvm.losses import Hinge, Loss
 from bisvm.optimizers.base import CONVERGED, Floats, Optimizer, Problem
+from bisvm.optimizers.both_levels import BothLevels, Levels
 from bisvm.pieces import Pieces
 from bisvm.solvers.rows import as_matrix, as_rows, dot, squares
 
@@ -118,7 +119,7 @@ def _check_weights(name: str, weights: np.ndarray, shape: tuple[int, ...]) -> No
         )
 
 
-class Alternating(Optimizer):
+class Alternating(BothLevels):
     """Moves C with the training problems in sight, and not only H.
 
     Parameters
@@ -129,7 +130,6 @@ class Alternating(Optimizer):
 
     # It has a start of its own, whatever it is offered.
     uses_start = False
-    resumes = False
     # Losses of the lower level that it can step on.
     losses: ClassVar[tuple[type[Loss], ...]] = (Hinge,)
 
@@ -144,6 +144,10 @@ class Alternating(Optimizer):
                 f"C_min={self.C_min!r}, C_max={self.C_max!r}."
             )
         return self
+
+    def search(self, levels: Levels, x0: np.ndarray) -> OptimizeResult:
+        folds = levels.linear_folds(self)
+        return self.suited(levels.loss).alternate(folds, seed=levels.seed)
 
     def alternate(
         self,

@@ -53,6 +53,22 @@ class Transform(Part):
         """Gradient of sum(cotangent * apply(X)), cotangent in the shape of apply(X)."""
         raise NotImplementedError
 
+    def sample_gradients(self, X: Any, cotangents: np.ndarray) -> np.ndarray:
+        """Gradients by the parameters, of every sample by itself: (r, n, p).
+
+        `cotangents` are r of what a pullback takes one of, (r, n, ...). A subclass may
+        do better than one sample at a time.
+        """
+        return np.array(
+            [
+                [
+                    self.pullback(X[j : j + 1], row[j : j + 1], inputs=False).theta
+                    for j in range(len(row))
+                ]
+                for row in cotangents
+            ]
+        )
+
     @property
     def has_parameters(self) -> bool:
         """Whether there may be anything to learn."""

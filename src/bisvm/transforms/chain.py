@@ -104,5 +104,22 @@ class Chain(Composite, Transform):
                 break
         return TransformGradient(np.concatenate(thetas), cotangent)
 
+    def sample_gradients(self, X: Any, cotangents: np.ndarray) -> np.ndarray:
+        """A gradient by the inputs is one of every sample by itself already."""
+        seen = [X]
+        for step in self.transforms[:-1]:
+            seen.append(step.apply(seen[-1]))
+        thetas: list[np.ndarray] = []
+        for m in reversed(range(len(self.transforms))):
+            step = self.transforms[m]
+            if step.has_parameters:
+                thetas.insert(0, step.sample_gradients(seen[m], cotangents))
+            if not self._learns_before(m):
+                break
+            cotangents = np.stack(
+                [step.pullback(seen[m], one, inputs=True).X for one in cotangents]
+            )
+        return np.concatenate(thetas, axis=2)
+
     def _learns_before(self, number: int) -> bool:
         return any(step.has_parameters for step in self.transforms[:number])

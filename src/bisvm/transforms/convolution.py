@@ -120,6 +120,20 @@ class _Convolution(Transform):
             return TransformGradient(theta)
         return TransformGradient(theta, by_inputs.reshape(given))
 
+    def sample_gradients(self, X: Any, cotangents: np.ndarray) -> np.ndarray:
+        """d/dF = G M' of a pullback, with the columns of one sample in M at a time."""
+        filters, shape = self._settled(X), sample_shape(self, X, self.dimensions)
+        X = grid(X, shape, self.dimensions)
+        windows, r, m = self._windows(shape, filters), len(cotangents), len(filters)
+        out = np.empty((r, len(X), filters.size))
+        G = np.reshape(cotangents, (r, len(X), -1, m)).swapaxes(2, 3)
+        for block in windows.blocks(len(X), X.shape[3]):
+            n = block.stop - block.start
+            columns = windows.columns(X[block]).reshape(filters[0].size, n, -1)
+            by_filters = G[:, block] @ columns.transpose(1, 2, 0)
+            out[:, block] = by_filters.reshape(r, n, -1)
+        return out
+
     def _settled(self, X: Any, sample_weight: Any = None) -> np.ndarray:
         """The filters, (m, size...[, channels]); those that X starts from if none."""
         self.validate()
