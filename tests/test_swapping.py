@@ -138,6 +138,7 @@ def fitted(estimator=BilevelSVC, X=X, y=Y, fit=None, **settings):
         {"optimizer": "lbfgs"},
         {"optimizer": "spg"},
         {"optimizer": "variable-metric-bundle", "starts": 1},
+        {"optimizer": "slp-filter", "loss": "hinge", "criterion": "hinge"},
         {"starts": [{"C": 10.0}, {"C": 0.1}]},
     ],
     ids=str,
@@ -216,6 +217,23 @@ def test_many_classes_weights_and_groups_of_samples():
 def test_optimizers_without_iterations_see_all_partitions(optimizer):
     model = fitted(optimizer=optimizer, learn="C")
     assert {record.partition for record in model.history_} == {None}
+
+
+def test_a_chain_of_one_is_a_hold_out():
+    one = SwapHoldout(n_partitions=1, random_state=5)
+    model = fitted(cv=one)
+    same = fitted(cv=list(one.split(X, Y)))
+    assert model.C_ == same.C_
+    assert {record.partition for record in model.history_} == {None}
+
+
+def test_linear_programs_walk_the_same_chain():
+    """The filter method keeps its SVMs optimal through the exchanges."""
+    model = fitted(optimizer="slp-filter", loss="hinge", criterion="hinge", starts=1)
+    partitions = [r.partition for r in model.history_ if r.partition is not None]
+    assert len(set(partitions)) >= 10
+    assert partitions[: len(set(partitions))] != [0] * len(set(partitions))
+    assert model.certificate_.lower_residual < 1e-6
 
 
 def test_the_structural_risk_has_no_partitions():

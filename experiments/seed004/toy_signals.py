@@ -40,12 +40,12 @@ from experiments.common import (
 TITLE = "Toy signals: filters learned with swaps, without, by large margin"
 RATE = 128.0
 FREQUENCIES = (10.0, 30.0)
-SNRS = (-14.0, -11.0, -8.0, -5.0, 0.0)
+SNRS = (-14.0, -11.0, -8.0, -5.0)
 MEDIUM, HIGH = -11.0, -5.0
 SIZES = (20, 40, 160)
 TRAIN, TEST, REPEATS = 80, 1000, 10
 HINGE = {"loss": "hinge", "criterion": "hinge"}
-C_GRID = (1.0, 10.0, 100.0)
+C_GRID = (1.0, 10.0)
 
 
 # --- methods --------------------------------------------------------------------------
@@ -73,12 +73,13 @@ def learner(seed: int, C: float = 1.0, window: int = 32, **settings: Any) -> Bil
 
 def hold_out() -> SwapHoldout:
     """Without swaps: a chain of one partition."""
-    return SwapHoldout(n_partitions=1, every=100)
+    return SwapHoldout(n_partitions=1)
 
 
-def swaps(held_out: int) -> SwapHoldout:
+def swaps(held_out: int, every: int = 2) -> SwapHoldout:
     """Three quarters of V change places after every second iteration."""
-    return SwapHoldout(n_swaps=max(1, 3 * held_out // 4), every=2, n_partitions=50)
+    n_swaps = max(1, 3 * held_out // 4)
+    return SwapHoldout(n_swaps=n_swaps, every=every, n_partitions=50)
 
 
 def by_gradients(cv: Callable[[int], Any], **settings: Any) -> Callable:
@@ -137,6 +138,12 @@ METHODS: dict[str, Callable] = {
     "no swap": by_gradients(lambda _: hold_out(), optimizer="rprop", **HINGE),
     "large margin": large_margin,
     "oracle": Oracle,
+    "SLP filter, swap": by_gradients(
+        lambda held_out: swaps(held_out, 1), optimizer="slp-filter", **HINGE
+    ),
+    "SLP filter, no swap": by_gradients(
+        lambda _: hold_out(), optimizer="slp-filter", **HINGE
+    ),
     "5 folds": by_gradients(lambda _: 5, optimizer="rprop", **HINGE),
     "swap, smooth": by_gradients(swaps, optimizer="rprop"),
     "no swap, smooth, BFGS": by_gradients(lambda _: hold_out()),
@@ -317,8 +324,6 @@ def verdicts(by_snr: dict) -> list[str]:
         f"Medium SNR ({MEDIUM:g} dB): {', '.join(at)}.",
         f"High SNR ({HIGH:g} dB): with swaps {gap:.1f} points below the oracle; both "
         f"frequencies found in {hits} of {len(by_snr['swap', HIGH])} repeats.",
-        "At 0 dB any filter that passes 30 Hz separates the classes: nothing asks for "
-        "a peak at 10 Hz.",
         "Without its regulariser the large margin lets gamma grow; with it, the "
         "filters are nearly the oracle's.",
     ]
@@ -331,7 +336,7 @@ def eeg(repeats: int) -> tuple[Table, Any]:
     """Eyes open against eyes closed, sets Z and O of the Bonn EEG."""
     X, y = datasets.load("bonn_eeg", return_X_y=True)
     rate, rows = 173.61, np.flatnonzero(y < 2)
-    X, y = np.asarray(X[rows][:, :1024], dtype=float), y[rows]
+    X, y = np.asarray(X[rows][:, :512], dtype=float), y[rows]
     X -= X.mean(axis=1, keepdims=True)
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     methods = ("swap", "no swap", "5 folds", "large margin", "first filters")
@@ -341,11 +346,11 @@ def eeg(repeats: int) -> tuple[Table, Any]:
     ):
         for method in methods:
             results[method].append(
-                measured(method, X[train], y[train], X[test], y[test], seed, window=256)
+                measured(method, X[train], y[train], X[test], y[test], seed, window=128)
             )
     learned = [one.filters for one in results["swap"]]
     table = Table(
-        "Bonn EEG, eyes open or closed: 80 training signals of 1024 samples",
+        "Bonn EEG, eyes open or closed: 80 training signals of 512 samples",
         {"method": "", "accuracy in %": ".1f", "seconds": ".2f"},
         [
             [method, spread(found, "accuracy"), spread(found, "seconds")]

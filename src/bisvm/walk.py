@@ -32,6 +32,10 @@ NOISE = "The gain from partition to partition is within their noise."
 LIMIT = "The last partition was reached."
 
 
+class _Enough(Exception):
+    """A search that cannot be told to stop is interrupted by this."""
+
+
 @dataclass
 class Walk(Run):
     """A run whose descents go from partition to partition.
@@ -103,8 +107,6 @@ class Walk(Run):
             if within_noise(first_values):
                 break
         result.nit, result.nfev = nit, nfev
-        if len(stops) == 1 and found.converged:
-            return stops, result, found.reason
         return stops, result, NOISE if within_noise(first_values) else LIMIT
 
     def _stops_of_both(
@@ -113,21 +115,29 @@ class Walk(Run):
         """The same of a method that keeps the training problems solved on its way."""
         assert isinstance(self.optimizer, BothLevels)
         chain = Chain(self.objective.problem.columns, self.every)
-        stops: list[np.ndarray] = []
-        last = -1
+        stops, first_values, last = [theta], [], -1
 
         def evaluate(x: np.ndarray, columns: Columns) -> float:
             nonlocal last
             number, at = int(columns.split[0]), view.expand(x)
-            stops[len(stops) - (number == last) :] = [at]
-            last = number
-            part = self.objective.on_columns(columns)
-            return self._on_partition(part, number).evaluate(at, stage).value
+            part = self._on_partition(self.objective.on_columns(columns), number)
+            if number != last:
+                last = number
+                first_values.append(part.evaluate(stops[-1], stage).value)
+                if within_noise(first_values):
+                    raise _Enough
+                stops.append(at)
+            stops[-1] = at
+            return part.evaluate(at, stage).value
 
         first = self.objective.on_columns(chain.current)
         levels = Levels(first, view, evaluate, self.seed, chain)
-        result = self.optimizer.search(levels, view.reduce(theta))
-        return [*stops, view.expand(result.x)], result, str(result.message)
+        try:
+            result = self.optimizer.search(levels, view.reduce(theta))
+        except _Enough:
+            return stops[1:], OptimizeResult(), NOISE
+        # It may have moved on since it looked at H.
+        return [*stops[1:], view.expand(result.x)], result, str(result.message)
 
     def _partitions(self) -> np.ndarray:
         """Numbers of those that the optimizer's limit leaves time for."""
@@ -170,6 +180,7 @@ def _limit(optimizer: Any) -> int:
 
 def run_for(cv: Any, problem: Problem) -> tuple[type[Run], dict[str, Any]]:
     """The kind of run that suits a `cv`, and what it needs besides."""
-    if isinstance(cv, SwapHoldout) and not problem.criterion.on_training:
+    swaps = isinstance(cv, SwapHoldout) and cv.n_partitions > 1
+    if swaps and not problem.criterion.on_training:
         return Walk, {"every": cv.every}
     return Run, {}
