@@ -152,7 +152,7 @@ def test_it_finds_a_low_mean_and_the_same_again(settings):
     # The answer's value is the mean over the partitions, as anyone can compute it.
     objective = BilevelObjective(BilevelSVC(**_like(settings)), X, Y)
     theta = objective.space.theta(model.hyperparameters_)
-    prior = objective._prior(theta)[0]
+    prior = objective.prior(theta)[0]
     value = objective(theta)[0] - prior
     assert value == pytest.approx(model.criterion_value_, rel=2e-3)
     assert value < objective(objective.theta0)[0]

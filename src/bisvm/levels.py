@@ -13,7 +13,7 @@ from bisvm.losses import Hinge, Loss
 from bisvm.machines import LinearMachine
 from bisvm.objective import BilevelObjective
 from bisvm.optimizers import Alternating, LinearFolds
-from bisvm.program import BilevelProgram, Exchanges
+from bisvm.program import BilevelProgram, Swaps
 from bisvm.program.bilevel import Coordinates
 from bisvm.solvers.dual import features
 
@@ -30,7 +30,7 @@ class Levels:
     coordinates: Coordinates
     evaluate: Callable[..., float]
     seed: int = 0
-    swaps: Exchanges | None = None
+    swaps: Swaps | None = None
 
     @property
     def loss(self) -> Loss:

@@ -21,7 +21,7 @@ from scipy.optimize import OptimizeResult
 from bisvm.levels import Levels
 from bisvm.objective import BilevelObjective, Problem
 from bisvm.optimizers import BothLevels
-from bisvm.program import Chain
+from bisvm.program import Swaps
 from bisvm.splits import Columns
 from bisvm.swapping import SwapHoldout
 from bisvm.tuning import Descent, Run, StopTuning, View, upper_gradient
@@ -114,7 +114,7 @@ class Walk(Run):
     ) -> tuple[list[np.ndarray], OptimizeResult, str]:
         """The same of a method that keeps the training problems solved on its way."""
         assert isinstance(self.optimizer, BothLevels)
-        chain = Chain(self.objective.problem.columns, self.every)
+        swaps = Swaps(self.objective.problem.columns, self.every)
         stops, first_values, last = [theta], [], -1
 
         def evaluate(x: np.ndarray, columns: Columns) -> float:
@@ -130,8 +130,8 @@ class Walk(Run):
             stops[-1] = at
             return part.evaluate(at, stage).value
 
-        first = self.objective.on_columns(chain.current)
-        levels = Levels(first, view, evaluate, self.seed, chain)
+        first = self.objective.on_columns(swaps.current)
+        levels = Levels(first, view, evaluate, self.seed, swaps)
         try:
             result = self.optimizer.search(levels, view.reduce(theta))
         except _Enough:

@@ -18,7 +18,7 @@ from bisvm.optimizers import (
 )
 
 # A constant step has to suit the objective: it is tried on its own, below.
-# Single-loop methods see more than the objective: tests/optimizers/test_alternating.py.
+# Others see more than the objective, and have tests of their own.
 OTHERS = (
     "grid",
     "scan",
@@ -27,6 +27,8 @@ OTHERS = (
     "sgd-dcd",
     "bilevel-sgd",
     "fold-newton",
+    "slp-filter",
+    "ipopt",
 )
 ADAPTIVE = [name for name in OPTIMIZERS if name not in OTHERS]
 DESCENTS = [OPTIMIZERS[name]() for name in ADAPTIVE]

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from bisvm import BilevelLinearSVC, BilevelSVC
-from bisvm.kernels import FilterBank
+from bisvm.kernels import RBF, FilterBank
 from bisvm.optimizers import SLPFilter, get_optimizer
 from bisvm.program import Swaps
 from bisvm.swapping import SwapHoldout
@@ -22,8 +23,8 @@ def noisy(n=60, seed=0):
 
 
 def test_filters_are_learned_as_well_as_by_gradients():
-    X, y = signals(60, 0, snr=-2.0)
-    settings = {**BOTH, "kernel": FilterBank(length=16), "cv": split(60)}
+    X, y = signals(50, 0, snr=-2.0)
+    settings = {**BOTH, "kernel": FilterBank(length=12), "cv": split(50)}
     ours = BilevelSVC(optimizer="slp-filter", **settings).fit(X, y)
     other = BilevelSVC(optimizer="bfgs", max_iter=200, **settings).fit(X, y)
     assert ours.criterion_value_ <= 1.01 * other.criterion_value_ + 1e-6
@@ -31,10 +32,10 @@ def test_filters_are_learned_as_well_as_by_gradients():
     assert np.linalg.norm(ours.hyperparameters_["t1__filters"]) <= 1.0 + 1e-9
 
 
-@pytest.mark.parametrize("cv", [None, 3])
-def test_width_and_C(cv):
-    X, y = noisy()
-    settings = {**BOTH, "cv": split(60) if cv is None else cv, "random_state": 0}
+@pytest.mark.parametrize(("n", "cv"), [(60, None), (40, 3)])
+def test_width_and_C(n, cv):
+    X, y = noisy(n)
+    settings = {**BOTH, "cv": split(n) if cv is None else cv, "random_state": 0}
     ours = BilevelSVC(optimizer="slp-filter", **settings).fit(X, y)
     values = [
         BilevelSVC(optimizer=name, **settings).fit(X, y).criterion_value_
@@ -52,9 +53,8 @@ def test_products_in_the_objective():
     _, program, x = bilevel_program(X, y)
     relaxed = SLPFilter().solve(program, x)
     penalised = SLPFilter(complementarity="penalty").solve(program, x)
-    start = program.evaluate(program.trained_at(x)).objective
-    assert penalised.kkt <= 1e-6 and penalised.fun < 0.99 * start
-    assert relaxed.fun <= penalised.fun + 0.05
+    assert penalised.kkt <= 1e-6
+    assert penalised.fun == pytest.approx(relaxed.fun, rel=1e-2)
 
 
 def test_the_answer_is_exact_whatever_the_relaxation():
@@ -81,19 +81,16 @@ def test_an_infeasible_program_is_a_recorded_restart():
 
 def test_bounds_hold():
     X, y = noisy()
-    kernel_bounds = (0.3, 0.35)
-    from bisvm.kernels import RBF
-
-    kernel = RBF(gamma=0.32, gamma_bounds=kernel_bounds)
+    kernel = RBF(gamma=0.32, gamma_bounds=(0.3, 0.35))
     ours = BilevelSVC(kernel, optimizer="slp-filter", **BOTH, cv=split(60)).fit(X, y)
     gammas = [np.exp(record.theta[1]) for record in ours.history_]
     assert 0.3 - 1e-9 <= min(gammas) and max(gammas) <= 0.35 + 1e-9
 
 
 def test_points_change_places_on_the_way():
-    X, y = noisy(80)
+    X, y = noisy(60)
     holdout = SwapHoldout(every=3, n_swaps=4, random_state=0)
-    objective, program, x = bilevel_program(X, y, cv=holdout)
+    _, whole, x = bilevel_program(X, y, cv=holdout)
     seen = []
 
     def evaluate(x, columns):
@@ -101,14 +98,26 @@ def test_points_change_places_on_the_way():
         return 1.0
 
     def search():
-        swaps = Swaps(holdout, program.columns, objective.problem.sample_weight, 3)
-        return SLPFilter(max_iter=25).solve(program, x, evaluate, swaps)
+        swaps = Swaps(whole.columns, holdout.every)
+        program = whole.on(swaps.current)
+        return SLPFilter(max_iter=16).solve(program, x, evaluate, swaps)
 
     result = search()
     assert result.swapped >= 3 and result.kkt <= 1e-10
     assert len({tuple(rows) for rows in seen}) >= 3
-    assert {len(rows) for rows in seen} == {48}
+    assert {len(rows) for rows in seen} == {36}
     np.testing.assert_array_equal(search().x, result.x)
+
+
+def test_one_width_first_and_then_many():
+    X, y = noisy(40)
+    settings = {**BOTH, "kernel": "ard", "starts": "auto", "prior": "auto"}
+    model = BilevelSVC(optimizer="slp-filter", max_iter=15, cv=split(40), **settings)
+    with pytest.warns(ConvergenceWarning, match="limit on linear programs"):
+        model.fit(X, y)
+    assert {"start", "one for all", "one for each"} <= {r.stage for r in model.history_}
+    lowest = min(r.value for r in model.history_ if r.stage == "one for all")
+    assert model.criterion_value_ <= lowest + 1e-9
 
 
 def test_time_and_callback_stop_it():

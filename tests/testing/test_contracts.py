@@ -401,7 +401,7 @@ OPTIMIZERS = list(map(optimizers.get_optimizer, optimizers.OPTIMIZERS))
 @pytest.mark.parametrize(
     "optimizer",
     [
-        *(one for one in OPTIMIZERS if not isinstance(one, optimizers.Alternating)),
+        *(one for one in OPTIMIZERS if not isinstance(one, optimizers.BothLevels)),
         optimizers.LBFGS(transform="log"),
         optimizers.Grid(5),
     ],

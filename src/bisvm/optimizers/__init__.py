@@ -32,6 +32,7 @@ from bisvm.optimizers.gradient import (
     SpectralGradient,
 )
 from bisvm.optimizers.grid import Grid, minimize_grid
+from bisvm.optimizers.ipopt import Ipopt
 from bisvm.optimizers.lbfgs import LBFGS, minimize_lbfgs
 from bisvm.optimizers.rprop import RPROP, minimize_rprop
 from bisvm.optimizers.scan import Scan
@@ -54,6 +55,7 @@ __all__ = [
     "FoldNewton",
     "GradientDescent",
     "Grid",
+    "Ipopt",
     "LinearFolds",
     "Optimizer",
     "Scan",
@@ -85,6 +87,7 @@ OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {
     "bilevel-sgd": BilevelSGD,
     "fold-newton": FoldNewton,
     "slp-filter": SLPFilter,
+    "ipopt": Ipopt,
 }
 
 

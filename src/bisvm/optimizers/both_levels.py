@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from bisvm.losses import Loss
-from bisvm.optimizers.base import Optimizer, Problem
-from bisvm.program import BilevelProgram, Exchanges
+from bisvm.optimizers.base import Optimizer, Problem, into_balls
+from bisvm.program import BilevelProgram, Swaps
 
 
 class Levels(Protocol):
@@ -30,7 +30,7 @@ class Levels(Protocol):
     def seed(self) -> int: ...
 
     @property
-    def swaps(self) -> Exchanges | None: ...
+    def swaps(self) -> Swaps | None: ...
 
     @property
     def evaluate(self) -> Callable[..., float]: ...
@@ -59,3 +59,9 @@ class BothLevels(Optimizer):
             "the training problems themselves. Use it in an estimator, or choose an "
             "optimizer that needs H alone, such as 'lbfgs'."
         )
+
+
+def inside(program: BilevelProgram, x: np.ndarray) -> np.ndarray:
+    """The coordinates within the program's bounds and balls."""
+    coordinates = program.coordinates
+    return into_balls(np.clip(x, *coordinates.bounds.T), coordinates.balls)

@@ -23,11 +23,11 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from bisvm.optimizers.alternating import check_choice
-from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED, into_balls
-from bisvm.optimizers.both_levels import BothLevels, Levels
+from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED
+from bisvm.optimizers.both_levels import BothLevels, Levels, inside
 from bisvm.optimizers.linear_step import NoStep, Step, linear_step
 from bisvm.parts import DegenerateError
-from bisvm.program import BilevelProgram, Exchanges, Linearized, Point, Values, carried
+from bisvm.program import BilevelProgram, Linearized, Point, Swaps, Values, carried
 
 # The filter's margins, and the share of a promised decrease that will do.
 ENVELOPE = 1e-5
@@ -41,8 +41,10 @@ MOST_RADIUS = 1.0
 # The relaxation shrinks by this factor, down to the last one.
 SHARPER = 1e-2
 LAST_EPS = 1e-8
+# A penalty grows by this factor, up to so many times the first.
+HEAVIER, LAST_PENALTY = 10.0, 1e4
 # What a step as long as the radius costs: a share of the last decrease promised.
-STEP_COST = 0.1
+STEP_COST = 0.02
 # An H that differences are relative to at least, and one that is zero; the hinge is 1
 # at zero margin.
 NO_LOSS = 1e-5
@@ -60,12 +62,12 @@ class SLPFilter(BothLevels):
         Promised decrease of H, relative to H, at which the search is over.
     radius : float, default=0.25
         Of the first trust region, in natural steps of the hyperparameters.
-    epsilon : float, default=1e-3
+    epsilon : float, default=1e-2
         By how much products of complementarity may exceed zero, at first.
     complementarity : {"relaxed", "penalty"}, default="relaxed"
         Whether these products are bounded by epsilon, or added to the objective.
     penalty : float, default=1.0
-        Their first weight there; it grows until they vanish.
+        Their first weight there; it grows up to 10,000 times.
     """
 
     wants_units = True
@@ -76,7 +78,7 @@ class SLPFilter(BothLevels):
         max_iter: int = 200,
         tol: float = 1e-4,
         radius: float = 0.25,
-        epsilon: float = 1e-3,
+        epsilon: float = 1e-2,
         complementarity: str = "relaxed",
         penalty: float = 1.0,
     ):
@@ -107,7 +109,7 @@ class SLPFilter(BothLevels):
         program: BilevelProgram,
         start: np.ndarray | Point,
         evaluate: Callable[..., float] | None = None,
-        swaps: Exchanges | None = None,
+        swaps: Swaps | None = None,
     ) -> OptimizeResult:
         """The program's solution from a start.
 
@@ -118,8 +120,8 @@ class SLPFilter(BothLevels):
         evaluate : callable, optional
             H at x, called at every accepted point; by the program itself if None. In a
             search with swaps it gets the columns as well.
-        swaps : Exchanges, optional
-            Exchanges of points after every so many accepted steps. H then belongs to a
+        swaps : Swaps, optional
+            Swaps of points after every so many accepted steps. H then belongs to a
             partition: the answer is the last point, not the best.
 
         Returns
@@ -129,13 +131,14 @@ class SLPFilter(BothLevels):
             `message`; `point`, that of the exact SVMs at x, and `kkt`, the largest
             violation of their optimality; `kkt_before`, the same of the program's own
             last point; `restarts`, a list of (iteration, reason); `accepted`,
-            `corrected` and `swapped`, numbers of steps.
+            `corrected` and `swapped`, numbers of steps, and `batches`, of exact SVMs
+            that were solved beside those of `evaluate`.
         """
         self.validate()
         if isinstance(start, Point):
             _check_point(program, start)
         else:
-            start = program.trained_at(_inside(program, np.asarray(start, dtype=float)))
+            start = program.trained_at(inside(program, np.asarray(start, dtype=float)))
         return _Search(self, program, start, evaluate, swaps).run()
 
 
@@ -147,13 +150,14 @@ class _Search:
     program: BilevelProgram
     point: Point
     evaluate: Callable[..., float] | None
-    swaps: Exchanges | None
+    swaps: Swaps | None
     filter: list[tuple[float, float]] = field(default_factory=list)
     restarts: list[tuple[int, str]] = field(default_factory=list)
     iteration: int = 0
     accepted: int = 0
     corrected: int = 0
     swapped: int = 0
+    batches: int = 0
     best: tuple[float, np.ndarray] = (np.inf, np.empty(0))
     linear: Linearized | None = None
 
@@ -220,12 +224,12 @@ class _Search:
     def acceptable(self, proposed: Step) -> tuple[Point, Values] | None:
         """The proposal, or the exact SVMs at its theta, if the filter accepts one."""
         point = self.program.point(self.point.flat() + proposed.change)
-        point = replace(point, x=_inside(self.program, point.x))
+        point = replace(point, x=inside(self.program, point.x))
         values = self.program.evaluate(point)
         if self.passes(point, values, proposed):
             return point, values
         try:
-            point = self.program.trained_at(point.x)
+            point = self.trained(point.x)
         except (np.linalg.LinAlgError, DegenerateError):
             return None
         values = self.program.evaluate(point)
@@ -250,6 +254,10 @@ class _Search:
     def promising(self, proposed: Step) -> bool:
         """Whether the step is for the objective, rather than for feasibility."""
         return proposed.decrease > 1e-4 * self.violation**2
+
+    def trained(self, x: np.ndarray) -> Point:
+        self.batches += 1
+        return self.program.trained_at(x)
 
     # --- the state --------------------------------------------------------------------
 
@@ -279,7 +287,7 @@ class _Search:
             self.best = H, self.x
 
     def exact(self) -> float:
-        return self.program.evaluate(self.program.trained_at(self.x)).objective
+        return self.program.evaluate(self.trained(self.x)).objective
 
     @property
     def x(self) -> np.ndarray:
@@ -290,7 +298,7 @@ class _Search:
         self.restarts.append((self.iteration, reason))
         feasible = self.violation <= FEASIBLE
         self.filter.clear()
-        self.move(self.program.trained_at(self.x))
+        self.move(self.trained(self.x))
         if feasible:
             # At a feasible point d = 0 is allowed: it was rounding.
             self.radius *= 0.5
@@ -330,13 +338,13 @@ class _Search:
             return True
         if not self.sharp():
             self.eps = max(SHARPER * self.eps, LAST_EPS)
-            self.penalty = None if self.penalty is None else 10.0 * self.penalty
+            self.penalty = None if self.penalty is None else HEAVIER * self.penalty
         elif self.best[0] < self.before - self.settings.tol * max(self.before, NO_LOSS):
             self.begin()
         else:
             return False
         self.filter.clear()
-        self.move(self.program.trained_at(self.best[1]))
+        self.move(self.trained(self.best[1]))
         return True
 
     def begin(self) -> None:
@@ -347,20 +355,20 @@ class _Search:
         when a whole pass has not lowered H.
         """
         self.before = self.best[0]
-        self.eps = self.settings.epsilon
+        self.eps, relaxed = self.settings.epsilon, self.penalty is None
+        self.penalty = None if relaxed else self.settings.penalty
 
     def sharp(self) -> bool:
         if self.penalty is None:
             return self.eps <= LAST_EPS
-        products = self.values.constraints[self.program.products]
-        return bool(products.sum() <= FEASIBLE or self.penalty > 1e6)
+        return self.penalty >= LAST_PENALTY * self.settings.penalty
 
     # --- the end ----------------------------------------------------------------------
 
     def result(self, status: int, message: str) -> OptimizeResult:
         before = self.program.residual(self.point)
         x = self.best[1] if self.swaps is None else self.x
-        point = self.program.trained_at(x)
+        point = self.trained(x)
         return OptimizeResult(
             x=x,
             fun=self.program.evaluate(point).objective,
@@ -376,13 +384,8 @@ class _Search:
             accepted=self.accepted,
             corrected=self.corrected,
             swapped=self.swapped,
+            batches=self.batches,
         )
-
-
-def _inside(program: BilevelProgram, x: np.ndarray) -> np.ndarray:
-    """Within bounds and balls; a shorter vector stays within bounds around zero."""
-    coordinates = program.coordinates
-    return into_balls(np.clip(x, *coordinates.bounds.T), coordinates.balls)
 
 
 def _check_point(program: BilevelProgram, point: Point) -> None:
