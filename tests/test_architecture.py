@@ -25,7 +25,7 @@ LAYERS = (
     "program",
     "objective optimizers",
     "levels",
-    "tuning",
+    "tuning walk",
     "bilinear",
     "starts",
     "estimators",

@@ -7,6 +7,7 @@ gradient descent on a validation loss, differentiated through the trained machin
 from bisvm.chunks import Chunks
 from bisvm.estimators import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC
 from bisvm.objective import BilevelObjective
+from bisvm.swapping import SwapHoldout
 
 __version__ = "0.1.0"
 __all__ = [
@@ -15,5 +16,6 @@ __all__ = [
     "BilevelSVC",
     "Chunks",
     "ConvolutionalSVC",
+    "SwapHoldout",
     "__version__",
 ]

@@ -21,6 +21,9 @@ class Record:
     inner_iterations : Newton (or other) steps of the lower level, over all of them
     residual : largest optimality residual of the lower level
     seconds : since the fit began
+    partition : number of the one split that H was taken on, where a search goes from
+        split to split (`SwapHoldout`); None for the mean over all. Values on different
+        partitions do not compare
     """
 
     number: int
@@ -34,6 +37,7 @@ class Record:
     inner_iterations: int
     residual: float
     seconds: float
+    partition: int | None = None
 
 
 @dataclass(frozen=True)

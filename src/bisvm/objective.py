@@ -115,11 +115,11 @@ class Problem:
             sample_groups=None
             if self.sample_groups is None
             else self.sample_groups[rows],
-            columns=Columns(
-                columns.labels[rows],
-                columns.train[rows],
-                validation / np.where(share > 0, share, 1.0),
-                columns.task,
+            columns=replace(
+                columns,
+                labels=columns.labels[rows],
+                train=columns.train[rows],
+                validation=validation / np.where(share > 0, share, 1.0),
             ),
         )
 
@@ -281,6 +281,17 @@ class BilevelObjective:
         columns = replace(part.columns, train=ratio * part.columns.train)
         fitted = None if self._fitted is None else self._fitted[rows]
         return BilevelObjective.from_problem(replace(part, columns=columns), fitted)
+
+    def on_split(
+        self, number: int, like: BilevelObjective | None = None
+    ) -> BilevelObjective:
+        """The same objective on one of its splits, starting from those of another."""
+        columns = self.problem.columns.of_split(number)
+        fitted = None if like is None else like._fitted
+        if fitted is not None and fitted.shape != columns.labels.shape:
+            fitted = None
+        problem = replace(self.problem, columns=columns)
+        return BilevelObjective.from_problem(problem, fitted)
 
     def on_columns(self, columns: Columns) -> BilevelObjective:
         """The same objective on another partition of the rows."""

@@ -24,12 +24,26 @@ class Columns:
     validation : (n, q), weight of a point's validation loss; they sum to one, and every
         column has an equal share
     task : (q,), number of the class task of every column
+    split : (q,), number of the split of every column
     """
 
     labels: np.ndarray
     train: np.ndarray
     validation: np.ndarray
     task: np.ndarray
+    split: np.ndarray
+
+    def of_split(self, number: int) -> Columns:
+        """Those of one split alone."""
+        own = self.split == number
+        share = self.validation[:, own].sum()
+        return Columns(
+            self.labels[:, own],
+            self.train[:, own],
+            self.validation[:, own] / share,
+            self.task[own],
+            self.split[own],
+        )
 
 
 def class_tasks(y: np.ndarray, n_classes: int, multi_class: str) -> np.ndarray:
@@ -55,7 +69,10 @@ def training_columns(tasks: np.ndarray, weight: np.ndarray) -> Columns:
     """One column a task, trained on all points: the final machine."""
     labels = np.where(tasks == 0, 1.0, tasks)
     train = np.where(tasks == 0, 0.0, weight[:, None])
-    return Columns(labels, train, np.zeros_like(train), np.arange(tasks.shape[1]))
+    n = tasks.shape[1]
+    return Columns(
+        labels, train, np.zeros_like(train), np.arange(n), np.zeros(n, dtype=int)
+    )
 
 
 def split_columns(
@@ -67,7 +84,7 @@ def split_columns(
     column is left out.
     """
     whole = training_columns(tasks, weight)
-    labels, train, validation, task = [], [], [], []
+    labels, train, validation, task, split = [], [], [], [], []
     for number, (rows, held_out) in enumerate(splits):
         inside = np.zeros(len(weight))
         inside[rows] = 1.0
@@ -83,6 +100,7 @@ def split_columns(
             train.append(fit)
             validation.append(check / check.sum())
             task.append(k)
+            split.append(number)
             kept += 1
         if not kept:
             raise ValueError(
@@ -102,7 +120,11 @@ def split_columns(
         )
     shares = np.stack(validation, axis=1) / len(validation)
     return Columns(
-        np.stack(labels, axis=1), np.stack(train, axis=1), shares, np.array(task)
+        np.stack(labels, axis=1),
+        np.stack(train, axis=1),
+        shares,
+        np.array(task),
+        np.array(split),
     )
 
 

@@ -71,6 +71,7 @@ class Run:
     began: float = field(default_factory=time.perf_counter)
     history: list[Record] = field(default_factory=list)
     best: Evaluation | None = None
+    partition: int | None = None
     _seen: dict[bytes, Evaluation] = field(default_factory=dict)
 
     def on(self, objective: BilevelObjective, loosened: float = 1.0) -> Run:
@@ -119,6 +120,7 @@ class Run:
             inner_iterations=evaluation.iterations,
             residual=evaluation.residual,
             seconds=time.perf_counter() - self.began,
+            partition=self.partition,
         )
         self.history.append(record)
         self._report(record)
@@ -208,13 +210,7 @@ class Run:
         groups_apart : but those that belong to groups of samples
         tentative : the best point counts only if the caller accepts it
         """
-        view: View = (
-            Tie(self.objective, groups_apart=groups_apart)
-            if tied
-            else Whole(self.objective)
-        )
-        if self.optimizer.wants_units:
-            view = InUnits(view)
+        view = self.view(tied=tied, groups_apart=groups_apart)
         if isinstance(self.optimizer, BothLevels):
             return self._search(self.optimizer, view, theta, stage, tentative)
         best: Evaluation | None = None
@@ -252,6 +248,14 @@ class Run:
             str(result.message),
             result,
         )
+
+    def view(self, *, tied: bool, groups_apart: bool) -> View:
+        """The coordinates that a descent of this kind searches."""
+        whole, objective = not tied, self.objective
+        view: View = (
+            Whole(objective) if whole else Tie(objective, groups_apart=groups_apart)
+        )
+        return InUnits(view) if self.optimizer.wants_units else view
 
     def _search(
         self,

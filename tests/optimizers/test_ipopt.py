@@ -28,7 +28,7 @@ def test_points_do_not_change_places_on_its_way():
     X, y = noisy()
     holdout = SwapHoldout(random_state=0)
     objective, program, x = bilevel_program(X, y, cv=holdout)
-    swaps = Swaps(holdout, program.columns, objective.problem.sample_weight)
+    swaps = Swaps(program.columns, holdout.every)
     levels = Levels(objective, program.coordinates, lambda x: 0.0, swaps=swaps)
     with pytest.raises(ValueError, match="slp-filter"):
         Ipopt().search(levels, x)

@@ -90,7 +90,7 @@ def test_bounds_hold():
 def test_points_change_places_on_the_way():
     X, y = noisy(60)
     holdout = SwapHoldout(every=3, n_swaps=4, random_state=0)
-    objective, program, x = bilevel_program(X, y, cv=holdout)
+    _, whole, x = bilevel_program(X, y, cv=holdout)
     seen = []
 
     def evaluate(x, columns):
@@ -98,7 +98,8 @@ def test_points_change_places_on_the_way():
         return 1.0
 
     def search():
-        swaps = Swaps(holdout, program.columns, objective.problem.sample_weight, 3)
+        swaps = Swaps(whole.columns, holdout.every)
+        program = whole.on(swaps.current)
         return SLPFilter(max_iter=16).solve(program, x, evaluate, swaps)
 
     result = search()

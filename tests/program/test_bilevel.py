@@ -7,9 +7,8 @@ from sklearn.svm import SVC
 from bisvm.kernels import RBF, FilterBank
 from bisvm.kernels.base import Kernel
 from bisvm.program import Swaps, carried
-from bisvm.splits import Columns
 from bisvm.swapping import SwapHoldout
-from tests.program.toy import bilevel_program, signals, split
+from tests.program.toy import bilevel_program, signals
 
 
 def points(n=24, d=3, seed=0):
@@ -114,9 +113,9 @@ def test_a_point_that_is_not_optimal_has_a_residual():
 
 def swaps_of(X, y, **settings):
     holdout = SwapHoldout(n_swaps=3, every=2, random_state=0)
-    objective, program, x = bilevel_program(X, y, cv=holdout, **settings)
-    weight = objective.problem.sample_weight
-    return Swaps(holdout, program.columns, weight, seed=1), program, x
+    _, program, x = bilevel_program(X, y, cv=holdout, **settings)
+    swaps = Swaps(program.columns, holdout.every)
+    return swaps, program.on(swaps.current), x
 
 
 def test_exchanged_points_are_carried_to_the_exact_machine():
@@ -147,10 +146,11 @@ def test_an_exchange_of_several_classes():
     assert changed.residual(point) < 1e-10
 
 
-def test_swaps_need_one_split():
+def test_after_the_last_partition_comes_the_first():
     X, y = points()
-    objective, program, _ = bilevel_program(X, y, cv=3)
-    with pytest.raises(ValueError, match="several"):
-        Swaps(SwapHoldout(), program.columns, objective.problem.sample_weight)
-    assert isinstance(program.columns, Columns)
-    assert split(10)
+    _, program, _ = bilevel_program(X, y, cv=SwapHoldout(n_partitions=3))
+    swaps = Swaps(program.columns, every=1)
+    first = swaps.current
+    seen = [swaps.advance() for _ in range(3)]
+    assert not np.array_equal(first.train, seen[0].train)
+    np.testing.assert_array_equal(first.train, seen[-1].train)

@@ -17,6 +17,7 @@ from bisvm.datasets.generators import (
     make_xor,
 )
 from bisvm.datasets.loading import Dataset, available, load
+from bisvm.datasets.signals import make_toy_signals
 
 __all__ = [
     "Dataset",
@@ -25,5 +26,6 @@ __all__ = [
     "make_moons_with_noise",
     "make_rings",
     "make_signal_among_noise",
+    "make_toy_signals",
     "make_xor",
 ]

@@ -17,6 +17,7 @@ from bisvm.model import Model
 from bisvm.pieces import Pieces, keep
 from bisvm.sample_groups import SampleGroups
 from bisvm.splits import Split, class_tasks, freeze_splits
+from bisvm.swapping import SwapHoldout
 
 # What is asked of inputs, in fit and in predict.
 INPUTS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
@@ -227,6 +228,11 @@ def _splits(
     An int or a splitter divides those rows alone; given index pairs speak of all.
     """
     check_consistent_length(X, groups)
+    if isinstance(cv, SwapHoldout):
+        groups = None if groups is None else np.asarray(groups)[rows]
+        together = None if spread is None else spread.codes
+        chain = cv.seeded(random_state)
+        return list(chain.split(rows, classes[codes[rows]], groups, together))
     by_rule = hasattr(cv, "split") and not isinstance(cv, str)
     if isinstance(cv, (int, np.integer)) or by_rule:
         groups = None if groups is None else np.asarray(groups)[rows]

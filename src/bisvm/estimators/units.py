@@ -34,6 +34,7 @@ from bisvm.solvers import Solution
 from bisvm.starts import n_apart, tune
 from bisvm.threads import one_blas_thread
 from bisvm.tuning import TIME_STOP, Descent, Run
+from bisvm.walk import run_for
 
 # How often units are begun anew if their workers die with the data.
 ATTEMPTS = 3
@@ -213,9 +214,11 @@ def _run(
         return estimator._model_at(work.data, best)
 
     kinked = not problem.model.loss.twice_differentiable
-    return Run(
+    kind, own = run_for(estimator.cv, problem)
+    return kind(
         objective,
         own_optimizer(estimator, kinked_line=kinked and len(objective.theta0) == 1),
+        **own,
         deadline=deadline,
         callback=estimator.callback,
         verbose=estimator.verbose,

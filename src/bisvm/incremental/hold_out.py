@@ -19,6 +19,7 @@ from bisvm.incremental.inputs import (
 )
 from bisvm.incremental.solution import solve
 from bisvm.incremental.svc import IncrementalSVC
+from bisvm.swapping import drawn_exchange, drawn_part
 from bisvm.threads import one_blas_thread
 
 
@@ -77,11 +78,7 @@ class SwappingHoldOut:
         self.labels = signs(y, self.classes_)
         self._c = model.C * checked_weight(sample_weight, len(y))
         self._rng = check_random_state(random_state)
-        self._held_out = self._drawn(validation)
-        if not self._held_out.any():
-            raise ValueError(
-                f"validation={validation!r} of {len(y)} points is none; take more."
-            )
+        self._held_out = drawn_part(self.labels, validation, self._rng)
         kernel = settled_kernel(model.kernel, X, model.gamma)
         with one_blas_thread():
             c = np.where(self._held_out, 0.0, self._c)
@@ -103,24 +100,8 @@ class SwappingHoldOut:
 
     def swap(self, n: int) -> Self:
         """Exchange n random points of V for as many of T, class by class."""
-        held, labels = self.validation(), self.labels
-        if not 1 <= n <= len(held):
-            raise ValueError(
-                f"n must be from 1 to {len(held)}, the points held out; got {n!r}."
-            )
-        new = self._rng.choice(held, n, replace=False)
-        train = self.train()
-        counts = {sign: int(np.sum(labels[new] == sign)) for sign in (-1.0, 1.0)}
-        same = {sign: train[labels[train] == sign] for sign in counts}
-        short = [sign for sign in counts if counts[sign] > len(same[sign])]
-        if short:
-            raise ValueError(
-                f"{n} points cannot be swapped: of class {short[0]:+g} there are "
-                f"{len(same[short[0]])} in the training part. Swap fewer."
-            )
-        out = np.concatenate(
-            [self._rng.choice(same[s], counts[s], replace=False) for s in counts]
-        )
+        parts = self.train(), self.validation()
+        new, out = drawn_exchange(parts, self.labels, n, self._rng)
         with one_blas_thread():
             # On a copy, so that an error leaves everything as it was.
             sets = self._sets.copy()
@@ -138,19 +119,6 @@ class SwappingHoldOut:
     def _hinge(self) -> float:
         u = self.labels[self._held_out] * self.decision_values()
         return float(np.maximum(0.0, 1.0 - u).mean())
-
-    def _drawn(self, validation: float) -> np.ndarray:
-        held_out = np.zeros(len(self.labels), dtype=bool)
-        for sign in (-1.0, 1.0):
-            rows = np.flatnonzero(self.labels == sign)
-            count = round(validation * len(rows))
-            if len(rows) - count < 1:
-                raise ValueError(
-                    f"validation={validation!r} leaves no point of class {sign:+g} to "
-                    f"train on: there are {len(rows)}."
-                )
-            held_out[self._rng.choice(rows, count, replace=False)] = True
-        return held_out
 
     def _keep(self, sets: ActiveSet, passed: int) -> None:
         self._sets, self.n_breakpoints_ = sets, passed

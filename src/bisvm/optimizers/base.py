@@ -41,6 +41,9 @@ class Optimizer(Part):
     uses_start = True
     # Whether it is for objectives with kinks, which have many minima side by side.
     expects_kinks = False
+    # Whether a few iterations (max_iter) from any start are worth having: the objective
+    # may then be exchanged for a similar one in between.
+    resumes = True
     # Whether it projects onto balls itself; for others the objective is bent.
     projects = False
     # Whether it expects coordinates whose natural steps are about one.

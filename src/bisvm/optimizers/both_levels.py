@@ -43,6 +43,10 @@ class Levels(Protocol):
 class BothLevels(Optimizer):
     """Moves theta with the training problems in sight, and not only H."""
 
+    resumes = False
+    # Whether it lets points change places on its way (`Levels.swaps`).
+    exchanges = False
+
     def search(self, levels: Levels, x0: np.ndarray) -> OptimizeResult:
         """Where the search from x0 ends, as `x`; H is evaluated there by the caller."""
         raise NotImplementedError

@@ -40,6 +40,7 @@ class Grid(Optimizer):
     """
 
     uses_start = False
+    resumes = False
 
     def __init__(
         self, points: int | Sequence[int] = 10, max_points: int = 10_000

@@ -40,6 +40,7 @@ class Scan(Optimizer):
     """
 
     wants_units = True
+    resumes = False
 
     def __init__(
         self,

@@ -71,6 +71,7 @@ class SLPFilter(BothLevels):
     """
 
     wants_units = True
+    exchanges = True
 
     def __init__(
         self,
@@ -120,7 +121,7 @@ class SLPFilter(BothLevels):
             H at x, called at every accepted point; by the program itself if None. In a
             search with swaps it gets the columns as well.
         swaps : Swaps, optional
-            Exchanges of points after every so many accepted steps. H then belongs to a
+            Swaps of points after every so many accepted steps. H then belongs to a
             partition: the answer is the last point, not the best.
 
         Returns

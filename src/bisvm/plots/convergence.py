@@ -38,7 +38,8 @@ def convergence_data(history: Sequence[Record]) -> ConvergenceData:
     apart = len({record.task for record in history}) > 1
     best: list[float] = []
     stages = []
-    for (task, name), group in groupby(history, lambda r: (r.task, r.stage)):
+    for (task, name, partition), group in groupby(history, _own_objective):
+        name = f"{name}, partition {partition}" if partition else name
         values = [record.value for record in group]
         first = len(best) + 1
         best += np.fmin.accumulate(values).tolist()
@@ -46,6 +47,10 @@ def convergence_data(history: Sequence[Record]) -> ConvergenceData:
     return ConvergenceData(
         tuple(record.value for record in history), tuple(best), tuple(stages)
     )
+
+
+def _own_objective(record: Record) -> tuple[int, str, int | None]:
+    return record.task, record.stage, record.partition
 
 
 class ConvergenceDisplay:

@@ -3,4 +3,11 @@
 from bisvm.program.bilevel import BilevelProgram, Linearized, Point, Values
 from bisvm.program.swaps import Swaps, carried
 
-__all__ = ["BilevelProgram", "Linearized", "Point", "Swaps", "Values", "carried"]
+__all__ = [
+    "BilevelProgram",
+    "Linearized",
+    "Point",
+    "Swaps",
+    "Values",
+    "carried",
+]

@@ -9,48 +9,30 @@ import numpy as np
 from bisvm.incremental.exchange import exchange
 from bisvm.incremental.solution import solve
 from bisvm.program.bilevel import BilevelProgram, Point
-from bisvm.splits import Columns, row_kinds, split_columns
-from bisvm.swapping import SwapHoldout
+from bisvm.splits import Columns
 
 
 @dataclass
 class Swaps:
-    """The partition of a hold-out, and its exchanges. Changed by `advance`.
+    """The partitions of a `SwapHoldout`, one after the other. Changed by `advance`.
 
-    columns : one split of every class task
-    sample_weight : (n,), of the points, wherever they are
+    columns : of all partitions, each a split of its own
+    every : accepted iterations between two exchanges
     """
 
-    holdout: SwapHoldout
     columns: Columns
-    sample_weight: np.ndarray
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        counted = (self.columns.train > 0) | (self.columns.validation > 0)
-        self._tasks = np.where(counted, self.columns.labels, 0.0)
-        held_out = (self.columns.validation > 0).any(axis=1)
-        trained = (self.columns.train > 0).any(axis=1)
-        if np.any(held_out & trained):
-            raise ValueError(
-                "Points change places in one split of the data, and these columns are "
-                "several: a point is trained on in one and held out in another. Use "
-                "cv=SwapHoldout(...), or leave the swaps out."
-            )
-        self._split = np.flatnonzero(trained), np.flatnonzero(held_out)
-        self._kinds = row_kinds(self._tasks)
-        self._rng = np.random.RandomState(self.seed)
+    every: int
+    _passed: int = 0
 
     @property
-    def every(self) -> int:
-        """Accepted iterations between two exchanges."""
-        return self.holdout.every
+    def current(self) -> Columns:
+        numbers = np.unique(self.columns.split)
+        return self.columns.of_split(numbers[self._passed % len(numbers)])
 
     def advance(self) -> Columns:
-        """The columns after the next exchange."""
-        self._split = self.holdout.swapped(self._split, self._kinds, self._rng)
-        self.columns = split_columns(self._tasks, [self._split], self.sample_weight)
-        return self.columns
+        """The columns after the next exchange; after the last come the first again."""
+        self._passed += 1
+        return self.current
 
 
 def carried(old: BilevelProgram, new: BilevelProgram, point: Point) -> Point:
