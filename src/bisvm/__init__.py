@@ -4,10 +4,14 @@ All hyperparameters, from one C to hundreds of kernel parameters, are learned by
 gradient descent on a validation loss, differentiated through the trained machine.
 """
 
-from bisvm.chunks import Chunks
-from bisvm.estimators import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC
-from bisvm.objective import BilevelObjective
-from bisvm.swapping import SwapHoldout
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bisvm.chunks import Chunks
+    from bisvm.estimators import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC
+    from bisvm.objective import BilevelObjective
+    from bisvm.swapping import SwapHoldout
 
 __version__ = "0.1.0"
 __all__ = [
@@ -19,3 +23,24 @@ __all__ = [
     "SwapHoldout",
     "__version__",
 ]
+
+# Where the public names are. They are imported when first asked for: compilers and
+# solvers take a moment to load.
+_HOMES = {
+    "BilevelLinearSVC": "bisvm.estimators",
+    "BilevelObjective": "bisvm.objective",
+    "BilevelSVC": "bisvm.estimators",
+    "Chunks": "bisvm.chunks",
+    "ConvolutionalSVC": "bisvm.estimators",
+    "SwapHoldout": "bisvm.swapping",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bisvm' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
