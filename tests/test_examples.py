@@ -67,6 +67,7 @@ def test_benchmark_of_a_small_sample(monkeypatch):
     assert "bisvm" in price.versions()
 
 
+@pytest.mark.full
 def test_benchmark_of_two_workers():
     pytest.importorskip("distributed")
     from benchmarks import cluster
