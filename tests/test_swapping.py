@@ -49,13 +49,13 @@ def test_the_exchange_is_uniform_over_the_held_out_points():
     assert not left[first[0]].any()
 
 
-def test_a_chain_is_reproducible_and_a_tenth_moves_by_default():
+def test_a_chain_is_reproducible_and_half_moves_by_default():
     y = labels((50, 50, 50))
     one, two = (list(SwapHoldout(random_state=3).split(y, y)) for _ in range(2))
     other = list(SwapHoldout(random_state=4).split(y, y))
     assert all(np.array_equal(a[1], b[1]) for a, b in zip(one, two, strict=True))
     assert not np.array_equal(one[0][1], other[0][1])
-    assert len(np.setdiff1d(one[0][1], one[1][1])) == 6
+    assert len(np.setdiff1d(one[0][1], one[1][1])) == 30
 
 
 def test_groups_of_samples_keep_their_shares():
@@ -252,6 +252,21 @@ def test_limits_are_kept():
     with pytest.warns(ConvergenceWarning, match="The last partition was reached"):
         model = fitted(starts=1, max_iter=6)
     assert {r.partition for r in model.history_} == {0, 1, 2, None}
+
+
+def test_a_partition_without_a_value_ends_the_walk(monkeypatch):
+    usual = BilevelObjective._evaluate
+
+    def evaluate(self, *arguments):
+        if set(self.problem.columns.split) == {3}:
+            raise np.linalg.LinAlgError
+        return usual(self, *arguments)
+
+    monkeypatch.setattr(BilevelObjective, "_evaluate", evaluate)
+    with pytest.warns(ConvergenceWarning, match="H is not finite on partition 3"):
+        model = fitted(starts=1)
+    assert np.isfinite(model.criterion_value_)
+    assert {r.partition for r in model.history_} == {0, 1, 2, 3, None}
 
 
 def test_within_noise():

@@ -30,14 +30,20 @@ class SwapHoldout:
     train_size : float, default=0.6
         Part of every class that is trained on.
     n_swaps : int, optional
-        Points of V that change places with as many of T, class by class; a tenth of V
-        if None.
-    every : int, default=5
+        Points of V that change places with as many of T, class by class; half of V if
+        None.
+    every : int, default=2
         Iterations of the search between two exchanges.
     n_partitions : int, default=20
         Length of the chain. A search ends before where it gains no more.
     random_state : int, RandomState or None
         Of the chain; None leaves it to the estimator.
+
+    Notes
+    -----
+    Filters learned from 80 signals of seed 004 at -11 dB, 32 held out, by BFGS or RPROP
+    (8 draws): the more points change places, and the sooner, the better. With 3 points
+    after every fifth iteration theta still fits one partition after the other.
 
     Examples
     --------
@@ -48,14 +54,14 @@ class SwapHoldout:
     >>> len(train), len(held_out), np.bincount(y[held_out])
     (18, 12, array([4, 8]))
     >>> len(np.intersect1d(held_out, later))
-    11
+    6
     """
 
     def __init__(
         self,
         train_size: float = 0.6,
         n_swaps: int | None = None,
-        every: int = 5,
+        every: int = 2,
         n_partitions: int = 20,
         random_state: Any = None,
     ):
@@ -113,7 +119,7 @@ class SwapHoldout:
     def swapped(self, split: Split, y: Any, rng: np.random.RandomState) -> Split:
         """The partition after the next exchange; every class keeps its sizes."""
         train, held_out = split
-        n = self.n_swaps or max(1, len(held_out) // 10)
+        n = self.n_swaps or max(1, len(held_out) // 2)
         new, gone = drawn_exchange(split, np.asarray(y), n, rng)
         return (
             np.sort(np.concatenate([np.setdiff1d(train, gone), new])),

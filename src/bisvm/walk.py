@@ -21,6 +21,7 @@ from scipy.optimize import OptimizeResult
 from bisvm.levels import Levels
 from bisvm.objective import BilevelObjective, Problem
 from bisvm.optimizers import BothLevels
+from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED, NOT_FINITE
 from bisvm.program import Swaps
 from bisvm.splits import Columns
 from bisvm.swapping import SwapHoldout
@@ -42,12 +43,16 @@ class Walk(Run):
 
     Evaluations of the run itself, and so its best point, are means over all partitions:
     they compare, and the search on one partition counts for none of them. Optimizers
-    without iterations to interrupt (grids, scans, steps on both levels) see that mean.
+    without iterations to interrupt (grids, scans, single loops) see that mean.
+
+    The answer is the lower in that mean of two points: the last stop, and the mean of
+    the later half of them. `converged` says that the walk came to its end, and not that
+    the gradient of the mean vanishes: `upper_gradient` says how large it is.
 
     every : iterations on each partition
     """
 
-    every: int = 5
+    every: int = 2
 
     def descend(
         self,
@@ -83,8 +88,7 @@ class Walk(Run):
         )
         result.x = view.reduce(best.theta)
         result.fun, result.jac = best.value, view.pullback(best.theta, best.gradient)
-        result.message, result.success = reason, reason != LIMIT
-        result.status = 0 if result.success else 1
+        result.message, result.success = reason, result.status == CONVERGED
         return Descent(best, upper_gradient(best, view), result.success, reason, result)
 
     def _stops(
@@ -94,20 +98,23 @@ class Walk(Run):
         stops: list[np.ndarray] = []
         first_values: list[float] = []
         nit = nfev = 0
+        result = OptimizeResult()
         part: BilevelObjective | None = None
         for number in self._partitions():
             part = self.objective.on_split(number, part)
             run = self._on_partition(part, number)
-            begin = len(self.history)
+            first = run.evaluate(theta, stage).value
+            if stops and not np.isfinite(first):
+                reason = f"H is not finite on partition {number}."
+                return stops, _ended(result, NOT_FINITE, nit, nfev), reason
             found = run.descend(theta, stage, like, **how)
             theta, result = found.best.theta, found.result or OptimizeResult()
             stops.append(theta)
             like, nit, nfev = result, nit + result.nit, nfev + result.nfev
-            first_values.append(self.history[begin].value)
+            first_values.append(first)
             if within_noise(first_values):
-                break
-        result.nit, result.nfev = nit, nfev
-        return stops, result, NOISE if within_noise(first_values) else LIMIT
+                return stops, _ended(result, CONVERGED, nit, nfev), NOISE
+        return stops, _ended(result, LIMIT_REACHED, nit, nfev), LIMIT
 
     def _stops_of_both(
         self, theta: np.ndarray, stage: str, view: View
@@ -135,7 +142,8 @@ class Walk(Run):
         try:
             result = self.optimizer.search(levels, view.reduce(theta))
         except _Enough:
-            return stops[1:], OptimizeResult(), NOISE
+            steps = len(stops) - 1
+            return stops[1:], _ended(OptimizeResult(), CONVERGED, steps, steps), NOISE
         # It may have moved on since it looked at H.
         return [*stops[1:], view.expand(result.x)], result, str(result.message)
 
@@ -173,6 +181,12 @@ def within_noise(first_values: Sequence[float], window: int = WINDOW) -> bool:
     old, new = np.split(np.asarray(first_values[-2 * window :]), 2)
     error = np.sqrt((old.var(ddof=1) + new.var(ddof=1)) / window)
     return bool(old.mean() - new.mean() <= error)
+
+
+def _ended(result: OptimizeResult, status: int, nit: int, nfev: int) -> OptimizeResult:
+    """The last partition's result as that of the whole walk."""
+    result.status, result.nit, result.nfev = status, nit, nfev
+    return result
 
 
 def _limit(optimizer: Any) -> int:

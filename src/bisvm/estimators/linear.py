@@ -36,7 +36,8 @@ class BilevelLinearSVC(BilevelClassifier):
         logistic loss with half the calibrated squared error.
     cv : int, splitter or list of (train, validation) index pairs, default=5
         An int means stratified, shuffled folds, which keep `groups` together and spread
-        `sample_groups` if `fit` is given any. Splits are drawn once per fit.
+        `sample_groups` if `fit` is given any. Splits are drawn once per fit. With
+        `SwapHoldout()` points change places between two parts during the search.
     intercept : {"free", "penalized", "none"}, default="free"
     learn : "all", or names of hyperparameters such as "C" or ("C", "gamma")
     prior : "auto", None or Prior

@@ -47,7 +47,8 @@ class BilevelSVC(BilevelClassifier):
         regulariser on the kernel, C as given.
     cv : int, splitter or list of (train, validation) index pairs, default=5
         An int means stratified, shuffled folds, which keep `groups` together and spread
-        `sample_groups` if `fit` is given any. Splits are drawn once per fit.
+        `sample_groups` if `fit` is given any. Splits are drawn once per fit. With
+        `SwapHoldout()` points change places between two parts during the search.
     intercept : {"free", "penalized", "none"}, default="free"
     learn : "all", None, or names of hyperparameters such as "C" or ("C", "gamma")
         What else the kernel's arguments and C say is where learning starts; what is not
