@@ -116,7 +116,8 @@ Traces = dict[tuple[str, float], Trace]
 def random_groups(name: str, count: int) -> BilevelObjective:
     """The rows of a set in groups of equal size, at random."""
     data = load(name)
-    rng = np.random.default_rng([count, 0])
+    # The methods were looked at on other groups, with seed 0.
+    rng = np.random.default_rng([count, 1])
     groups = rng.permutation(np.arange(len(data.y)) % count)
     model = estimator(data.splits, penalty="per_group")
     return BilevelObjective(model, data.X, data.y, sample_groups=groups)
