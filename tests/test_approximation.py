@@ -7,6 +7,7 @@ from sklearn.preprocessing import StandardScaler
 
 from bisvm import BilevelObjective, BilevelSVC
 from bisvm.approximation import Approximation, LeftOut, settled
+from bisvm.datasets import make_moons_with_noise
 from bisvm.kernels import RBF
 from bisvm.machines.landmarks import choose_landmarks
 from bisvm.testing import check_gradient
@@ -23,7 +24,8 @@ def size(choice, n, max_memory=None, **changes):
 def test_auto_takes_the_whole_matrix_of_few_rows_and_landmarks_of_many():
     assert size("none", 5000, 1e9) is None
     assert size("auto", 5000, 1e9) == Approximation(500, needed=False)
-    assert size("auto", 5000, 1e8).needed
+    with pytest.warns(UserWarning, match="needs 0.602 GB, and 0.1 are allowed"):
+        assert size("auto", 5000, 1e8).needed
     assert size("auto", 20_000, 1e11).needed
     assert size("nystroem", 300, 1e9).needed
     assert size("auto", 5000, 1e9, possible=False) is None
@@ -97,6 +99,49 @@ def test_few_landmarks_give_the_same_answer_as_all_rows():
     # "auto" searches on landmarks, and trains the final machine on all rows.
     assert models["auto"].approximation_ is None
     assert len(models["auto"].support_) > 120
+
+
+def test_landmarks_follow_the_search_from_a_bad_start():
+    wide = [{"C": 1.0, "gamma": 1e-3}]
+    fits = [
+        BilevelSVC(approximation=choice, starts=wide, random_state=0).fit(X, y)
+        for choice in ("none", "nystroem")
+    ]
+    assert fits[1].criterion_value_ == pytest.approx(fits[0].criterion_value_, rel=0.01)
+
+
+def test_a_callback_does_not_change_the_answer():
+    starts = [{"C": 1.0, "gamma": 1e-3}, {"C": 1.0, "gamma": 1.0}]
+    settings = dict(approximation="nystroem", starts=starts, random_state=0)
+    alone = BilevelSVC(**settings).fit(X, y)
+    watched = BilevelSVC(callback=lambda progress: False, **settings).fit(X, y)
+    np.testing.assert_array_equal(alone.dual_coef_, watched.dual_coef_)
+
+
+def test_many_widths_get_landmarks_of_their_own():
+    X, y = make_moons_with_noise(1600, n_noise=6, random_state=0)
+    X = StandardScaler().fit_transform(X)
+    fits = [
+        BilevelSVC("ard", approximation=choice, random_state=0).fit(X[:800], y[:800])
+        for choice in ("none", "nystroem")
+    ]
+    scores = [model.score(X[800:], y[800:]) for model in fits]
+    assert scores[1] > scores[0] - 0.01 > 0.93
+
+
+def test_h_is_one_function_of_theta():
+    model = BilevelSVC(approximation="nystroem", random_state=0)
+    values = []
+    for first in (0.0, -5.0):
+        objective = BilevelObjective(model, X[:200], y[:200])
+        objective(objective.theta0 + first)
+        values.append(objective(objective.theta0)[0])
+    assert values[0] == pytest.approx(values[1], rel=1e-8)
+
+
+def test_landmarks_asked_for_by_name_where_there_can_be_none():
+    with pytest.raises(ValueError, match="'nystroem' needs a loss with second"):
+        BilevelSVC(approximation="nystroem", loss="hinge", criterion="hinge").fit(X, y)
 
 
 def test_one_width_per_feature_and_several_classes():

@@ -17,6 +17,11 @@ def test_the_package_alone_loads_nothing_heavy():
     assert shown.stdout.strip() == "[]"
 
 
+def test_modules_need_no_import_of_their_own():
+    code = "import bisvm; print(bisvm.kernels.RBF(), bisvm.datasets.make_rings)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize("name", bisvm.__all__)
 def test_every_public_name_is_there(name):
     assert getattr(bisvm, name) is not None

@@ -66,6 +66,23 @@ def test_a_twin_takes_the_same_steps(loss, length):
     assert (steps[0] > 0).all()
 
 
+def test_a_changed_loss_has_no_twin():
+    class Tenfold(SquaredHinge):
+        def _evaluate(self, u):
+            return tuple(10.0 * part for part in super()._evaluate(u))
+
+    class Renamed(SquaredHinge):
+        pass
+
+    assert Tenfold().twin is None and Renamed().twin == SquaredHinge().twin
+    one = machine(SquaredHinge())
+    fitted = np.random.default_rng(4).normal(size=one.labels.shape)
+    slopes = [
+        one.with_loss(loss).tangent(fitted).slope for loss in (Tenfold(), one.loss)
+    ]
+    np.testing.assert_allclose(slopes[0], 10.0 * slopes[1])
+
+
 def test_any_memory_layout_will_do():
     one = machine(Quartic())
     fitted = np.random.default_rng(3).normal(size=one.labels.shape)

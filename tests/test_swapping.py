@@ -90,7 +90,7 @@ def test_bad_data():
         list(SwapHoldout(n_swaps=41).split(y, y))
     with pytest.raises(ValueError, match="no point of class c to train on"):
         list(SwapHoldout().split(y, labels((50, 49, 1))))
-    with pytest.raises(ValueError, match="Swap fewer"):
+    with pytest.raises(ValueError, match="smaller n_swaps"):
         list(SwapHoldout(0.3, n_swaps=60).split(y, y))
     with pytest.raises(ValueError, match="would tear groups apart"):
         list(SwapHoldout().split(y, y, groups=y))
@@ -275,3 +275,10 @@ def test_within_noise():
     assert within_noise(level)
     assert not within_noise(level[:9])
     assert not within_noise([*level, *(level - 0.3)][:15])
+
+
+@pytest.mark.parametrize("train_size", [0.2, 0.5, 0.9])
+def test_any_share_goes_with_the_default_number_of_swaps(train_size):
+    y = np.repeat([0, 1, 2], [20, 40, 60])
+    for train, held_out in SwapHoldout(train_size, random_state=0).split(y, y):
+        assert len(train) == round(train_size * 120) == 120 - len(held_out)

@@ -34,13 +34,33 @@ _HOMES = {
     "ConvolutionalSVC": "bisvm.estimators",
     "SwapHoldout": "bisvm.swapping",
 }
+_MODULES = (
+    "criteria",
+    "datasets",
+    "history",
+    "images",
+    "incremental",
+    "kernels",
+    "losses",
+    "optimizers",
+    "path",
+    "penalties",
+    "plots",
+    "priors",
+    "solvers",
+    "splits",
+    "testing",
+    "transforms",
+)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'bisvm' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return import_module(f"bisvm.{name}")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'bisvm' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

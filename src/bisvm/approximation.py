@@ -11,6 +11,8 @@ and the sum of e(x_i) is the trace norm of K - K_nm K_mm^-1 K_mn.
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -33,6 +35,8 @@ MOST = 1000
 FEWEST = 10
 # Part of the rows that makes a search on landmarks quicker than on all of them.
 FEW = 0.1
+# Rows that settle the mean of k(x, x).
+SAMPLE = 1000
 # Part of k(x, x) that may be left out, where C is one in its natural unit.
 LEFT_OUT = 1e-2
 
@@ -48,14 +52,18 @@ class Approximation:
     most: int
     needed: bool
 
-    def landmarks(self, kernel: Kernel, X: Any, C: float) -> np.ndarray | None:
+    def landmarks(
+        self, kernel: Kernel, X: Any, values: Mapping[str, Any]
+    ) -> np.ndarray | None:
         """Rows of X that carry the kernel; None for all of them.
 
         What is left out counts for more with a larger C, in units of 1 / k(x, x).
         """
+        sample = X[np.linspace(0, X.shape[0] - 1, SAMPLE).astype(int)]
+        C = float(np.max(values["C"]) * np.mean(kernel.diagonal(sample)))
         # One too many tells that they are not enough.
         limit = self.most if self.needed else self.most + 1
-        tol = LEFT_OUT * min(1.0, 1.0 / C)
+        tol = LEFT_OUT / max(1.0, C)
         chosen = choose_landmarks(kernel, X, tol=tol, most=limit)
         return chosen if len(chosen) <= self.most else None
 
@@ -104,6 +112,12 @@ def settled(
     None for the whole Gram matrix throughout; a MemoryError where neither way fits.
     `possible` says whether the machine can be restricted to landmarks at all.
     """
+    if choice == "nystroem" and not possible:
+        raise ValueError(
+            "approximation='nystroem' needs a loss with second derivatives and a "
+            "kernel of features: neither the exact hinge nor kernel='precomputed'. Use "
+            "approximation='auto'."
+        )
     limit = memory_limit(max_memory)
     needed = jobs * gram_bytes(n, n_columns, more_grams)
     fits = needed <= limit
@@ -113,6 +127,13 @@ def settled(
             return None if exactly else Approximation(int(FEW * n), needed=False)
         if exactly:
             raise MemoryError(_too_much(n, needed, limit, possible=possible))
+        warnings.warn(
+            f"The Gram matrix of {n} samples needs {needed / 1e9:.3g} GB, and "
+            f"{limit / 1e9:.3g} are allowed: the kernel is approximated on landmarks. "
+            "max_memory, in bytes, sets the limit.",
+            UserWarning,
+            stacklevel=2,
+        )
     each = jobs * landmark_bytes(n, more_grams)
     most = int(min(MOST, np.sqrt(WORK / n), n, limit / each))
     if most < min(FEWEST, n):

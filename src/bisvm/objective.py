@@ -29,10 +29,22 @@ PUBLIC_TOL = 1e-9
 # what is left of the error is of second order; else this part of what was enough.
 FIRST_SHARE = 0.1
 SAFE_SHARE = 0.3
+# Residuals above this tell what a residual does to H.
+TELLING = 1e-7
+# What is assumed before there is one.
+NO_LEVERAGE = float(np.finfo(float).tiny)
 # Landmarks are chosen for widths narrower by this factor than those they are for.
 NARROWER = 1.3
 # Part of H that may be taken off for a lower level that was solved loosely.
 CORRECTABLE = 0.1
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """Rows to which a machine is restricted, and the theta they were chosen for."""
+
+    rows: np.ndarray
+    theta: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -43,7 +55,7 @@ class Problem:
     X : inputs, inside the frame of a linear machine
     approximation : how rows are chosen to which a kernel machine may be restricted;
         None for the whole Gram matrix throughout
-    landmarks : those rows, or None for all of them
+    landmarks : those rows, or None for all of them, and the theta they were chosen for
     groups : (n,), numbers of the observations that rows belong to; None if each is one
     sample_groups : the rows that have a C of their own, or None
     """
@@ -61,7 +73,7 @@ class Problem:
     feature_names: Sequence[str] | None = None
     inner_tol: float = 1e-6
     approximation: Approximation | None = None
-    landmarks: np.ndarray | None = None
+    landmarks: Landmarks | None = None
     groups: np.ndarray | None = None
     sample_groups: SampleGroups | None = None
 
@@ -137,6 +149,7 @@ class Evaluation:
     solves, iterations : lower-level problems solved, and the solver's steps in all
     error : by how much that residual made H wrong, to first order; it has been taken
         off, and what is left is smaller
+    landmarks : rows to which the machines were restricted, or None
     """
 
     theta: np.ndarray
@@ -151,6 +164,7 @@ class Evaluation:
     converged: bool
     seconds: float
     error: float = 0.0
+    landmarks: Landmarks | None = None
 
     @property
     def accuracy(self) -> float:
@@ -164,6 +178,8 @@ class BilevelObjective:
     The splits are frozen at construction; the value is a deterministic function of
     theta up to the inner tolerance. theta holds the learned hyperparameters in the
     optimizer's coordinates (logarithms); `hyperparameters(theta)` speaks natural units.
+    Where the kernel is approximated, landmarks are chosen for theta0, and anew by
+    `restrict(theta)`.
 
     Parameters
     ----------
@@ -233,42 +249,44 @@ class BilevelObjective:
         self._fitted: np.ndarray | None = fitted
         self._last: tuple[dict[str, Any], Coefficients] | None = None
         # Relative error of H by the residual behind it, in the last evaluation.
-        self._leverage = float(np.finfo(float).tiny)
+        self._leverage = NO_LEVERAGE
 
     def forget(self) -> None:
         """Start the next solve from nothing, as the first one did."""
         self._fitted = self._last = None
+        self._leverage = NO_LEVERAGE
+        if self.problem.approximated:
+            self.problem = replace(self.problem, landmarks=None)
 
-    def landmarks(self, theta: np.ndarray) -> np.ndarray | None:
-        """Rows that carry the kernel near theta; None for all of them.
+    def restrict(self, theta: np.ndarray) -> None:
+        """Restrict the machines to functions of rows that carry the kernel near theta.
 
-        They are chosen for widths a little narrower than theta's, to stay good as it
-        moves.
+        They stay for all evaluations to come, so that H is one function of theta. They
+        are chosen for widths a little narrower than theta's, to stay good as it moves.
+        None where all rows are needed, and none are asked for.
         """
         rule = self.problem.approximation
         if rule is None:
-            return None
+            return
         narrower = theta + np.log(NARROWER) * self.space.has_role(INVERSE_WIDTH)
         values = self.hyperparameters(narrower)
         kernel = self.problem.model.kernel_at(values)
-        size = np.mean(kernel.diagonal(self.problem.X[:1000]))
-        return rule.landmarks(kernel, self.problem.X, float(np.max(values["C"]) * size))
+        rows = rule.landmarks(kernel, self.problem.X, values)
+        chosen = None if rows is None else Landmarks(rows, theta.copy())
+        self.problem = replace(self.problem, landmarks=chosen)
+        self._last = None
 
-    def restrict(self, landmarks: np.ndarray | None, theta: np.ndarray) -> None:
-        """Restrict the machines to functions of these rows, chosen for theta.
-
-        They stay for all evaluations to come, so that H is one function of theta. None
-        for all rows.
-        """
-        self.problem = replace(self.problem, landmarks=landmarks)
-        self._chosen_for, self._last = theta.copy(), None
+    def release(self) -> None:
+        """Let the machines be functions of all rows again."""
+        self.problem = replace(self.problem, landmarks=None)
+        self._last = None
 
     def suits(self, theta: np.ndarray) -> bool:
-        """Whether landmarks, if there are any, were chosen for widths like theta's."""
-        if self.problem.landmarks is None:
-            return True
-        widths = self.space.has_role(INVERSE_WIDTH)
-        moved = (theta - self._chosen_for)[widths]
+        """Whether landmarks, if there have to be any, are for widths like theta's."""
+        landmarks = self.problem.landmarks
+        if landmarks is None:
+            return not self.problem.approximated
+        moved = (theta - landmarks.theta)[self.space.has_role(INVERSE_WIDTH)]
         return bool(np.max(moved, initial=0.0) <= np.log(NARROWER))
 
     def on_rows(self, rows: np.ndarray) -> BilevelObjective:
@@ -318,7 +336,7 @@ class BilevelObjective:
             return X @ x.coef + x.intercept
         centres = problem.X
         if problem.landmarks is not None:
-            centres = centres[problem.landmarks]
+            centres = centres[problem.landmarks.rows]
         gram = problem.model.kernel_at(values).gram(X, centres)
         return gram @ x.coef + x.intercept
 
@@ -357,7 +375,9 @@ class BilevelObjective:
         """Value, gradient and the accuracy reached, for methods that ask for little.
 
         `accuracy` is the relative error of the value that will do; None for as good as
-        `objective(theta)`. The gradient's error is of the same order.
+        `objective(theta)`. The accuracy reached is that of a value from which the error
+        had not been taken off: the value is better than that, and the gradient may be
+        worse, by an error of first order in the residual.
         """
         done = self.evaluate_within(theta, accuracy)
         return done.value, done.gradient, done.accuracy
@@ -373,6 +393,8 @@ class BilevelObjective:
         """
         if accuracy is None:
             return self.evaluate(theta)
+        if not accuracy >= 0.0:
+            raise ValueError(f"accuracy must not be negative; got {accuracy!r}.")
         if tol is None:
             loosest = FIRST_SHARE * accuracy**0.5
             tol = min(loosest, SAFE_SHARE * accuracy / self._leverage)
@@ -429,7 +451,7 @@ class BilevelObjective:
         self, theta: np.ndarray, tol: float | None, began: float
     ) -> Evaluation:
         if self.problem.approximated and self.problem.landmarks is None:
-            self.restrict(self.landmarks(theta), theta)
+            self.restrict(self.theta0)
         problem, columns = self.problem, self.problem.columns
         values = self.space.values(theta)
         machine = problem.model.machine(
@@ -437,7 +459,7 @@ class BilevelObjective:
             problem.X,
             columns.labels,
             columns.train,
-            problem.landmarks,
+            None if problem.landmarks is None else problem.landmarks.rows,
             problem.frame,
             problem.sample_groups,
         )
@@ -469,8 +491,10 @@ class BilevelObjective:
             converged=solution.status != "max_iter",
             seconds=time.perf_counter() - began,
             error=error,
+            landmarks=problem.landmarks,
         )
-        if evaluation.residual > 0 and evaluation.accuracy > 0:
+        # Smaller residuals are rounding, and would tell of nothing else.
+        if evaluation.residual > TELLING and evaluation.accuracy > 0:
             self._leverage = evaluation.accuracy / evaluation.residual
         return evaluation
 

@@ -30,8 +30,6 @@ COARSE_ROWS = 400
 COARSE_MEMBERS = 5
 # The best C of a sample shrinks with its size about like size^-0.4.
 C_EXPONENT = 0.4
-# How often landmarks are chosen if the search leaves those it began with.
-CHOICES_OF_LANDMARKS = 2
 # Where a kinked H is looked at beyond the minimum found: kinks have no scale of their
 # own, and steps grow. WORTH is the decrease, relatively, that pays another descent.
 WORTH = 1e-4
@@ -94,6 +92,7 @@ def _descents(
     for number in numbers:
         theta, stage = thetas[number], f"start {number + 1}"
         run.forget()
+        run.settle(theta)
         alone = len(thetas) == 1
         if alone or np.isfinite(run.evaluate(theta, stage).value):
             descent = run.descend(theta, stage)
@@ -123,13 +122,10 @@ def _auto(run: Run, random_state: np.random.RandomState) -> Descent:
         )
     if not any(kin.tied and not kin.of_groups for kin in vectors):
         return common
-    objective = run.objective
-    if objective.problem.landmarks is not None and not objective.problem.approximated:
-        # Landmarks for one width do not serve many.
-        theta = common.best.theta
-        objective.restrict(None, theta)
-        run.begin_anew()
-        common = run.descend(theta, "one for all", common.result, tied=True)
+    if run.objective.problem.landmarks and not run.objective.problem.approximated:
+        # Few landmarks for one width do not serve many.
+        run.release()
+        common = run.descend(common.best.theta, "one for all", common.result, tied=True)
     return climb(run, common)
 
 
@@ -150,24 +146,8 @@ def _coarse(run: Run, random_state: np.random.RandomState) -> Descent | None:
         raise StopTuning(str(stop), _grown(objective, stop.theta, ratio)) from None
     theta = _grown(objective, found.best.theta, ratio)
     objective.warm_up(coarse.objective)
-    return _at_full_size(run, theta, found.result)
-
-
-def _at_full_size(run: Run, theta: np.ndarray, like: Any) -> Descent:
-    """The common optimum of all rows, from a theta that is near.
-
-    Where few rows carry the kernel the machines are restricted to these, chosen anew if
-    theta moves away.
-    """
-    objective = run.objective
-    for _ in range(CHOICES_OF_LANDMARKS):
-        objective.restrict(objective.landmarks(theta), theta)
-        run.begin_anew()
-        found = run.descend(theta, "one for all", like, tied=True)
-        theta, like = found.best.theta, found.result
-        if objective.suits(theta):
-            break
-    return found
+    run.restrict(theta)
+    return run.descend(theta, "one for all", found.result, tied=True)
 
 
 def _coarse_rows(
@@ -229,9 +209,14 @@ def _common(run: Run, theta: np.ndarray, stage: str = "one for all") -> Descent:
     penalty, narrow = space.has_role(PENALTY), space.has_role(INVERSE_WIDTH)
     natural = np.where(penalty, space.log_units, theta)
     starts = [natural, theta, theta + np.log(3.0) * narrow]
-    looks = [run.evaluate(_within(run.objective, t), "start") for t in starts]
+    looks = [_look(run, _within(run.objective, t)) for t in starts]
     best = min(looks, key=lambda evaluation: evaluation.value)
     return run.descend(best.theta, stage, tied=True)
+
+
+def _look(run: Run, theta: np.ndarray) -> Evaluation:
+    run.settle(theta)
+    return run.evaluate(theta, "start")
 
 
 def _around(run: Run, found: Descent) -> Descent:

@@ -30,8 +30,8 @@ class SwapHoldout:
     train_size : float, default=0.6
         Part of every class that is trained on.
     n_swaps : int, optional
-        Points of V that change places with as many of T, class by class; half of V if
-        None.
+        Points of V that change places with as many of T, class by class; half of the
+        smaller of the two if None.
     every : int, default=2
         Iterations of the search between two exchanges.
     n_partitions : int, default=20
@@ -119,7 +119,7 @@ class SwapHoldout:
     def swapped(self, split: Split, y: Any, rng: np.random.RandomState) -> Split:
         """The partition after the next exchange; every class keeps its sizes."""
         train, held_out = split
-        n = self.n_swaps or max(1, len(held_out) // 2)
+        n = self.n_swaps or max(1, min(len(train), len(held_out)) // 2)
         new, gone = drawn_exchange(split, np.asarray(y), n, rng)
         return (
             np.sort(np.concatenate([np.setdiff1d(train, gone), new])),
@@ -175,16 +175,24 @@ def drawn_exchange(
             f"The number of points that change places, n_swaps or n must be from 1 to "
             f"{len(held_out)}, the points held out; got {n!r}."
         )
-    new = rng.choice(held_out, n, replace=False)
-    out = []
-    for kind, count in zip(*np.unique(kinds[new], return_counts=True), strict=True):
-        same = train[kinds[train] == kind]
-        if count > len(same):
-            raise ValueError(
-                f"{count} points of class {kind!s} cannot change places: {len(same)} "
-                "of it are trained on. Swap fewer."
-            )
-        out.append(rng.choice(same, count, replace=False))
+    # At random, and of every kind no more than T has.
+    order = rng.permutation(held_out)
+    taken = {kind: np.flatnonzero(kinds[order] == kind) for kind in np.unique(kinds)}
+    same = {kind: train[kinds[train] == kind] for kind in taken}
+    possible = np.sort(
+        np.concatenate([taken[kind][: len(same[kind])] for kind in taken])
+    )
+    if n > len(possible):
+        raise ValueError(
+            f"{n} points cannot change places: of those held out {len(possible)} have "
+            "as many of their class in the training part. Choose a smaller n_swaps or "
+            "a larger train_size."
+        )
+    new = order[possible[:n]]
+    out = [
+        rng.choice(same[kind], count, replace=False)
+        for kind, count in zip(*np.unique(kinds[new], return_counts=True), strict=True)
+    ]
     return new, np.concatenate(out)
 
 

@@ -20,6 +20,12 @@ from bisvm.splits import Columns
 
 CALLBACK_STOP = "The callback asked for it."
 TIME_STOP = "The time limit was reached."
+UNSUITED = (
+    "The search went on to narrower kernels than the landmarks were chosen for, again "
+    "and again."
+)
+# How often landmarks are chosen in a descent.
+CHOICES_OF_LANDMARKS = 4
 # Bytes that the shares of remembered evaluations may take.
 SEEN_BYTES = 2**28
 
@@ -144,8 +150,21 @@ class Run:
         self.objective.forget()
         self._seen.clear()
 
-    def begin_anew(self) -> None:
-        """The objective has changed: values found before do not compare."""
+    def settle(self, theta: np.ndarray) -> None:
+        """Choose landmarks for theta, if the machines need some and have others."""
+        if not self.objective.suits(theta):
+            self.objective.restrict(theta)
+            self._seen.clear()
+
+    def release(self) -> None:
+        """Let the machines be functions of all rows; what was seen is past."""
+        self.objective.release()
+        self.best = None
+        self._seen.clear()
+
+    def restrict(self, theta: np.ndarray) -> None:
+        """Let the machines be functions of few rows, if they carry the kernel there."""
+        self.objective.restrict(theta)
         self.best = None
         self._seen.clear()
 
@@ -209,7 +228,29 @@ class Run:
         tied : every vector of hyperparameters is moved by its common size only
         groups_apart : but those that belong to groups of samples
         tentative : the best point counts only if the caller accepts it
+
+        Landmarks are for one place: where the search has left it they are chosen anew,
+        and it goes on.
         """
+        how = {"tied": tied, "groups_apart": groups_apart, "tentative": tentative}
+        for _ in range(CHOICES_OF_LANDMARKS):
+            self.settle(theta)
+            found = self._descend(theta, stage, like, **how)
+            theta, like = found.best.theta, found.result
+            if self.objective.suits(theta):
+                return found
+        return replace(found, converged=False, reason=UNSUITED)
+
+    def _descend(
+        self,
+        theta: np.ndarray,
+        stage: str,
+        like: OptimizeResult | None,
+        *,
+        tied: bool,
+        groups_apart: bool,
+        tentative: bool,
+    ) -> Descent:
         view = self.view(tied=tied, groups_apart=groups_apart)
         if isinstance(self.optimizer, BothLevels):
             return self._search(self.optimizer, view, theta, stage, tentative)

@@ -59,5 +59,5 @@ def test_errors_say_what_to_do():
     parts = SwappingHoldOut(model, X, y, validation=0.8, random_state=0)
     with pytest.raises(ValueError, match="n must be from 1 to"):
         parts.swap(0)
-    with pytest.raises(ValueError, match="Swap fewer"):
+    with pytest.raises(ValueError, match="smaller n_swaps"):
         parts.swap(len(parts.validation()))

@@ -52,7 +52,7 @@ def test_spectral_steps_need_fewer_evaluations_than_armijos():
     assert spectral.nfev < armijo.nfev
 
 
-OTHERS = ("grid", "sgd-dcd", "bilevel-sgd", "fold-newton")
+OTHERS = ("grid", "sgd-dcd", "bilevel-sgd", "fold-newton", "slp-filter", "ipopt")
 SEARCHES = [name for name in OPTIMIZERS if name not in OTHERS]
 
 

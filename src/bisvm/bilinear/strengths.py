@@ -128,6 +128,22 @@ class StrengthObjective:
         evaluation = self.evaluate(np.asarray(theta, dtype=float))
         return evaluation.value, evaluation.gradient
 
+    # --- what a run asks of an objective ----------------------------------------------
+
+    @property
+    def usual_tol(self) -> float:
+        return self.inner_tol
+
+    def evaluate_within(
+        self, theta: np.ndarray, accuracy: float | None, tol: float | None = None
+    ) -> Evaluation:
+        """As good as usual: what a residual does to H is not known here."""
+        return self.evaluate(theta)
+
+    def suits(self, theta: np.ndarray) -> bool:
+        """There are no landmarks that could be wrong."""
+        return True
+
     def evaluate(self, theta: np.ndarray, tol: float | None = None) -> Evaluation:
         """H and dH/dtheta; the lower level starts where it last ended.
 

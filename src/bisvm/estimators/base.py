@@ -144,17 +144,16 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         model = self._model()
         return replace(model, kernel=model.kernel.bind(_names(self)))
 
-    def _problem_of(self, data: Data, tasks: np.ndarray, jobs: int = 1) -> Problem:
-        """The bilevel program of these tasks, one of `jobs` in memory at a time."""
+    def _problem_of(
+        self, data: Data, tasks: np.ndarray, approximation: Approximation | None
+    ) -> Problem:
+        """The bilevel program of these tasks."""
         model, criterion = self._bound_model(), get_criterion(self.criterion)
         on_training = criterion.on_training
         columns = (
             training_columns(tasks, data.weight)
             if on_training
             else split_columns(tasks, data.splits, data.weight)
-        )
-        approximation = self._approximation(
-            model, len(data.weight), columns.labels.shape[1], jobs
         )
         return Problem.of(
             model,
@@ -174,15 +173,19 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         )
 
     def _approximation(
-        self, model: Model, n: int, n_columns: int, jobs: int = 1
+        self, data: Data, n_tasks: int, jobs: int = 1
     ) -> Approximation | None:
-        """How the kernel machine on n rows is approximated; None if it is not."""
+        """How kernel machines are approximated, `jobs` in memory at a time.
+
+        Asked once for a fit: the answer depends on the memory that is free.
+        """
+        model = self._model()
         if model.linear:
             return None
         return settled(
             self.approximation,
-            n,
-            n_columns,
+            len(data.weight),
+            n_tasks * max(len(data.splits), 1),
             self.max_memory,
             jobs=jobs,
             more_grams=model.kernel.held_grams,
@@ -225,16 +228,22 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
                 "single objective. Pass the labels of one class against the rest, or "
                 "use shared=True."
             )
-        return self._problem_of(data, data.tasks)
+        rule = self._approximation(data, data.tasks.shape[1])
+        return self._problem_of(data, data.tasks, rule)
 
-    def _model_at(self, data: Data, values: list[dict[str, Any]]) -> Any:
+    def _model_at(
+        self,
+        data: Data,
+        values: list[dict[str, Any]],
+        rule: Approximation | None,
+    ) -> Any:
         """A fitted copy at given hyperparameters, for a callback during a run."""
         copy = clone(self)
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(copy, name, getattr(self, name))
         with one_blas_thread():
-            copy._refit(data, values)
+            copy._refit(data, values, rule)
         return copy
 
     # --- final machine ----------------------------------------------------------------
@@ -274,13 +283,17 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         coef[landmarks] = solution.x.coef
         return replace(solution, x=replace(solution.x, coef=coef))
 
-    def _refit(self, data: Data, values: list[dict[str, Any]]) -> None:
+    def _refit(
+        self,
+        data: Data,
+        values: list[dict[str, Any]],
+        rule: Approximation | None,
+    ) -> None:
         """Train all class tasks here, and keep what predicts."""
         model = self._bound_model()
         frame = model.frame(data.X, data.weight)
         X = data.X if frame is None else frame.inside(data.X)
         blocks = np.array_split(np.arange(data.tasks.shape[1]), len(values))
-        rule = self._approximation(model, len(data.weight), data.tasks.shape[1])
         solutions = [
             self._train(
                 data,
@@ -291,7 +304,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
                 block,
                 landmarks=None
                 if rule is None or not rule.needed
-                else rule.landmarks(model.kernel_at(one), X, float(np.max(one["C"]))),
+                else rule.landmarks(model.kernel_at(one), X, one),
             )
             for one, block in zip(values, blocks, strict=True)
         ]

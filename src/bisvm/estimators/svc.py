@@ -80,8 +80,9 @@ class BilevelSVC(BilevelClassifier):
         number is the final machine's C.
     approximation : {"auto", "none", "nystroem"}, default="auto"
         "none" trains on the whole Gram matrix, n^2 numbers; "nystroem" on functions of
-        a few hundred rows, the landmarks, which carry the kernel. "auto" is "none" up
-        to 6000 rows, if the Gram matrix fits. Smooth losses only.
+        a few hundred rows, the landmarks, which carry the kernel. "auto" trains on all
+        up to 6000 rows, if the Gram matrix fits, and searches on landmarks where a
+        tenth of the rows is enough. Smooth losses only.
     max_memory : float, optional
         Bytes that Gram matrices, or landmarks, may take; by default a quarter of what
         is free.

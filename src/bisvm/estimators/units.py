@@ -23,7 +23,7 @@ import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
-from bisvm.approximation import LeftOut
+from bisvm.approximation import Approximation, LeftOut
 from bisvm.estimators.data import Data
 from bisvm.estimators.settings import own_optimizer
 from bisvm.history import Record
@@ -62,7 +62,8 @@ class Work:
 
     sets : class tasks of every set of hyperparameters
     began : time of day at which the fit began: other machines have other counters
-    jobs : units that are done at a time, and `here` if in this process
+    approximation : of the kernel machines of all units, wherever they are done
+    here : whether units are done in this process
     so_far : best values of every set, of which a callback's model is made
     """
 
@@ -71,7 +72,7 @@ class Work:
     sets: list[np.ndarray]
     seeds: np.ndarray
     began: float
-    jobs: int
+    approximation: Approximation | None
     here: bool
     so_far: dict[int, dict[str, Any]] = field(default_factory=dict)
 
@@ -79,11 +80,6 @@ class Work:
         """Bytes of the data: joblib's Dask backend sends what is large only once."""
         held = (self.data.X, self.data.tasks, getattr(self.estimator, "_matrix", None))
         return sum(getattr(part, "nbytes", sys.getsizeof(part)) for part in held)
-
-    @property
-    def jobs_at_a_place(self) -> int:
-        """Units that may share the memory of the machine on which this is asked."""
-        return self.jobs if self.here else min(self.jobs, cpu_count())
 
 
 # What a unit gives back: its evaluations, and an answer if its start had a finite H.
@@ -104,12 +100,16 @@ def tune_all(
     apart = 1 if watched else n_apart(estimator.starts, own_optimizer(estimator))
     starts = [None] if apart == 1 else list(range(apart))
     units = [(number, start) for number in range(len(sets)) for start in starts]
-    if len(units) == 1:
-        work = Work(estimator, data, sets, seeds, began, jobs=1, here=True)
+    alone = len(units) == 1
+    here = alone or _here(estimator, data)
+    jobs = 1 if alone else min(effective_n_jobs(estimator.n_jobs), len(units))
+    # Elsewhere units share a machine's memory with no more than it has processors for.
+    rule = estimator._approximation(
+        data, len(sets[0]), jobs if here else min(jobs, cpu_count())
+    )
+    work = Work(estimator, data, sets, seeds, began, rule, here)
+    if alone:
         return [_merged([tune_unit(work, *units[0])])]
-    here = _here(estimator, data)
-    jobs = min(effective_n_jobs(estimator.n_jobs), len(units))
-    work = Work(estimator, data, sets, seeds, began, jobs, here)
     found = _done(work, units)
     return [
         _merged(found[first : first + len(starts)])
@@ -170,9 +170,8 @@ def tune_unit(work: Work, number: int, start: int | None) -> Found:
     if start and deadline is not None and time.perf_counter() > deadline:
         return [], None
     with one_blas_thread():
-        problem = work.estimator._problem_of(
-            work.data, work.data.tasks[:, work.sets[number]], work.jobs_at_a_place
-        )
+        tasks = work.data.tasks[:, work.sets[number]]
+        problem = work.estimator._problem_of(work.data, tasks, work.approximation)
         run = _run(work, number, problem, began, deadline)
         random_state = np.random.RandomState(work.seeds[number])
         descent = tune(run, work.estimator.starts, random_state, start)
@@ -180,8 +179,8 @@ def tune_unit(work: Work, number: int, start: int | None) -> Found:
             return run.history, None
         values = run.objective.hyperparameters(descent.best.theta)
         work.so_far[number] = values
-        problem = run.objective.problem
-        landmarks = problem.landmarks if problem.approximated else None
+        chosen = descent.best.landmarks if problem.approximated else None
+        landmarks = None if chosen is None else chosen.rows
         solution = work.estimator._train(
             work.data,
             problem.model,
@@ -211,7 +210,7 @@ def _run(
     def model(values: dict[str, Any]) -> Any:
         work.so_far[number] = values
         best = [work.so_far.get(k, first) for k in range(len(work.sets))]
-        return estimator._model_at(work.data, best)
+        return estimator._model_at(work.data, best, work.approximation)
 
     kinked = not problem.model.loss.twice_differentiable
     kind, own = run_for(estimator.cv, problem)

@@ -201,7 +201,7 @@ class Machine(ABC):
         return replace(self, loss=loss)
 
     def tangent(self, fitted: np.ndarray) -> Tangent:
-        twin = self.loss.compiled
+        twin = self.loss.twin
         if twin is not None:
             value, slope, curvature = losses(twin, *self._contiguous(fitted))
             return Tangent(fitted, value, slope, curvature)
@@ -241,7 +241,7 @@ class Machine(ABC):
         self, fitted: np.ndarray, direction: np.ndarray, *parabola: np.ndarray
     ) -> np.ndarray | None:
         """Compiled line searches, if the loss has a compiled twin."""
-        twin = self.loss.compiled
+        twin = self.loss.twin
         if twin is None:
             return None
         return step_lengths(twin, *self._contiguous(fitted, direction), *parabola)

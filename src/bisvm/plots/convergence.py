@@ -39,7 +39,7 @@ def convergence_data(history: Sequence[Record]) -> ConvergenceData:
     best: list[float] = []
     stages = []
     for (task, name, partition), group in groupby(history, _own_objective):
-        name = f"{name}, partition {partition}" if partition else name
+        name = name if partition is None else f"{name}, partition {partition}"
         values = [record.value for record in group]
         first = len(best) + 1
         best += np.fmin.accumulate(values).tolist()
