@@ -47,7 +47,9 @@ def test_tables_and_pictures():
     table = toy.accuracy_table(found, toy.SNRS, "SNR (dB)", "accuracy")
     assert len(table.rows) == len(toy.METHODS) and "90.0 ± 0.0" in table.to_text()
     assert toy.peak_table(found).rows[0][1:] == [2] * len(toy.SNRS)
-    assert "found in 2 of 2" in toy.verdicts(found)[1]
+    notes = toy.verdicts(found)
+    assert notes[0].endswith("not the order of figure 2.")
+    assert "found in 2 of 2" in notes[len(toy.SNRS)]
     assert all(name in toy.STYLES for name in methods)
     assert len(toy.draw_curves(found, found, (40, 80)).axes) == 3
     assert len(toy.draw_filters([toy.bandpass_filters()] * 2).axes) == 2
