@@ -23,7 +23,8 @@ def no_figures_left():
 def record(stage, value, task=0):
     """A record with these entries and none of the others that matter here."""
     entries = dict.fromkeys(Record.__dataclass_fields__, 0)
-    return Record(**{**entries, "stage": stage, "value": value, "task": task})
+    own = {"stage": stage, "value": value, "task": task, "partition": None}
+    return Record(**{**entries, **own})
 
 
 def test_the_best_so_far_starts_anew_with_each_stage():

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from bisvm.composition import traced
-from bisvm.kernels.base import Factors, Kernel, KernelGradient
+from bisvm.kernels.base import BLOCK_ENTRIES, Factors, Kernel, KernelGradient
 from bisvm.parts import Parameter
 from bisvm.transforms.arguments import flat
 from bisvm.transforms.base import Transform, TransformGradient
@@ -143,8 +143,8 @@ class Transformed(Kernel):
 
         d f(x_i) / d theta_T = sum_j <G_ij, dz_j / dtheta_T>:
 
-        the Jacobian of the features is taken once and serves all rows. Where a sample
-        has more features than there are samples, one contraction a row is cheaper.
+        the Jacobian of the features is taken once and serves all rows. Where it would
+        be large, one contraction a row takes its place.
         """
         T = self._settled(X)
         image = T.apply(X)
@@ -152,31 +152,32 @@ class Transformed(Kernel):
         n, d = Z.shape
         if not T.has_parameters:
             return self.kernel.function_gradients(Z, gram, coef)
-        if d > n or sparse.issparse(Z):
+        if n * d * d > BLOCK_ENTRIES or sparse.issparse(Z):
             return super().function_gradients(X, gram, coef)
         units = np.eye(d)[:, None, :].repeat(n, axis=1).reshape(d, *image.shape)
         jacobian = T.sample_gradients(X, units).swapaxes(0, 1).reshape(n * d, -1)
-        out = []
-        for column in coef.T:
-            behind, G = self._by_features(Z, gram, column)
-            out.append(np.hstack([behind, G.reshape(n, -1) @ jacobian]))
-        return np.stack(out, axis=1)
+        return np.stack(
+            [
+                [self._row_gradient(i, Z, gram, column, jacobian) for column in coef.T]
+                for i in range(n)
+            ]
+        )
 
-    def _by_features(
-        self, Z: np.ndarray, gram: np.ndarray, coef: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """d f(x_i) by the kernel's own parameters (n, p) and by all z_j (n, n, d)."""
-        G, thetas = np.empty((len(Z), *Z.shape)), []
+    def _row_gradient(
+        self,
+        i: int,
+        Z: np.ndarray,
+        gram: np.ndarray,
+        coef: np.ndarray,
+        jacobian: np.ndarray,
+    ) -> np.ndarray:
+        """d f(x_i) by the kernel's own parameters, and by the transform's."""
         weights = Factors(np.ones((1, 1)), coef[:, None])
-        for i in range(len(Z)):
-            row = self.kernel.pullback(
-                Z[i : i + 1], Z, gram[i : i + 1], weights, inputs=True
-            )
-            assert row.X is not None and row.Y is not None
-            G[i] = row.Y
-            G[i, i] += row.X[0]
-            thetas.append(row.theta)
-        return np.stack(thetas), G
+        rows = slice(i, i + 1)
+        row = self.kernel.pullback(Z[rows], Z, gram[rows], weights, inputs=True)
+        assert row.X is not None and row.Y is not None
+        row.Y[i] += row.X[0]
+        return np.concatenate([row.theta, row.Y.ravel() @ jacobian])
 
     def __matmul__(self, transform: Transform) -> Kernel:
         if not isinstance(transform, Transform):
