@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from copy import copy
 from operator import iadd
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -67,8 +66,6 @@ class Chunks(Pieces):
                 f"of shape {source.shape}; use Chunks.of(array, y)."
             )
         self._reader = Reader(source, steady=isinstance(source, _Blocks))
-        self._rows: np.ndarray | None = None
-        self._functions: tuple[Callable[[Any], Any], ...] = ()
 
     @classmethod
     def of(cls, array: Any, y: Any = None, *, rows: int | None = None) -> Chunks:
@@ -126,28 +123,8 @@ class Chunks(Pieces):
             out[where] = part
         return function(self._no_rows()) if out is None else out
 
-    def each(self, function: Callable[[Any], Any]) -> Self:
-        other = copy(self)
-        other._functions = (*self._functions, function)
-        return other
-
-    def keep(self, rows: np.ndarray) -> Self:
-        other = copy(self)
-        other._rows = rows if self._rows is None else self._rows[rows]
-        return other
-
-    def __getitem__(self, rows: Any) -> Any:
-        if np.ndim(rows) == 0 and not isinstance(rows, slice):
-            raise IndexError("Rows are taken by indices, a slice or a mask: X[[3]].")
-        rows = np.arange(self.shape[0])[rows]
-        wanted, place = np.unique(rows, return_inverse=True)
-        parts = [piece for _, piece in self.keep(wanted)._pieces()]
-        if not parts:
-            return self._no_rows()
-        found = (
-            sparse.csr_array(sparse.vstack(parts)) if self.sparse else np.vstack(parts)
-        )
-        return found if np.array_equal(rows, wanted) else found[place]
+    def _in_memory(self) -> list[Any]:
+        return [piece for _, piece in self._pieces()]
 
     def _pieces(self) -> Iterator[tuple[slice, Any]]:
         """Pieces as float64, and which of our rows they hold."""
@@ -170,10 +147,6 @@ class Chunks(Pieces):
             for function in self._functions:
                 piece = function(piece)
             yield where, piece
-
-    def _no_rows(self) -> Any:
-        nothing = np.empty((0, self.shape[1]))
-        return sparse.csr_array(nothing) if self.sparse else nothing
 
 
 class _Blocks:

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from copy import copy, deepcopy
+from copy import deepcopy
 from operator import iadd
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import dask
 import numpy as np
@@ -70,8 +70,6 @@ class Partitions(Pieces):
         self._width = layout.width
         self.sparse = layout.sparse
         self.head = _named(next(look.head for look in seen if look.n_rows), X)
-        self._rows: np.ndarray | None = None
-        self._functions: tuple[Callable[[Any], Any], ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
@@ -97,28 +95,8 @@ class Partitions(Pieces):
         parts = self._cluster.collect(self._tasks(function))
         return np.concatenate(parts) if parts else function(self._no_rows())
 
-    def each(self, function: Callable[[Any], Any]) -> Self:
-        other = copy(self)
-        other._functions = (*self._functions, function)
-        return other
-
-    def keep(self, rows: np.ndarray) -> Self:
-        other = copy(self)
-        other._rows = rows if self._rows is None else self._rows[rows]
-        return other
-
-    def __getitem__(self, rows: Any) -> Any:
-        if np.ndim(rows) == 0 and not isinstance(rows, slice):
-            raise IndexError("Rows are taken by indices, a slice or a mask: X[[3]].")
-        rows = np.arange(self.shape[0])[rows]
-        wanted, place = np.unique(rows, return_inverse=True)
-        parts = self._cluster.collect(self.keep(wanted)._tasks(_itself))
-        if not parts:
-            return self._no_rows()
-        found = (
-            sparse.csr_array(sparse.vstack(parts)) if self.sparse else np.vstack(parts)
-        )
-        return found if np.array_equal(rows, wanted) else found[place]
+    def _in_memory(self) -> list[Any]:
+        return self._cluster.collect(self._tasks(_itself))
 
     def _tasks(
         self, function: Callable[..., Any], operands: tuple[np.ndarray, ...] = ()
@@ -144,10 +122,6 @@ class Partitions(Pieces):
             if where.start < where.stop:
                 yield block, end - first, rows, where
             first = end
-
-    def _no_rows(self) -> Any:
-        nothing = np.empty((0, self._width))
-        return sparse.csr_array(nothing) if self.sparse else nothing
 
 
 def vector(y: Any) -> np.ndarray:

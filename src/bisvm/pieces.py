@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from operator import iadd
 from typing import Any, Self
 
@@ -25,8 +26,9 @@ from scipy import sparse
 class Pieces(ABC):
     """An (n, d) matrix of which only pieces are ever in memory.
 
-    A subclass says how pieces are walked through; products follow from that. Vectors of
-    length n are ordinary arrays.
+    A subclass says how pieces are walked through, of the rows that are kept and after
+    the functions applied to them; products follow from that. Vectors of length n are
+    ordinary arrays.
 
     shape : (n, d)
     sparse : whether pieces are CSR arrays; they are dense otherwise
@@ -40,6 +42,9 @@ class Pieces(ABC):
     y: np.ndarray | None
     ndim = 2
     dtype = np.dtype(np.float64)
+    # Rows that are kept (None: all), and functions that pieces go through.
+    _rows: np.ndarray | None = None
+    _functions: tuple[Callable[[Any], Any], ...] = ()
     # An array on the left leaves an operation to us.
     __array_ufunc__ = None
     # `for row in X` would read all pieces for every row.
@@ -63,16 +68,38 @@ class Pieces(ABC):
         """function(piece), which has a row for every row, below one another."""
 
     @abstractmethod
+    def _in_memory(self) -> list[Any]:
+        """All pieces, in the order of their rows."""
+
     def each(self, function: Callable[[Any], Any]) -> Self:
         """The matrix function(X), row by row, applied to pieces as they are read."""
+        other = copy(self)
+        other._functions = (*self._functions, function)
+        return other
 
-    @abstractmethod
     def keep(self, rows: np.ndarray) -> Self:
         """These rows alone, in ascending order; still in pieces."""
+        other = copy(self)
+        other._rows = rows if self._rows is None else self._rows[rows]
+        return other
 
-    @abstractmethod
     def __getitem__(self, rows: Any) -> Any:
         """Some rows (indices, slice or mask) in memory, dense or CSR."""
+        if np.ndim(rows) == 0 and not isinstance(rows, slice):
+            raise IndexError("Rows are taken by indices, a slice or a mask: X[[3]].")
+        rows = np.arange(self.shape[0])[rows]
+        wanted, place = np.unique(rows, return_inverse=True)
+        parts = self.keep(wanted)._in_memory()
+        if not parts:
+            return self._no_rows()
+        found = (
+            sparse.csr_array(sparse.vstack(parts)) if self.sparse else np.vstack(parts)
+        )
+        return found if np.array_equal(rows, wanted) else found[place]
+
+    def _no_rows(self) -> Any:
+        nothing = np.empty((0, self.shape[1]))
+        return sparse.csr_array(nothing) if self.sparse else nothing
 
     def __matmul__(self, B: np.ndarray) -> np.ndarray:
         return self.stack(lambda piece: piece @ B)
