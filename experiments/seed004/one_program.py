@@ -12,7 +12,6 @@ import time
 import warnings
 from typing import Any
 
-import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from bisvm import BilevelSVC
@@ -80,7 +79,7 @@ def outcome(optimizer: Any, snr: float, seed: int) -> list[Any]:
         model.fit(X, y)
     seconds = time.process_time() - began
     found = model.result_
-    kkt = [found.get(name, np.nan) for name in ("kkt", "kkt_before")]
+    kkt = [found.get(name) for name in ("kkt", "kkt_before")]
     return [model.criterion_value_, *kkt, len(model.history_), seconds]
 
 
