@@ -12,9 +12,10 @@ from bisvm.criteria import get_criterion
 from bisvm.kernels import get_kernel
 from bisvm.losses import get_loss
 from bisvm.model import Model
-from bisvm.objective import BilevelObjective, Problem
+from bisvm.objective import BilevelObjective
 from bisvm.penalties import get_penalty
 from bisvm.priors import get_prior
+from bisvm.problem import Problem
 from bisvm.solvers import get_solver
 from bisvm.splits import class_tasks, freeze_splits, split_columns
 

@@ -23,6 +23,7 @@ LAYERS = (
     "adjoint",
     "space model",
     "program",
+    "problem",
     "objective optimizers",
     "levels",
     "tuning walk",

@@ -9,9 +9,10 @@ from sklearn.model_selection import GroupKFold
 
 from bisvm import criteria, losses
 from bisvm.model import Model
-from bisvm.objective import BilevelObjective, Landmarks
+from bisvm.objective import BilevelObjective
 from bisvm.penalties import PerFeature
 from bisvm.priors import Shrinkage
+from bisvm.problem import Landmarks
 from bisvm.testing import check_hypergradient
 from tests.problems import (
     INTERCEPTS,

@@ -19,9 +19,10 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from bisvm.levels import Levels
-from bisvm.objective import BilevelObjective, Problem
+from bisvm.objective import BilevelObjective
 from bisvm.optimizers import BothLevels
 from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED, NOT_FINITE
+from bisvm.problem import Problem
 from bisvm.program import Swaps
 from bisvm.splits import Columns
 from bisvm.swapping import SwapHoldout

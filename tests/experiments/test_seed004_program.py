@@ -16,19 +16,9 @@ def test_one_case_of_each_method():
 
 
 def test_the_verdict_counts_cases():
-    rows = [
-        [
-            method,
-            -8.0,
-            seed,
-            0.5 if "SLP" in method and seed else 0.1,
-            1e-9,
-            0.0,
-            1,
-            0.0,
-        ]
-        for seed in (0, 1)
-        for method in METHODS
-    ]
+    rows = []
+    for seed, method in product((0, 1), METHODS):
+        H = 0.5 if "SLP" in method and seed else 0.1
+        rows.append([method, -8.0, seed, H, 1e-9, 0.0, 1, 0.0])
     assert "BFGS + 1% in 1 of 2" in verdicts(rows)[0]
     assert "kkt at most 1e-09" in verdicts(rows)[0]

@@ -36,9 +36,9 @@ from bisvm.kernels import Kernel
 from bisvm.losses import get_loss
 from bisvm.machines import Coefficients
 from bisvm.model import Frame, Model
-from bisvm.objective import Problem
 from bisvm.pieces import stack
 from bisvm.priors import get_prior
+from bisvm.problem import Problem
 from bisvm.solvers import Solution, get_solver
 from bisvm.splits import (
     split_columns,

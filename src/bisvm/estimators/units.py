@@ -28,8 +28,9 @@ from bisvm.estimators.data import Data
 from bisvm.estimators.settings import own_optimizer
 from bisvm.history import Record
 from bisvm.model import Frame
-from bisvm.objective import BilevelObjective, Problem
+from bisvm.objective import BilevelObjective
 from bisvm.pieces import Pieces
+from bisvm.problem import Problem
 from bisvm.solvers import Solution
 from bisvm.starts import n_apart, tune
 from bisvm.threads import one_blas_thread
