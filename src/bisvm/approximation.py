@@ -21,7 +21,7 @@ from scipy.linalg import solve_triangular
 
 from bisvm.kernels import Kernel
 from bisvm.machines.landmarks import JITTER, choose_landmarks
-from bisvm.memory import gram_bytes, landmark_bytes, memory_limit
+from bisvm.memory import column_bytes, gram_bytes, landmark_bytes, memory_limit
 
 Choice = Literal["auto", "none", "nystroem"]
 CHOICES = ("auto", "none", "nystroem")
@@ -135,12 +135,14 @@ def settled(
             stacklevel=2,
         )
     each = jobs * landmark_bytes(n, more_grams)
-    most = int(min(MOST, np.sqrt(WORK / n), n, limit / each))
+    columns = jobs * column_bytes(n, n_columns)
+    most = int(min(MOST, np.sqrt(WORK / n), n, max(limit - columns, 0.0) / each))
     if most < min(FEWEST, n):
+        least = columns + FEWEST * each
         raise MemoryError(
             f"max_memory allows {limit / 1e9:.3g} GB, and {FEWEST} landmarks for {n} "
-            f"samples take {FEWEST * each / 1e9:.3g} GB. Use a larger max_memory (in "
-            "bytes), fewer samples, or a linear machine (BilevelLinearSVC)."
+            f"samples take {least / 1e9:.3g} GB. Use a larger max_memory (in bytes), "
+            "fewer samples, or a linear machine (BilevelLinearSVC)."
         )
     return Approximation(most, needed=True)
 

@@ -25,11 +25,15 @@ def available_memory() -> int | None:
 def gram_bytes(n: int, n_columns: int, more_grams: int = 0) -> float:
     """What a machine on the whole Gram matrix takes.
 
-    It holds that matrix, a block of it and its factor for the active set of one column
-    at a time, and a few arrays of the size of its columns; a sum or product of kernels
-    holds `more_grams`.
+    It holds that matrix, and a block of it and its factor for the active set of one
+    column at a time; a sum or product of kernels holds `more_grams`.
     """
-    return 8.0 * ((3 + more_grams) * n**2 + 12 * n * n_columns)
+    return 8.0 * (3 + more_grams) * n**2 + column_bytes(n, n_columns)
+
+
+def column_bytes(n: int, n_columns: int) -> float:
+    """What the arrays of the size of its columns take: labels, weights, values ..."""
+    return 8.0 * 12 * n * n_columns
 
 
 def landmark_bytes(n: int, more_grams: int = 0) -> float:
