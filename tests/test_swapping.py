@@ -282,3 +282,13 @@ def test_any_share_goes_with_the_default_number_of_swaps(train_size):
     y = np.repeat([0, 1, 2], [20, 40, 60])
     for train, held_out in SwapHoldout(train_size, random_state=0).split(y, y):
         assert len(train) == round(train_size * 120) == 120 - len(held_out)
+
+
+def test_landmarks_follow_a_walk():
+    X, y = make_moons(300, noise=0.2, random_state=0)
+    wide = [{"C": 1.0, "gamma": 0.01}]
+    settings = dict(cv=SwapHoldout(n_partitions=12), starts=wide, random_state=0)
+    model = BilevelSVC(approximation="nystroem", **settings).fit(X, y)
+    exact = BilevelSVC(approximation="none", **settings).fit(X, y)
+    assert model.criterion_value_ == pytest.approx(exact.criterion_value_, rel=0.05)
+    assert model.approximation_.mean < 0.01

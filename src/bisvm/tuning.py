@@ -157,14 +157,17 @@ class Run:
             self._seen.clear()
 
     def release(self) -> None:
-        """Let the machines be functions of all rows; what was seen is past."""
+        """Let the machines be functions of all rows."""
         self.objective.release()
-        self.best = None
-        self._seen.clear()
+        self._begin_anew()
 
     def restrict(self, theta: np.ndarray) -> None:
         """Let the machines be functions of few rows, if they carry the kernel there."""
         self.objective.restrict(theta)
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """What was seen belongs to other machines."""
         self.best = None
         self._seen.clear()
 

@@ -70,6 +70,7 @@ class Walk(Run):
         if not (both or self.optimizer.resumes):
             return super().descend(theta, stage, like, **how, tentative=tentative)
         view = self.view(**how)
+        self.settle(theta)
         try:
             stops, result, reason = (
                 self._stops_of_both(theta, stage, view)
@@ -83,6 +84,8 @@ class Walk(Run):
             self.accept(last)
             raise StopTuning(str(stop), (self.best or last).theta) from None
         middle = view.expand(view.reduce(np.mean(stops[len(stops) // 2 :], axis=0)))
+        # Both ends are compared on landmarks for where the walk has led to.
+        self.settle(np.maximum(middle, stops[-1]))
         best = min(
             (self.evaluate(x, stage, tentative=tentative) for x in (middle, stops[-1])),
             key=lambda evaluation: evaluation.value,
