@@ -152,7 +152,7 @@ def test_the_prior_is_part_of_the_value_and_of_the_gradient(machine):
     drawn = make_objective(X, y, criterion="logistic", prior=prior, **MACHINES[machine])
     check(drawn)
     theta = smooth_point(drawn)
-    kin, *_ = drawn.space.vectors()
+    kin, *_ = drawn.space.vectors
     value, gradient = prior.evaluate(theta[kin.entries] - kin.log_unit)
     assert drawn(theta)[0] - plain(theta)[0] == pytest.approx(np.log(2.0) * value)
     difference = (drawn(theta)[1] - plain(theta)[1])[kin.entries]

@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_moons
 
+from bisvm import BilevelObjective, BilevelSVC
 from bisvm.kernels import RBF
 from bisvm.losses import Logistic, Loss, ModifiedLog, Quartic, SquaredHinge
-from bisvm.machines import Coefficients, KernelMachine
+from bisvm.machines import Coefficients, KernelMachine, compiled
+from bisvm.solvers import Newton
 from bisvm.solvers.line_search import exact_step
 
 LOSSES = [Quartic(), Quartic(eps=1e-3), ModifiedLog(), SquaredHinge(), Logistic()]
@@ -91,3 +94,66 @@ def test_any_memory_layout_will_do():
         part.tangent(np.asfortranarray(fitted[:, [0, 2]])).slope,
         one.tangent(fitted).slope[:, [0, 2]],
     )
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
+def test_a_twin_finds_the_same_solution(loss, intercept):
+    one = replace(machine(loss), intercept=intercept)
+    plain = Newton()._steps(one, one.cold_start(), 1e-10)[0]
+    found = one.newton(one.cold_start(), 1e-10, 200)
+    if found is None:
+        # An intercept that no point holds is left to the other way.
+        assert intercept == "free" and loss.max_curvature > 100
+        return
+    assert not found[2]
+    np.testing.assert_allclose(found[0].coef, plain.coef, atol=1e-8)
+    np.testing.assert_allclose(found[0].intercept, plain.intercept, atol=1e-7)
+
+
+@pytest.mark.parametrize("small", [0, 1000])
+def test_systems_in_single_precision_are_refined(small, monkeypatch):
+    """Errors of K remain, those of the factor do not: v is that of the rounded K."""
+    monkeypatch.setattr(compiled, "SMALL", small)
+    one = machine(SquaredHinge())
+    rng = np.random.default_rng(3)
+    D = 100.0 * rng.random(one.labels.shape) * (rng.random(one.labels.shape) < 0.7)
+    g, total, rho = rng.normal(size=D.shape), rng.normal(size=4), np.full(4, 1e-3)
+    single = one.gram.astype(np.float32)
+    v, mu = compiled.solve_columns(single, D, g, total, rho, True)
+    for k in range(4):
+        active = np.flatnonzero(D[:, k])
+        t = np.sqrt(D[active, k])
+        block = t[:, None] * single[np.ix_(active, active)].astype(float) * t
+        matrix = np.block(
+            [[np.eye(len(t)) + block, t[:, None]], [t[None], -rho[k : k + 1, None]]]
+        )
+        z = np.linalg.solve(matrix, np.append(t * g[active, k], total[k]))
+        np.testing.assert_allclose(v[active, k], t * z[:-1], rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(mu[k], z[-1], rtol=1e-4, atol=1e-4)
+
+
+def test_columns_without_active_points_are_solved():
+    one = machine(SquaredHinge())
+    D = np.zeros(one.labels.shape)
+    v, mu = compiled.solve_columns(
+        one.gram, D, np.ones_like(D), np.ones(4), np.full(4, 0.5), True
+    )
+    assert not v.any()
+    np.testing.assert_allclose(mu, -2.0)
+
+
+def test_single_precision_serves_a_search_and_no_more():
+    """Loose values agree with tight ones; tight ones are in double precision."""
+    X, y = make_moons(600, noise=0.25, random_state=0)
+    objective = BilevelObjective(BilevelSVC(random_state=0), X, y)
+    assert objective.problem.single.dtype == np.float32
+    theta = np.array([0.5, 0.5])
+    loose, tight = objective.evaluate(theta, 1e-3), objective.evaluate(theta, 1e-9)
+    np.testing.assert_allclose(loose.value, tight.value, rtol=1e-5)
+    np.testing.assert_allclose(loose.gradient, tight.gradient, rtol=1e-2, atol=1e-4)
+    assert tight.residual < 1e-9
+    # A C at which rounding errors would count.
+    far = np.array([8.5, 0.5])
+    loose, tight = objective.evaluate(far, 1e-3), objective.evaluate(far, 1e-9)
+    np.testing.assert_allclose(loose.value, tight.value, rtol=1e-4)

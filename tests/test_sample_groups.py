@@ -165,7 +165,7 @@ def test_the_order_of_rows_and_the_names_of_groups_do_not_matter():
 def test_entries_are_called_by_their_group():
     objective = make_objective(X, y, **PER_GROUP)
     assert objective.names == ["C[a]", "C[b]", "C[c]", "gamma"]
-    (kin,) = objective.space.vectors()
+    (kin,) = objective.space.vectors
     assert kin.tied and kin.of_groups
     part = make_objective(X, y, learn=("C[b]",), **PER_GROUP)
     assert part.names == ["C[b]"]

@@ -116,12 +116,12 @@ def test_a_gradient_by_parameter_becomes_that_of_theta():
 
 
 def test_vectors_are_the_learned_log_values_in_their_units():
-    (kin,) = space(("C", "gamma[0]", "gamma[2]")).vectors()
+    (kin,) = space(("C", "gamma[0]", "gamma[2]")).vectors
     np.testing.assert_array_equal(kin.entries, [1, 2])
     np.testing.assert_allclose(kin.log_unit, np.log([1.0, 4.0]))
     assert kin.tied
     # One entry has nothing to be compared with.
-    assert space(("C", "gamma[0]")).vectors() == []
+    assert space(("C", "gamma[0]")).vectors == []
 
 
 def test_an_unknown_name_is_refused_with_the_valid_ones():

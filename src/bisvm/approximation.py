@@ -33,8 +33,10 @@ WORK = 2e10
 MOST = 1000
 # Landmarks below which an approximation is not one.
 FEWEST = 10
-# Part of the rows that makes a search on landmarks quicker than on all of them.
+# Part of the rows that makes a search on landmarks quicker than on all, if there
+# are as many rows as this.
 FEW = 0.1
+MANY_ROWS = 2000
 # Rows that settle the mean of k(x, x).
 SAMPLE = 1000
 # Part of k(x, x) that may be left out, where C is one in its natural unit.
@@ -124,7 +126,9 @@ def settled(
     if choice == "none" or not possible or (choice == "auto" and n <= EXACT_ROWS):
         exactly = choice == "none" or not possible
         if fits:
-            return None if exactly else Approximation(int(FEW * n), needed=False)
+            if exactly or n < MANY_ROWS:
+                return None
+            return Approximation(int(FEW * n), needed=False)
         if exactly:
             raise MemoryError(_too_much(n, needed, limit, possible=possible))
         warnings.warn(

@@ -32,6 +32,10 @@ TELLING = 1e-7
 NO_LEVERAGE = float(np.finfo(float).tiny)
 # Landmarks are chosen for widths narrower by this factor than those they are for.
 NARROWER = 1.3
+# Tolerances for which single precision is considered, and what part of one its errors
+# of fitted values may reach.
+SINGLE_TOL = 1e-5
+SINGLE_SHARE = 0.3
 # Part of H that may be taken off for a lower level that was solved loosely.
 CORRECTABLE = 0.1
 
@@ -150,11 +154,13 @@ class BilevelObjective:
         self._last: tuple[dict[str, Any], Coefficients] | None = None
         # Relative error of H by the residual behind it, in the last evaluation.
         self._leverage = NO_LEVERAGE
+        self._in_single = True
 
     def forget(self) -> None:
         """Start the next solve from nothing, as the first one did."""
         self._fitted = self._last = None
         self._leverage = NO_LEVERAGE
+        self._in_single = True
         if self.problem.approximated:
             self.problem = replace(self.problem, landmarks=None)
 
@@ -352,19 +358,9 @@ class BilevelObjective:
     ) -> Evaluation:
         if self.problem.approximated and self.problem.landmarks is None:
             self.restrict(self.theta0)
-        problem, columns = self.problem, self.problem.columns
+        problem = self.problem
         values = self.space.values(theta)
-        machine = problem.model.machine(
-            values,
-            problem.X,
-            columns.labels,
-            columns.train,
-            None if problem.landmarks is None else problem.landmarks.rows,
-            problem.frame,
-            problem.sample_groups,
-        )
-        tol = self.usual_tol if tol is None else tol
-        solution = problem.solver.solve(machine, self._fitted, tol)
+        machine, solution = self._solve(values, self.usual_tol if tol is None else tol)
         self.n_svm_evaluations += machine.n_columns
         # A warm start must not carry one bad theta into all that follow.
         good = np.isfinite(solution.fitted).all()
@@ -398,6 +394,22 @@ class BilevelObjective:
             self._leverage = evaluation.accuracy / evaluation.residual
         return evaluation
 
+    def _solve(self, values: dict[str, Any], tol: float) -> tuple[Machine, Solution]:
+        """The machine, and its solution from the last fitted values.
+
+        In single precision as long as its errors do not count against the tolerance.
+        """
+        problem, start = self.problem, self._fitted
+        if self._in_single and tol >= SINGLE_TOL and problem.single is not None:
+            machine = problem.machine(values, problem.single)
+            solution = problem.solver.solve(machine, start, tol)
+            if machine.rounding(solution.x) <= SINGLE_SHARE * tol:
+                return machine, solution
+            self._in_single = False
+            start = solution.fitted
+        machine = problem.machine(values, problem.X)
+        return machine, problem.solver.solve(machine, start, tol)
+
     @property
     def usual_tol(self) -> float:
         """The residual of a machine on features is an average over points."""
@@ -418,6 +430,8 @@ class BilevelObjective:
         upper, cotangent = self._validate(solution)
         sensitivity, wrong = gradient_and_error(machine, solution, cotangent)
         value, error = upper.value, float(np.abs(wrong).sum())
+        # Rounding errors of fitted values have no sign in common.
+        error += machine.rounding(solution.x) * float(np.linalg.norm(cotangent))
         if error <= CORRECTABLE * abs(value):
             value -= float(wrong.sum())
         return value, self._by_row(upper.losses), sensitivity, error
@@ -460,7 +474,7 @@ class BilevelObjective:
         """What the prior adds to the criterion, and its gradient."""
         value, gradient = 0.0, np.zeros_like(theta)
         if self.problem.prior is not None:
-            for kin in self.space.vectors():
+            for kin in self.space.vectors:
                 size = self.problem.criterion.at_zero * kin.hold
                 v, g = self.problem.prior.evaluate(theta[kin.entries] - kin.log_unit)
                 value += size * v

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from bisvm.priors import Prior
 from bisvm.sample_groups import SampleGroups
 from bisvm.solvers import Solver
 from bisvm.splits import Columns, row_kinds
+
+# Rows from which on single precision is worth its errors.
+SINGLE_ROWS = 500
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,26 @@ class Problem:
         """(n,), what a sample of the rows must hold in its share: labels and groups."""
         kinds, groups = row_kinds(self.columns.labels), self.sample_groups
         return kinds if groups is None else kinds * len(groups) + groups.codes
+
+    @cached_property
+    def single(self) -> np.ndarray | None:
+        """Inputs in single precision; None where the machines are not for that."""
+        exact = self.landmarks is None and self.model.loss.twin is not None
+        if not exact or self.model.linear or len(self.sample_weight) < SINGLE_ROWS:
+            return None
+        return self.model.kernel.single(self.X)
+
+    def machine(self, values: dict[str, Any], X: Any) -> Any:
+        """The machine at these hyperparameters, on the inputs or their like."""
+        return self.model.machine(
+            values,
+            X,
+            self.columns.labels,
+            self.columns.train,
+            None if self.landmarks is None else self.landmarks.rows,
+            self.frame,
+            self.sample_groups,
+        )
 
     @property
     def approximated(self) -> bool:

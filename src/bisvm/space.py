@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,7 @@ class Space:
         full = [np.atleast_1d(gradient[p.name]) for p in self.parameters]
         return np.concatenate(full or [np.empty(0)])[self.learned]
 
+    @cached_property
     def vectors(self) -> list[Vector]:
         """Learned log-values of one kind, which a prior may hold together.
 

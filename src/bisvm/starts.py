@@ -24,12 +24,16 @@ from bisvm.tuning import Descent, Run, StopTuning, Whole, upper_gradient
 APART_ERRORS = 4.0
 WEAKEN_ERRORS = 2.0
 WEAKER = (0.3, 0.1)
-# With twice as many rows or more, a subsample of this size finds the way first.
+# By how much tolerances are wider while it is open whether a step up is taken.
+ROUGHLY = 10.0
+# With twice as many rows or more, subsamples find the way first: one of this size, and
+# others that grow by no more than this ratio.
 COARSE_ROWS = 400
+LADDER_RATIO = 10.0
 # Points of each sign that every training problem of the subsample must have.
 COARSE_MEMBERS = 5
-# The best C of a sample shrinks with its size about like size^-0.4.
-C_EXPONENT = 0.4
+# The best C of a sample shrinks with its size about like size^-0.2.
+C_EXPONENT = 0.2
 # Where a kinked H is looked at beyond the minimum found: kinks have no scale of their
 # own, and steps grow. WORTH is the decrease, relatively, that pays another descent.
 WORTH = 1e-4
@@ -115,7 +119,7 @@ def _auto(run: Run, random_state: np.random.RandomState) -> Descent:
     common = _coarse(run, random_state) or _common(run, run.objective.theta0)
     if run.optimizer.expects_kinks and len(run.objective.theta0) == 1:
         common = _around(run, common)
-    vectors = run.objective.space.vectors()
+    vectors = run.objective.space.vectors
     if any(kin.of_groups for kin in vectors):
         common = run.descend(
             common.best.theta, "one C per group", tied=True, groups_apart=True
@@ -130,41 +134,65 @@ def _auto(run: Run, random_state: np.random.RandomState) -> Descent:
 
 
 def _coarse(run: Run, random_state: np.random.RandomState) -> Descent | None:
-    """The common optimum by way of a subsample; None if there is none to take."""
-    objective = run.objective
-    rows = _coarse_rows(objective, random_state)
-    if rows is None:
+    """The common optimum by way of subsamples; None if there are none to take.
+
+    Each is a few times as large as the one before and starts from its optimum: where a
+    step is dear, few are left to be taken.
+    """
+    n = len(run.objective.problem.sample_weight)
+    found, below, size = None, None, 0
+    for size_here in ladder(n):
+        rows = _coarse_rows(run.objective, size_here, random_state)
+        if rows is None:
+            continue
+        part = run.objective.problem.subsample(rows)
+        level = run.on(BilevelObjective.from_problem(part), loosened=ROUGHLY)
+        try:
+            if found is None or below is None:
+                found = _common(level, run.objective.theta0, "sketch")
+            else:
+                found = _next_level(level, below, found, size_here / size, "sketch")
+        except StopTuning as stop:
+            theta = _grown(run.objective, stop.theta, n / size_here)
+            raise StopTuning(str(stop), theta) from None
+        below, size = level, size_here
+    if found is None or below is None:
         return None
-    problem = objective.problem
-    coarse = run.on(
-        BilevelObjective.from_problem(problem.subsample(rows)), loosened=10.0
-    )
-    ratio = len(problem.sample_weight) / len(rows)
-    try:
-        found = _common(coarse, objective.theta0, "sketch")
-    except StopTuning as stop:
-        raise StopTuning(str(stop), _grown(objective, stop.theta, ratio)) from None
-    theta = _grown(objective, found.best.theta, ratio)
-    objective.warm_up(coarse.objective)
+    return _next_level(run, below, found, n / size, "one for all")
+
+
+def _next_level(
+    run: Run, below: Run, found: Descent, ratio: float, stage: str
+) -> Descent:
+    """A descent from the optimum of a sample that is smaller by `ratio`."""
+    theta = _grown(run.objective, found.best.theta, ratio)
+    run.objective.warm_up(below.objective)
     run.restrict(theta)
-    return run.descend(theta, "one for all", found.result, tied=True)
+    return run.descend(theta, stage, found.result, tied=True)
+
+
+def ladder(n: int) -> list[int]:
+    """Sizes of the samples on the way to n, in equal ratios of at most LADDER_RATIO."""
+    if n < 2 * COARSE_ROWS:
+        return []
+    steps = int(np.ceil(np.log(n / COARSE_ROWS) / np.log(LADDER_RATIO)))
+    ratio = (n / COARSE_ROWS) ** (1.0 / steps)
+    return [round(COARSE_ROWS * ratio**k) for k in range(steps)]
 
 
 def _coarse_rows(
-    objective: BilevelObjective, random_state: np.random.RandomState
+    objective: BilevelObjective, size: int, random_state: np.random.RandomState
 ) -> np.ndarray | None:
     """Rows of a sample with the shares of folds, classes and groups of samples.
 
-    None if n is small, or a class so rare that the sample would not tell of it.
+    None if a class is so rare that the sample would not tell of it.
     """
     columns = objective.problem.columns
     n = len(columns.labels)
-    if n < 2 * COARSE_ROWS:
-        return None
     fold = columns.validation.argmax(axis=1)
     kind = objective.problem.row_kinds
     order = np.lexsort((random_state.permutation(n), kind, fold))
-    places = np.linspace(0, n - 1, COARSE_ROWS).round().astype(int)
+    places = np.linspace(0, n - 1, size).round().astype(int)
     rows = np.sort(order[places])
     trained = columns.labels[rows] * (columns.train[rows] > 0)
     members = np.minimum((trained > 0).sum(axis=0), (trained < 0).sum(axis=0))
@@ -238,16 +266,19 @@ def climb(run: Run, common: Descent) -> Descent:
     """From one size for each vector of hyperparameters to all of them apart.
 
     From the common optimum alone features that matter little on their own are missed;
-    narrow widths at C's start find them.
+    narrow widths at C's start find them. Whether a step up is worth it shows before it
+    is taken to its end: only the last one is.
     """
     objective = run.objective
     narrow = objective.theta0
-    for kin in objective.space.vectors():
+    for kin in objective.space.vectors:
         if kin.tied and not kin.of_groups:
             narrow[kin.entries] = kin.log_unit + np.log(0.3)
+    rough = run.on(objective, loosened=ROUGHLY)
+    rough.best = run.best
     apart = min(
         (
-            run.descend(start, "one for each", tentative=True)
+            rough.descend(start, "one for each", tentative=True)
             for start in (common.best.theta, _within(objective, narrow))
         ),
         key=lambda descent: descent.best.value,
@@ -255,14 +286,19 @@ def climb(run: Run, common: Descent) -> Descent:
     if not gains(common.best, apart.best, APART_ERRORS):
         return common
     run.accept(apart.best)
-    return _weaken(run, apart)
+    last, found = _weaken(rough, apart)
+    last = replace(last, optimizer=run.optimizer, best=found.best)
+    return last.descend(found.best.theta, "last steps", found.result)
 
 
-def _weaken(run: Run, found: Descent) -> Descent:
-    """Trust the data more and the prior less, for as long as held-out points gain."""
+def _weaken(run: Run, found: Descent) -> tuple[Run, Descent]:
+    """Trust the data more and the prior less, for as long as held-out points gain.
+
+    The answer comes with the run, and so the prior, that it belongs to.
+    """
     prior = run.objective.problem.prior
     if prior is None:
-        return found
+        return run, found
     for factor in WEAKER:
         weaker = run.on(run.objective.with_prior(prior.weakened(factor)))
         weaker.best = found.best
@@ -271,8 +307,8 @@ def _weaken(run: Run, found: Descent) -> Descent:
         )
         if not gains(found.best, further.best, WEAKEN_ERRORS):
             break
-        found = further
-    return found
+        run, found = weaker, further
+    return run, found
 
 
 def gains(simple: Evaluation, rich: Evaluation, errors: float) -> bool:

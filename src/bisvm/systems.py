@@ -35,14 +35,6 @@ class DenseSystem:
         self.scale = scale
         self.factor = _cholesky(Q)
 
-    @classmethod
-    def scaled(cls, Q: np.ndarray, scale: np.ndarray) -> DenseSystem:
-        """The system diag(1/scale) Q diag(1/scale), Q with a unit diagonal already."""
-        self = cls.__new__(cls)
-        self.scale = scale
-        self.factor = _cholesky(Q)
-        return self
-
     def solve(self, rhs: np.ndarray) -> np.ndarray:
         if not len(rhs):
             return rhs

@@ -431,7 +431,7 @@ class Tie:
     def __init__(self, objective: BilevelObjective, *, groups_apart: bool = False):
         vectors = [
             kin
-            for kin in objective.space.vectors()
+            for kin in objective.space.vectors
             if kin.tied and not (groups_apart and kin.of_groups)
         ]
         n = len(objective.theta0)

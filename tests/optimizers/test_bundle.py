@@ -317,7 +317,7 @@ def test_a_schedule_and_an_oracle_meet_in_the_problem():
     assert asked[:3] == [0.1, 0.05, 0.025]
     asked.clear()
     BFGS(ftol=1e-3).minimize(oracle, [0.0, 0.0], BOX)
-    assert set(asked) == {1e-4}
+    assert asked[0] == min(asked) == 1e-4 and max(asked) <= 0.03
     asked.clear()
     LBFGS().minimize(oracle, [0.0, 0.0], BOX)
     assert set(asked) == {None}

@@ -11,8 +11,8 @@ import numpy as np
 
 from bisvm.parts import Parameter, Part
 
-# Entries of a temporary block of Gram-sized weights: 32 MB in float64.
-BLOCK_ENTRIES = 1 << 22
+# Entries of a temporary block of Gram-sized weights: a few MB stay in the cache.
+BLOCK_ENTRIES = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,17 @@ class Kernel(Part):
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
         """The kernel's hyperparameters; data settle what the arguments leave open."""
         return ()
+
+    def single(self, X: Any) -> np.ndarray | None:
+        """Inputs in single precision that have the same Gram matrix, up to rounding.
+
+        None for a kernel, or inputs, where that would not do.
+        """
+        return None
+
+    def rounding(self, X: Any) -> float:
+        """About how wrong entries of the Gram matrix are for inputs from `single`."""
+        return float(np.finfo(X.dtype).eps)
 
     def with_values(self, values: Mapping[str, Any]) -> Self:
         """The kernel at other parameter values (natural units)."""

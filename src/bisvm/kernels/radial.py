@@ -65,6 +65,18 @@ class RadialKernel(Kernel):
     def diagonal(self, X: Any) -> np.ndarray:
         return np.ones(X.shape[0])
 
+    def single(self, X: Any) -> np.ndarray | None:
+        """Distances do not mind a shift, and single precision keeps differences."""
+        if sparse.issparse(X):
+            return None
+        return np.asarray(X - np.mean(X, axis=0), dtype=np.float32)
+
+    def rounding(self, X: Any) -> float:
+        """Squared distances are differences of squares: |z|^2 + |z'|^2 - 2 z'z."""
+        Z, _ = self._scaled(X, None)
+        squares = float(np.mean(_row_dots(Z)))
+        return float(np.finfo(X.dtype).eps) * (1.0 + 2.0 * squares)
+
     def pullback(
         self,
         X: Any,
@@ -116,6 +128,8 @@ class RadialKernel(Kernel):
         sparse matrix is left where it is, since centring would fill it.
         """
         root = self._root_gamma(X)
+        if X.dtype == np.float32:
+            root = root.astype(X.dtype)
         if sparse.issparse(X):
             scale = sparse.diags_array(np.broadcast_to(root, X.shape[1]))
             Z_X = sparse.csr_array(X @ scale)

@@ -197,6 +197,20 @@ class Machine(ABC):
         x is optimal, so that its own movement does not count.
         """
 
+    def rounding(self, x: Coefficients) -> float:
+        """About how wrong fitted values are by single precision; 0 for double."""
+        return 0.0
+
+    def newton(
+        self, start: np.ndarray, tol: float, max_iter: int
+    ) -> tuple[Coefficients, int, bool] | None:
+        """All of Newton's method, if it is compiled: x, its steps, and a limit hit.
+
+        None where it is not, or meets what it cannot do; `solvers.Newton` then goes
+        step by step.
+        """
+        return None
+
     def with_loss(self, loss: Loss) -> Self:
         return replace(self, loss=loss)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numba import njit
 
 from bisvm.kernels import Factors, Kernel
 from bisvm.machines.base import (
@@ -17,6 +17,7 @@ from bisvm.machines.base import (
     Sensitivity,
     Tangent,
 )
+from bisvm.machines.compiled import newton, product, solve_columns
 from bisvm.machines.on_margin import ends_of_intercept, margin_of, multipliers
 from bisvm.systems import DenseSystem, IterativeSystem, System
 
@@ -47,7 +48,7 @@ class KernelMachine(Machine):
         )
 
     def fit_values(self, x: Coefficients) -> np.ndarray:
-        return self.gram @ x.coef + x.intercept
+        return product(self.gram, np.ascontiguousarray(x.coef)) + x.intercept
 
     def inner(
         self, x: Coefficients, y: Coefficients, y_values: np.ndarray
@@ -80,8 +81,39 @@ class KernelMachine(Machine):
             out = np.maximum(out, np.abs(balance) / self.weights.sum(axis=0))
         return out
 
+    def rounding(self, x: Coefficients) -> float:
+        if self.gram.dtype == np.float64:
+            return 0.0
+        size = float(np.sqrt(np.max(np.sum(x.coef**2, axis=0))))
+        return size * self.kernel.rounding(self.X)
+
     def linearize(self, tangent: Tangent) -> KernelLinearization:
         return KernelLinearization(self, tangent)
+
+    def newton(
+        self, start: np.ndarray, tol: float, max_iter: int
+    ) -> tuple[Coefficients, int, bool] | None:
+        twin = self.loss.twin
+        if twin is None or len(start) > self.direct_limit:
+            return None
+        fitted, labels, weights = self._contiguous(start)
+        try:
+            usual, alpha, b, iterations, unfinished = newton(
+                self.gram,
+                twin,
+                self.loss.max_curvature,
+                labels,
+                weights,
+                fitted,
+                self.intercept_precision,
+                self.intercept != "none",
+                self.intercept == "free",
+                tol,
+                max_iter,
+            )
+        except np.linalg.LinAlgError:
+            return None
+        return (Coefficients(alpha, b), iterations, unfinished) if usual else None
 
     def sensitivity(
         self, x: Coefficients, tangent: Tangent, adjoint: Adjoint, cotangent: np.ndarray
@@ -102,27 +134,15 @@ class KernelMachine(Machine):
         )
 
     def _kernel_gradient(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """<left right', dK> by the kernel's parameters."""
-        factors = Factors(left, right)
+        """<left right', dK> by the kernel's parameters, in the precision of K."""
+        dtype = self.gram.dtype
+        factors = Factors(left.astype(dtype), right.astype(dtype))
         return self.kernel.pullback(self.X, None, self.gram, factors).theta
 
 
 def _intercept_pull(x: Coefficients, adjoint: Adjoint) -> float:
     """dH/d log rho of a penalised intercept (rho = 1)."""
     return -float(x.intercept @ adjoint.function.intercept)
-
-
-@njit(cache=True)
-def scaled_block(gram: np.ndarray, active: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """t K t on the active set, with ones on its diagonal."""
-    m = len(active)
-    out = np.empty((m, m))
-    for i in range(m):
-        row = gram[active[i]]
-        for j in range(m):
-            out[i, j] = t[i] * t[j] * row[active[j]]
-        out[i, i] = 1.0
-    return out
 
 
 class KernelLinearization(Linearization):
@@ -142,18 +162,35 @@ class KernelLinearization(Linearization):
     def minimizer(self) -> Coefficients:
         """alpha = -S - D (f - F), 1'alpha = rho b: -S outside the active set."""
         alpha = -self.tangent.slope
-        change = self.machine.gram @ alpha - self.tangent.fitted
+        change = product(self.machine.gram, alpha) - self.tangent.fitted
         v, mu = self._solve(change, alpha.sum(axis=0))
         return Coefficients(alpha - v, -mu)
 
     def adjoint(self, cotangent: np.ndarray) -> Adjoint:
         """U = P - D lambda,  lambda = K U - mu,  1'U = -rho mu."""
         gram = self.machine.gram
-        v, mu = self._solve(gram @ cotangent, cotangent.sum(axis=0))
+        v, mu = self._solve(product(gram, cotangent), cotangent.sum(axis=0))
         U = cotangent - v
-        return Adjoint(Coefficients(U, -mu), gram @ U - mu)
+        return Adjoint(Coefficients(U, -mu), product(gram, U) - mu)
 
     def _solve(self, g: np.ndarray, total: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        machine = self.machine
+        if machine.loss.twice_differentiable and len(g) <= machine.direct_limit:
+            with suppress(np.linalg.LinAlgError):
+                return solve_columns(
+                    machine.gram,
+                    np.ascontiguousarray(self.tangent.curvature),
+                    np.ascontiguousarray(g),
+                    total,
+                    machine.intercept_precision,
+                    machine.intercept != "none",
+                )
+        return self._solve_one_by_one(g, total)
+
+    def _solve_one_by_one(
+        self, g: np.ndarray, total: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The same where a matrix is not quite positive definite, or too large."""
         v = np.zeros_like(g)
         mu = np.zeros(g.shape[1])
         precision = self.machine.intercept_precision
@@ -202,9 +239,9 @@ def _active_system(
     active = np.flatnonzero(curvature > 0)
     t = np.sqrt(curvature[active])
     if len(active) <= machine.direct_limit:
-        scale = 1.0 / np.sqrt(1.0 + t**2 * np.diagonal(machine.gram)[active])
-        Q = scaled_block(machine.gram, active, t * scale)
-        return active, t, DenseSystem.scaled(Q, scale)
+        Q = machine.gram[np.ix_(active, active)] * t[:, None] * t
+        Q.flat[:: len(t) + 1] += 1.0
+        return active, t, DenseSystem(Q)
     spread = np.zeros(len(curvature))
 
     def action(z: np.ndarray) -> np.ndarray:

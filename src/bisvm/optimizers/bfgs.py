@@ -31,6 +31,8 @@ _FIRST_RANGE = (0.3, 30.0)
 _FIRST_STEP = 0.3
 # A value this far below the first one counts as zero.
 _FLOOR = 1e-6
+# Part of the predicted decrease that an error of H may reach.
+_LOOSE = 0.03
 
 
 class BFGS(Optimizer):
@@ -89,7 +91,7 @@ class BFGS(Optimizer):
         self, problem: Problem, like: OptimizeResult | None = None
     ) -> OptimizeResult:
         carried = None if like is None else like.get("hess_inv")
-        state = _State(problem, carried)
+        state = _State(problem, carried, self.max_step)
         for iteration in range(self.max_iter):
             step, predicted = self._step(state)
             if predicted <= self.ftol:
@@ -99,7 +101,7 @@ class BFGS(Optimizer):
                 step, predicted = self._step(state)
             # A trial that is turned down teaches curvature too: ask before the search.
             fresh = state.fresh
-            decrease = state.search(step)
+            decrease = state.search(step, max(0.1 * self.ftol, _LOOSE * predicted))
             if decrease is None:
                 if fresh:
                     return state.result(iteration, *state.stuck(self.gtol))
@@ -111,25 +113,31 @@ class BFGS(Optimizer):
         )
 
     def _step(self, state: _State) -> tuple[Floats, float]:
-        """The quasi-Newton step, cut to max_step, and the decrease it promises."""
+        """The quasi-Newton step, cut to what is in reach, and the decrease promised."""
         step = state.direction()
         longest = float(np.abs(step).max(initial=0.0))
-        if longest > self.max_step:
-            step = step * (self.max_step / longest)
+        # Where steps had to be cut back the gradient still tells what is to be had.
+        promised = -0.5 * float(state.gradient @ step)
+        promised *= self.max_step / max(longest, self.max_step)
+        if longest > state.reach:
+            step = step * (state.reach / longest)
         elif state.fresh and 0.0 < longest < _FIRST_STEP:
             # Nothing is known of the curvature: a valley may be long and flat.
             step = state.within_bounds(step * (_FIRST_STEP / longest))
-        return step, -0.5 * float(state.gradient @ step)
+        return step, max(promised, -0.5 * float(state.gradient @ step))
 
 
 _SMALL = "The next step would lower H by less than ftol."
 
 
 class _State:
-    """Iterate, log H and its gradient there, and the inverse Hessian."""
+    """Iterate, log H and its gradient there, inverse Hessian, longest next step."""
 
-    def __init__(self, problem: Problem, carried: Floats | None) -> None:
+    def __init__(
+        self, problem: Problem, carried: Floats | None, max_step: float
+    ) -> None:
         self.problem = problem
+        self.reach = self.max_step = max_step
         value, gradient = problem.evaluate_start()
         self.x = problem.start
         # H + shift > 0: a criterion may vanish, or be negative.
@@ -167,25 +175,35 @@ class _State:
         self.inverse = _FIRST * np.eye(len(self.x))
         self.fresh = True
 
-    def search(self, step: Floats) -> float | None:
-        """Take the longest acceptable part of the step; the decrease, or None."""
+    def search(self, step: Floats, accuracy: float) -> float | None:
+        """Take the longest acceptable part of the step; the decrease, or None.
+
+        accuracy : relative error of H that will do for it
+        """
         slope = float(self.gradient @ step)
-        length = 1.0
+        length, risen = 1.0, False
         for _ in range(_MAX_BACKTRACKS):
             x = self.problem.project(self.x + length * step)
-            value, gradient, finite = self.problem.evaluate(x)
+            value, gradient, finite = self.problem.evaluate(x, accuracy)
             value, gradient = self._log(value, gradient)
             finite = finite and math.isfinite(value)
             if finite:
                 self._update(x - self.x, gradient - self.gradient)
                 if value <= self.value + _ARMIJO * length * slope:
                     decrease = self.value - value
+                    self._learn_reach(x - self.x, risen=risen)
                     self.x, self.value, self.gradient = x, value, gradient
                     return decrease
+                risen = True
             length *= (
                 _interpolated(value - self.value, slope * length) if finite else 0.25
             )
         return None
+
+    def _learn_reach(self, step: Floats, *, risen: bool) -> None:
+        """Longest next step: one at which H had risen is not tried again at once."""
+        doubled = 2.0 * float(np.abs(step).max(initial=0.0))
+        self.reach = min(doubled if risen else max(self.reach, doubled), self.max_step)
 
     def _update(self, s: Floats, y: Floats) -> None:
         """A trial that is turned down tells of the curvature as well as one taken."""

@@ -7,14 +7,11 @@ from dataclasses import replace
 import numpy as np
 
 from bisvm.machines import Coefficients, Machine, Tangent
+from bisvm.machines.compiled import HELD, PATIENCE, ROUNDING
 from bisvm.solvers.base import Solution, Solver
 from bisvm.solvers.line_search import exact_step
 from bisvm.splits import distinct_columns
 
-# Steps without a halving of the residual after which rounding errors are to blame, if
-# it is as small as this.
-_PATIENCE = 4
-_ROUNDING = 1e-6
 # Fitted values this large (or not finite) are no start worth having.
 _FAR = 1e4
 # The wider losses on the way from a cold start are only touched upon.
@@ -67,6 +64,19 @@ class Newton(Solver):
         return start[:, group], iterations
 
     def _descend(self, machine: Machine, start: np.ndarray, tol: float) -> Solution:
+        done = machine.newton(start, tol, self.max_iter)
+        x, iterations, unfinished = done or self._steps(machine, start, tol)
+        # The fitted values of the steps were summed up: once more from x itself.
+        tangent = machine.tangent(machine.fit_values(x))
+        residual = machine.residual(x, tangent)
+        reached = "converged" if np.all(residual <= 2 * tol) else "stalled"
+        status = "max_iter" if unfinished else reached
+        return Solution(x, tangent, residual, iterations, status)
+
+    def _steps(
+        self, machine: Machine, start: np.ndarray, tol: float
+    ) -> tuple[Coefficients, int, bool]:
+        """The solution, the steps of all columns, and whether some ran to the limit."""
         x, tangent = _newton_step(machine, machine.tangent(start))
         watch = _Watch(machine.n_columns)
         iterations = machine.n_columns
@@ -82,12 +92,7 @@ class Newton(Solver):
                 x, tangent = x.put(todo, stepped[0]), tangent.put(todo, stepped[1])
             iterations += len(todo)
             todo = watch.unfinished(machine.residual(x, tangent), tol)
-        # The fitted values of the steps were summed up: once more from x itself.
-        tangent = machine.tangent(machine.fit_values(x))
-        residual = machine.residual(x, tangent)
-        reached = "converged" if np.all(residual <= 2 * tol) else "stalled"
-        status = "max_iter" if len(todo) else reached
-        return Solution(x, tangent, residual, iterations, status)
+        return x, iterations, len(todo) > 0
 
 
 class _Watch:
@@ -101,7 +106,7 @@ class _Watch:
     def unfinished(self, residual: np.ndarray, tol: float) -> np.ndarray:
         self.waited = np.where(residual <= 0.5 * self.best, 0, self.waited + 1)
         self.best = np.minimum(self.best, residual)
-        stalled = (self.waited >= _PATIENCE) & (residual <= _ROUNDING)
+        stalled = (self.waited >= PATIENCE) & (residual <= ROUNDING)
         self.done |= (residual <= tol) | stalled
         return np.flatnonzero(~self.done)
 
@@ -137,8 +142,8 @@ def _unheld(machine: Machine, tangent: Tangent) -> np.ndarray:
     if machine.intercept != "free":
         return np.zeros(machine.n_columns, dtype=bool)
     total = machine.weights.sum(axis=0)
-    held = tangent.curvature.sum(axis=0) > 1e-9 * machine.loss.max_curvature * total
-    return ~held & (np.abs(tangent.slope.sum(axis=0)) > 1e-9 * total)
+    held = tangent.curvature.sum(axis=0) > HELD * machine.loss.max_curvature * total
+    return ~held & (np.abs(tangent.slope.sum(axis=0)) > HELD * total)
 
 
 def _usable(machine: Machine, tangent: Tangent) -> Tangent:
