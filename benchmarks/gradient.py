@@ -3,8 +3,9 @@
     ratio = seconds of H and dH/dtheta  /  seconds of H alone
 
 for one gamma per feature. H alone is what a search without gradients would need: the
-machines, solved to the same residual from the same start, and the loss of their held-out
-values. Both from nothing, and from the machines of a theta nearby, as in a search.
+machines, solved to the same residual from the same start, and the loss of their values
+on held-out points. Both from nothing, and from the machines of a theta nearby, as in a
+search.
 """
 
 from __future__ import annotations

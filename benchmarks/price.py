@@ -30,8 +30,8 @@ from benchmarks.measure import (
     code_version,
     others_version,
     seconds_of_a_fit,
-    spoken,
     timed,
+    would_take,
 )
 from benchmarks.options import Options, say
 from benchmarks.racers import GRID, RACERS, warm_up
@@ -134,10 +134,10 @@ class OneCV:
         return cross_val_score(SVC(**self.values), sample.X, sample.y, cv=sample.folds)
 
     @classmethod
-    def of(cls, sample: Sample, options: Options, races: Records) -> OneCV | None:
+    def of(cls, sample: Sample, options: Options) -> OneCV | None:
         """The grid's row of the race, or that of the grid on as many rows as it can."""
         (grid,) = (racer for racer in RACERS if racer.name == GRID)
-        row = race.Desk(sample, options, races, None).row(grid)
+        row = race.Desk(sample, options).row(grid)
         rows = sample.n
         for fewer in FEWER:
             if row and not row["status"]:
@@ -146,7 +146,7 @@ class OneCV:
                 rows, part = fewer, sample.part(fewer)
                 name = f"{sample.name}, {fewer} rows"
                 part = Sample(name, 0, part.X, part.y, part.X_test, part.y_test)
-                row = race.Desk(part, options, races, None).row(grid)
+                row = race.Desk(part, options).row(grid)
         if not row or row["status"]:
             return None
         values = race.values_of(row)
@@ -173,9 +173,10 @@ def measure(sample: Sample, kernel: str, one_cv: OneCV, repetitions: int) -> Row
             tuning, validating = [first], [timed(one_cv)[1]]
         else:
             tuning, validating = by_turns(tune, one_cv, repetitions)
-    estimated = one_cv.estimate is not None
     ratio = median(a / b for a, b in zip(tuning, validating, strict=True))
-    notes = [f"one CV not run: would take about {spoken(one_cv.estimate)}"] * estimated
+    notes = []
+    if one_cv.estimate is not None:
+        notes.append(f"one CV {would_take(one_cv.estimate)}")
     if one_cv.grid_rows < sample.n:
         notes.append(f"grid on {one_cv.grid_rows} rows")
     return {
@@ -258,7 +259,6 @@ def run(options: Options, names: tuple[str, ...] | None = None) -> list[Row]:
     references = options.records(
         "reference", REFERENCE_KEY, ("H", "theta"), timed=False
     )
-    races = race.records(options)
     rows = []
     version = f"{code_version()} {others_version()}"
     for sample in options.samples(names or (FULL if options.full else SHORT)):
@@ -269,16 +269,14 @@ def run(options: Options, names: tuple[str, ...] | None = None) -> list[Row]:
             row = table.find(version, options.limit, **key)
             if row is None:
                 say(f"{sample.name}: price of {method}")
-                done = _row(sample, kernel, options, races, references)
+                done = _row(sample, kernel, options, references)
                 row = table.add({**key, **done}, version, options.limit)
             rows.append(row)
     return rows
 
 
-def _row(
-    sample: Sample, kernel: str, options: Options, races: Records, references: Records
-) -> Row:
-    one_cv = OneCV.of(sample, options, races)
+def _row(sample: Sample, kernel: str, options: Options, references: Records) -> Row:
+    one_cv = OneCV.of(sample, options)
     if one_cv is None:
         head = {"n": sample.n, "d": sample.d}
         return {**head, "status": "not run: no grid fits the limit"}

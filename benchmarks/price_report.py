@@ -27,7 +27,7 @@ TABLE = {
     "problem": "",
     "test error, %": ".1f",
     "evaluations": "d",
-    "": "",
+    "remark": "",
 }
 
 

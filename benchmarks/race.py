@@ -40,7 +40,7 @@ COLUMNS = (
     "gamma",
 )
 STEP_KEY = (*KEY, "step")
-STEP_COLUMNS = ("seconds", "H")
+STEP_COLUMNS = ("of", "seconds", "H")
 # Rows up to which the H of every step of a search is looked at, and not of its last.
 TRACED_ROWS = 2000
 # Features up to which there is one gamma for each.
@@ -78,24 +78,26 @@ LINEAR_FULL = (
 )
 
 
-def records(options: Options, *, linear: bool = False) -> Records:
-    return options.records("linear" if linear else "race", KEY, COLUMNS)
-
-
 def run(options: Options, *, linear: bool = False) -> tuple[list[Row], Records]:
     """The rows of all that was asked for, and the steps of searches."""
     warm_up()
     rows: list[Row] = []
-    name = "linear" if linear else "race"
-    table = records(options, linear=linear)
-    steps = options.records(f"{name}_steps", STEP_KEY, STEP_COLUMNS)
     for sample in _samples(options, linear):
-        desk = Desk(sample, options, table, steps)
+        desk = Desk(sample, options, linear=linear)
         for racer in racers(linear=linear, only=options.methods):
             row = desk.row(racer)
             if row is not None:
                 rows.append(row)
-    return rows, steps
+    return rows, records(options, linear)[1]
+
+
+def records(options: Options, linear: bool) -> tuple[Records, Records]:
+    """Of the methods, and of the steps of their searches."""
+    name = "linear" if linear else "race"
+    return (
+        options.records(name, KEY, COLUMNS),
+        options.records(f"{name}_steps", STEP_KEY, STEP_COLUMNS),
+    )
 
 
 def _samples(options: Options, linear: bool) -> Iterator[Sample]:
@@ -109,11 +111,9 @@ def _samples(options: Options, linear: bool) -> Iterator[Sample]:
 class Desk:
     """Where the rows of one sample are looked up, or measured and written down."""
 
-    def __init__(
-        self, sample: Sample, options: Options, table: Records, steps: Records | None
-    ):
+    def __init__(self, sample: Sample, options: Options, *, linear: bool = False):
         self.sample, self.options = sample, options
-        self.table, self.steps = table, steps
+        self.table, self.steps = records(options, linear)
         self._judges: dict[str, Judge] = {}
         self._seconds_of_a_fit: float | None = None
 
@@ -131,10 +131,9 @@ class Desk:
         row = {**key, "n": self.sample.n, "d": self.sample.d, **self._measure(racer)}
         steps = row.pop("steps", [])
         row = self.table.add(row, version, self.options.limit)
-        if self.steps is not None:
-            for number, (seconds, H) in enumerate(steps):
-                step = {**key, "step": number, "seconds": seconds, "H": H}
-                self.steps.add(step, version)
+        for number, (seconds, H) in enumerate(steps):
+            step = {**key, "step": number, "seconds": seconds, "H": H}
+            self.steps.add({**step, "of": len(steps)}, version)
         return row
 
     def _measure(self, racer: Racer) -> Row:

@@ -31,7 +31,7 @@ COLUMNS = {
     "H": ".4f",
     "CV accuracy, %": ".1f",
     "test error, %": ".1f",
-    "": "",
+    "remark": "",
 }
 CLAIMS = {
     "method": "",
@@ -151,9 +151,7 @@ def ida_errors(rows: Iterable[Row]) -> tuple[dict[str, str], list[list[Any]]] | 
 
 def pictures(rows: Sequence[Row], steps: Records) -> dict[str, Any]:
     """Lowest H so far against seconds, a panel for each set."""
-    measured = {(r["set"], r["split"], r["method"]) for r in rows}
-    traced = [s for s in steps if (s["set"], s["split"], s["method"]) in measured]
-    by_set = _by(traced, "set")
+    by_set = _by(traced(rows, steps), "set")
     if not by_set:
         return {}
     across = min(4, len(by_set))
@@ -177,6 +175,17 @@ def pictures(rows: Sequence[Row], steps: Records) -> dict[str, Any]:
             drawn.values(), drawn, loc="outside lower center", ncols=4, handlelength=3.5
         )
     return {"best_so_far": figure}
+
+
+def traced(rows: Iterable[Row], steps: Iterable[Row]) -> list[Row]:
+    """The steps of these rows; an older measurement may have left more of them."""
+
+    def key(row: Row) -> tuple[Any, ...]:
+        return tuple(row[name] for name in race.KEY)
+
+    steps, measured = list(steps), {key(row) for row in rows}
+    count = {key(step): step["of"] for step in steps if step["step"] == 0}
+    return [s for s in steps if key(s) in measured and s["step"] < count[key(s)]]
 
 
 def _draw(axis: Any, method: str, steps: Sequence[Row]) -> Any:

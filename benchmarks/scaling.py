@@ -44,7 +44,7 @@ TABLE = {
     "evaluations": "d",
     "landmarks": "d",
     "H": ".5f",
-    "": "",
+    "remark": "",
 }
 
 
