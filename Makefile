@@ -48,11 +48,11 @@ format: $(READY) ## rewrite the code in the style of the project
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY) ## the price of tuning, in cross-validations of an SVC
-	$(BIN)/python -m benchmarks.price
+bench: $(READY) ## what tuning costs, in a few minutes: prices, races, scaling, start-up
+	$(BIN)/python -m benchmarks
 
-bench-full: $(READY) ## the same on every size and data set
-	$(BIN)/python -m benchmarks.price --full
+bench-full: $(READY) ## the same on every size and data set: hours; goes on where it was
+	$(BIN)/python -m benchmarks --full
 
 experiments: $(READY) ## published tables and figures, into experiments/results/
 	$(BIN)/python -m experiments --all
@@ -66,5 +66,5 @@ $(READY): pyproject.toml
 	    { echo "bisvm needs Python 3.11 or later: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "Setting up $(VENV) (once; a minute or two) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet -e '.[test,plots,images]'
+	@$(BIN)/python -m pip install --quiet -e '.[test,plots,images,bench]'
 	@touch $@

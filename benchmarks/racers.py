@@ -32,6 +32,7 @@ from sklearn.svm import SVC, LinearSVC
 from benchmarks.measure import BOX, alone
 from benchmarks.sets import Sample
 from bisvm import BilevelLinearSVC, BilevelSVC
+from bisvm.history import Progress
 
 Values = dict[str, Any]
 # Ten values of C, as LogisticRegressionCV has them by default.
@@ -76,42 +77,28 @@ class Racer:
 
 def ours(kernel: str) -> Callable[[Sample], Outcome]:
     def tune(sample: Sample) -> Outcome:
+        steps: list[tuple[float, Values]] = []
+
+        def watch(progress: Progress) -> None:
+            """Once it changes; what is looked at tentatively is no answer yet."""
+            best = progress.best_hyperparameters
+            if not steps or not _same(best, steps[-1][1]):
+                steps.append((progress.record.seconds, best))
+
+        settings = {"cv": sample.folds, "callback": watch, "random_state": 0}
         model = (
-            BilevelLinearSVC(cv=sample.folds, random_state=0)
+            BilevelLinearSVC(**settings)
             if kernel == "linear"
-            else BilevelSVC(kernel, cv=sample.folds, random_state=0)
+            else BilevelSVC(kernel, **settings)
         ).fit(sample.X, sample.y)
-        steps = _lowest_of_each_stage(model.history_, _values_of(model))
         fits = model.n_svm_evaluations_ + len(model.intercept_)
         return Outcome(model, dict(model.hyperparameters_), fits, steps)
 
     return tune
 
 
-def _values_of(model: Any) -> Callable[[np.ndarray], Values]:
-    """theta is (log C, log gamma ...), or log C alone for a linear machine."""
-    names = list(model.hyperparameters_)
-
-    def values(theta: np.ndarray) -> Values:
-        natural = np.exp(theta)
-        C, gamma = natural[0], natural[1:]
-        if names == ["C"]:
-            return {"C": C}
-        return {"C": C, "gamma": gamma[0] if len(gamma) == 1 else gamma}
-
-    return values
-
-
-def _lowest_of_each_stage(history: Any, values: Callable[[np.ndarray], Values]) -> Any:
-    """Values of H on a part of the data do not compare with those on all of them."""
-    steps, stage, lowest = [], None, np.inf
-    for record in history:
-        if record.stage != stage:
-            stage, lowest = record.stage, np.inf
-        if record.value < lowest:
-            lowest = record.value
-            steps.append((record.seconds, values(record.theta)))
-    return steps
+def _same(one: Values, other: Values) -> bool:
+    return all(np.array_equal(one[name], other[name]) for name in one)
 
 
 # --- searches of scikit-learn ---------------------------------------------------------

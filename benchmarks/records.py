@@ -69,7 +69,7 @@ class Records:
         row = self._rows.get(self._key(key))
         if row is None or self._key(key) in self._old:
             return None
-        if row["version"] != version and not self.keep:
+        if str(row["version"]) != version and not self.keep:
             return None
         return None if row["status"] and limit > row["limit"] else row
 

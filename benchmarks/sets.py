@@ -95,7 +95,8 @@ class Sample:
         """What tells these data from others of the same name."""
         X = self.X.data if sparse.issparse(self.X) else self.X
         crc = zlib.crc32(np.ascontiguousarray(X).tobytes())
-        return f"{zlib.crc32(np.ascontiguousarray(self.y).tobytes(), crc):08x}"
+        # With a letter, so that nobody takes it for a number.
+        return f"x{zlib.crc32(np.ascontiguousarray(self.y).tobytes(), crc):08x}"
 
     def error(self, model: Any) -> float:
         return 1.0 - float(model.score(self.X_test, self.y_test))
