@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+RIVALS := $(VENV)/.rivals
 
 # Directory of data archives, where there is one; `bisvm.datasets` does without.
 ifndef BISVM_DATA
@@ -48,10 +49,10 @@ format: $(READY) ## rewrite the code in the style of the project
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY) ## what tuning costs, in a few minutes: prices, races, scaling, start-up
+bench: $(RIVALS) ## what tuning costs, in a few minutes: prices, races, scaling, start-up
 	$(BIN)/python -m benchmarks
 
-bench-full: $(READY) ## the same on every size and data set: hours; goes on where it was
+bench-full: $(RIVALS) ## the same on every size and data set: hours; goes on where it was
 	$(BIN)/python -m benchmarks --full
 
 experiments: $(READY) ## published tables and figures, into experiments/results/
@@ -66,5 +67,9 @@ $(READY): pyproject.toml
 	    { echo "bisvm needs Python 3.11 or later: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "Setting up $(VENV) (once; a minute or two) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet -e '.[test,plots,images,bench]'
+	@$(BIN)/python -m pip install --quiet -e '.[test,plots,images]'
+	@touch $@
+
+$(RIVALS): $(READY)
+	@$(BIN)/python -m pip install --quiet -e '.[bench]'
 	@touch $@

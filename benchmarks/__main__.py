@@ -29,10 +29,11 @@ PARTS: dict[str, Callable[[Options], None]] = {
     "gradient": gradient.report,
     "price": price_report.report,
     "moons": moons.report,
-    "scaling": scaling.report,
+    "scaling": lambda options: scaling.report(options, exact=False),
     "race": race_report.report,
     "linear": lambda options: race_report.report(options, linear=True),
     "price-large": large,
+    "exact": scaling.report,
 }
 
 

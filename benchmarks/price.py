@@ -69,8 +69,6 @@ SHORT = (
     "ida_heart",
     "moons-300",
     "classification-300",
-    "ida_banana",
-    "moons-1000",
 )
 FULL = (
     "ida_thyroid",

@@ -46,7 +46,7 @@ TRACED_ROWS = 2000
 # Features up to which there is one gamma for each.
 ARD_FEATURES = 50
 
-SHORT = ("ida_heart", "ida_thyroid", "moons-300")
+SHORT = ("ida_heart", "ida_thyroid")
 FULL = (
     *IDA,
     "heart",
@@ -64,7 +64,7 @@ FULL = (
     "classification-3000",
     "magic04-3000",
 )
-LINEAR_SHORT = ("pima", "a9a_sparse-2000")
+LINEAR_SHORT = ("pima", "a9a_sparse-1000")
 LINEAR_FULL = (
     "heart",
     "pima",

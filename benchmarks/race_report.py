@@ -170,7 +170,7 @@ def pictures(rows: Sequence[Row], steps: Records) -> dict[str, Any]:
             highest = max(step["H"] for step in of_set)
             # Where searches begin is far above where it is decided.
             axis.set(xscale="log", title=name)
-            axis.set_ylim(top=min(highest + 0.02 * lowest, HIGHEST * lowest))
+            axis.set_ylim(0.96 * lowest, min(1.02 * highest, HIGHEST * lowest))
         for axis in axes.flat[len(by_set) :]:
             axis.set_visible(False)
         for axis in axes[:, 0]:

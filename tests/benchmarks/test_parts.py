@@ -83,10 +83,14 @@ def test_price(options):
         assert float(row["H"]) == pytest.approx(float(row["best H"]), rel=0.02)
 
 
-@pytest.mark.parametrize("part", ["scaling", "gradient", "startup"])
+@pytest.mark.parametrize("part", ["scaling", "exact", "gradient", "startup"])
 def test_other_parts(options, part):
     program.PARTS[part](options)
-    assert "bisvm" in (options.output / f"{part}.md").read_text()
+    name = "scaling" if part == "exact" else part
+    text = (options.output / f"{name}.md").read_text()
+    assert "bisvm" in text and ("whole kernel" in text) == (
+        part in ("exact", "gradient")
+    )
 
 
 def test_exponent():
