@@ -18,9 +18,10 @@ from benchmarks.options import Options, add_to
 
 
 def large(options: Options) -> None:
-    """Prices where the grid itself is out of reach; nothing in the short run."""
+    """Prices where the grid itself is out of reach too, in one table with the others;
+    nothing in the short run."""
     if options.full:
-        price_report.report(options, price.LARGE)
+        price_report.report(options, (*price.FULL, *price.LARGE))
 
 
 # What is quick and what matters first comes first.

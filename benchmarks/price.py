@@ -30,8 +30,8 @@ from benchmarks.measure import (
     code_version,
     others_version,
     seconds_of_a_fit,
+    spoken,
     timed,
-    would_take,
 )
 from benchmarks.options import Options, say
 from benchmarks.racers import GRID, RACERS, warm_up
@@ -59,6 +59,7 @@ COLUMNS = (
     "note",
 )
 REFERENCE_KEY = ("set", "kernel", "problem", "checksum")
+NOT_RUN = "one CV not run"
 # Fits longer than this are timed once.
 LONG = 20.0
 # Rows of the grid, where all would take too long.
@@ -174,7 +175,7 @@ def measure(sample: Sample, kernel: str, one_cv: OneCV, repetitions: int) -> Row
     ratio = median(a / b for a, b in zip(tuning, validating, strict=True))
     notes = []
     if one_cv.estimate is not None:
-        notes.append(f"one CV {would_take(one_cv.estimate)}")
+        notes.append(f"{NOT_RUN}: {spoken(one_cv.estimate)} by estimate")
     if one_cv.grid_rows < sample.n:
         notes.append(f"grid on {one_cv.grid_rows} rows")
     return {

@@ -9,7 +9,7 @@ from benchmarks import price
 from benchmarks.judge import REFERENCE_ROWS
 from benchmarks.measure import spoken, versions
 from benchmarks.options import Options
-from benchmarks.price import KERNELS, LARGE, LONG
+from benchmarks.price import KERNELS, LONG, NOT_RUN
 from benchmarks.records import Row
 from experiments.common import Result, Table
 
@@ -49,11 +49,12 @@ def report(options: Options, names: tuple[str, ...] | None = None) -> None:
         Table("What the prices are", SUMMARY, summary(rows), name="summary"),
         Table("The price of tuning", TABLE, [_cells(row) for row in rows]),
     ]
-    name = "price_large" if names == LARGE else "price"
-    options.write(Result(tables, notes=_notes(options)), name, "The price of tuning")
+    options.write(Result(tables, notes=_notes(options)), "price", "The price of tuning")
 
 
 def summary(rows: list[Row]) -> list[list[Any]]:
+    """Without prices whose denominator is an estimate."""
+    rows = [row for row in rows if NOT_RUN not in row["note"]]
     out = []
     for method in KERNELS:
         for low, high in ((0, 9999), (10000, 10**9)):
