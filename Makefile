@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+RIVALS := $(VENV)/.rivals
 
 # Directory of data archives, where there is one; `bisvm.datasets` does without.
 ifndef BISVM_DATA
@@ -48,11 +49,11 @@ format: $(READY) ## rewrite the code in the style of the project
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY) ## the price of tuning, in cross-validations of an SVC
-	$(BIN)/python -m benchmarks.price
+bench: $(RIVALS) ## what tuning costs, in a few minutes: prices, races, scaling, start-up
+	$(BIN)/python -m benchmarks
 
-bench-full: $(READY) ## the same on every size and data set
-	$(BIN)/python -m benchmarks.price --full
+bench-full: $(RIVALS) ## the same on every size and data set: hours; goes on where it was
+	$(BIN)/python -m benchmarks --full
 
 experiments: $(READY) ## published tables and figures, into experiments/results/
 	$(BIN)/python -m experiments --all
@@ -67,4 +68,8 @@ $(READY): pyproject.toml
 	@echo "Setting up $(VENV) (once; a minute or two) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet -e '.[test,plots,images]'
+	@touch $@
+
+$(RIVALS): $(READY)
+	@$(BIN)/python -m pip install --quiet -e '.[bench]'
 	@touch $@

@@ -1,1 +1,1 @@
-"""What tuning costs, measured: `python -m benchmarks.price`."""
+"""What tuning costs, measured: `python -m benchmarks`."""

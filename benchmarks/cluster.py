@@ -23,7 +23,7 @@ from distributed import Client, LocalCluster
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 
-from benchmarks.price import versions
+from benchmarks.measure import versions
 from bisvm import BilevelSVC
 from experiments.common import Result, Table
 

@@ -1,9 +1,11 @@
-"""The price of tuning, in cross-validations: `python -m benchmarks.price [--full]`.
+"""The price of tuning, in cross-validations: `python -m benchmarks price [--full]`.
 
-    price = seconds of BilevelSVC().fit  /  seconds of cross_val_score(SVC(C, gamma))
+    price = seconds of BilevelSVC().fit
+            / seconds of one five-fold cross_val_score(SVC) at the best values of a grid
 
-at the C and gamma found, in one process, on the same five folds, with one thread. A
-price says nothing without H beside it: a bad C makes the SVC slow and the price low.
+of 11 x 11, in one process, on the same folds, with one thread. A price says nothing
+without H beside it: the excess of H is over the best value known, which up to 5000 rows
+is that of descents on the whole kernel, in double precision, until nothing is left.
 
 Seconds are CPU time of the process: on a machine that others use as well, the clock on
 the wall tells of them. The two sides of a ratio are measured by turns.
@@ -11,159 +13,188 @@ the wall tells of them. The two sides of a ratio are measured by turns.
 
 from __future__ import annotations
 
-import argparse
-import os
-import platform
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
-from sklearn.datasets import make_classification, make_moons
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
-from sklearn.preprocessing import StandardScaler
+from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
-from threadpoolctl import threadpool_limits
 
-import bisvm
-from bisvm import BilevelObjective, BilevelSVC
-from bisvm.datasets import load, make_moons_with_noise
-from experiments.common import Result, Spread, Table
+from benchmarks import race
+from benchmarks.judge import REFERENCE_ROWS, Judge, own_problem
+from benchmarks.measure import (
+    PROTOCOL,
+    alone,
+    code_version,
+    others_version,
+    seconds_of_a_fit,
+    spoken,
+    timed,
+)
+from benchmarks.options import Options, say
+from benchmarks.racers import GRID, RACERS, warm_up
+from benchmarks.records import Records, Row, vector
+from benchmarks.sets import Sample
+from bisvm import BilevelSVC
 
-RESULTS = Path(__file__).parent / "results"
-GRID = {"C": np.logspace(-2, 3, 11), "gamma": np.logspace(-4, 0.5, 10)}
-ARCHIVES = ("svmguide1", "ida_image", "ida_banana")
-UNSEEN = 5000
-MOONS_TRAINING = 500
+KERNELS = {"BilevelSVC": "rbf", "BilevelSVC(ard)": "ard"}
+KEY = ("set", "method")
+COLUMNS = (
+    "n",
+    "d",
+    "tune",
+    "one CV",
+    "price",
+    "evaluations",
+    "H",
+    "best H",
+    "problem",
+    "excess",
+    "test error",
+    "grid on",
+    "C of grid",
+    "gamma of grid",
+    "note",
+)
+REFERENCE_KEY = ("set", "kernel", "problem", "checksum")
+NOT_RUN = "one CV not run"
+# Fits longer than this are timed once.
+LONG = 20.0
+# Rows of the grid, where all would take too long.
+FEWER = (10000, 5000, 2000, 1000)
+
+SHORT = (
+    "ida_thyroid",
+    "ida_heart",
+    "moons-300",
+    "classification-300",
+)
+FULL = (
+    "ida_thyroid",
+    "ida_heart",
+    "ida_breast_cancer",
+    "heart",
+    "moons-300",
+    "classification-300",
+    "ida_banana",
+    "ida_diabetis",
+    "pima",
+    "moons-1000",
+    "classification-1000",
+    "ida_image",
+    "ida_splice",
+    "magic04-1000",
+    "a9a-1000",
+    "mnist35-1000",
+    "connect4-1000",
+    "moons-3000",
+    "classification-3000",
+    "svmguide1",
+    "magic04-3000",
+    "a9a-3000",
+    "mnist35-3000",
+    "connect4-3000",
+    "moons-10000",
+    "classification-10000",
+    "magic04-10000",
+    "a9a-10000",
+)
+LARGE = (
+    "mnist35",
+    "magic04",
+    "moons-30000",
+    "classification-30000",
+    "a9a",
+    "connect4-30000",
+    "moons-100000",
+    "classification-100000",
+)
+
+# --- the denominator ------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How much to measure."""
+class OneCV:
+    """A cross-validation of an SVC at the best values of the grid.
 
-    sizes: tuple[int, ...] = (300, 1000)
-    archive_size: int = 1000
-    repetitions: int = 3
-    seeds: int = 3
+    grid_rows : on which the grid was searched
+    estimate : seconds, where it is too long to be run
+    """
 
+    sample: Sample
+    values: dict[str, Any]
+    grid_rows: int
+    estimate: float | None
 
-SHORT = Settings()
-FULL = Settings((300, 1000, 3000), repetitions=5, seeds=10)
-
-
-@dataclass(frozen=True)
-class Sample:
-    """Standardised data, the folds on which all is compared, and points unseen."""
-
-    name: str
-    X: np.ndarray
-    y: np.ndarray
-    X_test: np.ndarray
-    y_test: np.ndarray
+    def __call__(self) -> Any:
+        sample = self.sample
+        return cross_val_score(SVC(**self.values), sample.X, sample.y, cv=sample.folds)
 
     @classmethod
-    def cut(cls, name: str, X: np.ndarray, y: np.ndarray, n: int) -> Sample:
-        """The first n rows, and the others to test on."""
-        scaler = StandardScaler().fit(X[:n])
-        return cls(name, scaler.transform(X[:n]), y[:n], scaler.transform(X[n:]), y[n:])
-
-    @property
-    def folds(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        folds = StratifiedKFold(5, shuffle=True, random_state=0)
-        return list(folds.split(self.X, self.y))
-
-    def error(self, model: Any) -> float:
-        return 1.0 - float(model.score(self.X_test, self.y_test))
-
-
-def samples(settings: Settings) -> Iterator[Sample]:
-    """Synthetic data of every size, and archived data where there are any."""
-    for n in settings.sizes:
-        X, y = make_moons(n + UNSEEN, noise=0.25, random_state=0)
-        yield Sample.cut("moons", X, y, n)
-        X, y = make_classification(
-            n + UNSEEN, 20, n_informative=6, class_sep=0.7, random_state=0
-        )
-        yield Sample.cut("classification", X, y, n)
-    folder = Path(os.environ.get("BISVM_DATA", ""))
-    for name in ARCHIVES:
-        if (folder / f"{name}.npz").is_file():
-            X, y = load(name, return_X_y=True)
-            rows = np.random.default_rng(0).permutation(len(y))
-            name = name.removeprefix("ida_")
-            yield Sample.cut(name, X[rows], y[rows], settings.archive_size)
+    def of(cls, sample: Sample, options: Options) -> OneCV | None:
+        """The grid's row of the race, or that of the grid on as many rows as it can."""
+        (grid,) = (racer for racer in RACERS if racer.name == GRID)
+        row = race.Desk(sample, options).row(grid)
+        rows = sample.n
+        for fewer in FEWER:
+            if row and not row["status"]:
+                break
+            if fewer < sample.n:
+                rows, part = fewer, sample.part(fewer)
+                name = f"{sample.name}, {fewer} rows"
+                part = Sample(name, 0, part.X, part.y, part.X_test, part.y_test)
+                row = race.Desk(part, options).row(grid)
+        if not row or row["status"]:
+            return None
+        values = race.values_of(row)
+        expected = 5 * seconds_of_a_fit(sample, values)
+        too_long = expected > 2.0 * options.limit
+        return cls(sample, values, rows, expected if too_long else None)
 
 
-def timed(call: Callable[[], Any]) -> tuple[Any, float]:
-    began = time.process_time()
-    result = call()
-    return result, time.process_time() - began
+# --- one row --------------------------------------------------------------------------
 
 
-# --- price ----------------------------------------------------------------------------
-
-PRICE_COLUMNS = {
-    "data": "",
-    "n": "d",
-    "features": "d",
-    "C": ".3g",
-    "gamma": ".3g",
-    "H": ".4f",
-    "H, grid": ".4f",
-    "test error": ".1%",
-    "test error, grid": ".1%",
-    "evaluations": "d",
-    "tune, s": ".2f",
-    "one CV, s": ".3f",
-    "grid, s": ".2f",
-    "price": ".1f",
-    "price of grid": ".0f",
-}
-
-
-def price(sample: Sample, repetitions: int) -> list[Any]:
-    """One row of the table."""
-    X, y, folds = sample.X, sample.y, sample.folds
-    estimator = BilevelSVC(cv=folds, random_state=0)
+def measure(sample: Sample, kernel: str, one_cv: OneCV, repetitions: int) -> Row:
+    """Both sides of the price, by turns."""
+    estimator = BilevelSVC(kernel, cv=sample.folds, random_state=0)
 
     def tune() -> BilevelSVC:
-        return estimator.fit(X, y)
+        return estimator.fit(sample.X, sample.y)
 
-    found = tune().hyperparameters_  # also warms up
-
-    def cross_validate() -> np.ndarray:
-        return cross_val_score(SVC(**found), X, y, cv=folds)
-
-    tuning, validating = _by_turns(tune, cross_validate, repetitions)
-    search = GridSearchCV(SVC(), GRID, cv=folds)
-    _, grid_seconds = timed(lambda: search.fit(X, y))
+    with alone():
+        first = timed(tune)[1]
+        if one_cv.estimate is not None:
+            tuning, validating = [first], [one_cv.estimate]
+        elif first > LONG:
+            tuning, validating = [first], [timed(one_cv)[1]]
+        else:
+            tuning, validating = by_turns(tune, one_cv, repetitions)
     ratio = median(a / b for a, b in zip(tuning, validating, strict=True))
-    return [
-        sample.name,
-        len(y),
-        X.shape[1],
-        found["C"],
-        found["gamma"],
-        estimator.criterion_value_,
-        criterion_at(estimator, X, y, search.best_params_),
-        sample.error(estimator),
-        sample.error(search),
-        estimator.n_iter_,
-        median(tuning),
-        median(validating),
-        grid_seconds,
-        ratio,
-        grid_seconds / median(validating),
-    ]
+    notes = []
+    if one_cv.estimate is not None:
+        notes.append(f"{NOT_RUN}: {spoken(one_cv.estimate)} by estimate")
+    if one_cv.grid_rows < sample.n:
+        notes.append(f"grid on {one_cv.grid_rows} rows")
+    return {
+        "n": sample.n,
+        "d": sample.d,
+        "tune": median(tuning),
+        "one CV": median(validating),
+        "price": ratio,
+        "evaluations": estimator.n_iter_,
+        "test error": sample.error(estimator),
+        "grid on": one_cv.grid_rows,
+        "C of grid": one_cv.values["C"],
+        "gamma of grid": one_cv.values["gamma"],
+        "note": "; ".join(notes),
+        "model": estimator,
+    }
 
 
-def _by_turns(
+def by_turns(
     first: Callable[[], Any], second: Callable[[], Any], repetitions: int
 ) -> tuple[list[float], list[float]]:
     """Seconds of both, one after the other, so that both see the same disturbances."""
@@ -175,110 +206,78 @@ def _by_turns(
     return of_first, of_second
 
 
-def criterion_at(
-    estimator: BilevelSVC, X: Any, y: Any, values: dict[str, Any]
-) -> float:
-    """H, without the prior, at hyperparameters found otherwise."""
-    objective = BilevelObjective(estimator, X, y)
-    return objective.evaluate(objective.space.theta(values)).criterion
+# --- how good H is --------------------------------------------------------------------
 
 
-# --- the headline ---------------------------------------------------------------------
+def excess(model: Any, one_cv: OneCV, kernel: str, references: Records) -> Row:
+    """H of the tuned values, and the best there is of the problem that was solved.
 
-MOONS_COLUMNS = {
-    "method": "",
-    "test error, %": ".1f",
-    "worst, %": ".1f",
-    "seconds": ".1f",
-    "moons first": "",
-}
-
-
-def moons(seeds: int) -> list[list[Any]]:
-    """Two moons among ten columns of noise: one gamma per column against the grid."""
-    many, grid, ranked = [], [], 0
-    for seed in range(seeds):
-        X, y = make_moons_with_noise(MOONS_TRAINING + UNSEEN, random_state=seed)
-        sample = Sample.cut("moons", X, y, MOONS_TRAINING)
-        tuned = BilevelSVC("ard", cv=sample.folds, random_state=0)
-        search = GridSearchCV(SVC(), GRID, cv=sample.folds)
-        for model, results in ((tuned, many), (search, grid)):
-            _, seconds = timed(lambda m=model, s=sample: m.fit(s.X, s.y))
-            results.append((100 * sample.error(model), seconds))
-        ranked += set(np.argsort(-tuned.relevance_)[:2]) == {0, 1}
-    return [
-        _moons_row("BilevelSVC(kernel='ard')", many, f"{ranked} of {seeds}"),
-        _moons_row("GridSearchCV(SVC()), 11 x 10", grid, None),
-    ]
-
-
-def _moons_row(
-    method: str, results: list[tuple[float, float]], ranked: str | None
-) -> list[Any]:
-    errors, seconds = zip(*results, strict=True)
-    return [method, Spread.of(errors), max(errors), Spread.of(seconds), ranked]
+    With one gamma per feature H means the criterion and its prior.
+    """
+    judge = Judge(one_cv.sample, kernel)
+    theta = judge.theta(model.hyperparameters_)
+    tied, strength = own_problem(model, judge, theta)
+    if strength != judge.strength:
+        judge = Judge(one_cv.sample, kernel, strength)
+    problem = "one width" if tied else f"many, prior x {strength:g}"
+    H = judge.look(theta).value
+    key = {"set": judge.sample.name, "kernel": kernel, "problem": problem}
+    key["checksum"] = judge.sample.checksum
+    row = {"H": H, "problem": problem + ("" if judge.exact else ", landmarks")}
+    if judge.sample.n > REFERENCE_ROWS:
+        return row
+    version = f"reference/{PROTOCOL}"
+    known = references.find(version, **key)
+    if known is None:
+        say(f"{key['set']}, {kernel}: the best H there is")
+        best = judge.converged(_starts(judge, theta, one_cv, tied), tied=tied)
+        best_H, best_theta = best.value, best.theta
+    else:
+        best_H, best_theta = known["H"], vector(str(known["theta"]))
+    if known is None or H < best_H * (1 - 1e-8):
+        best_H, best_theta = min((best_H, best_theta), (H, theta), key=lambda p: p[0])
+        references.add({**key, "H": best_H, "theta": best_theta}, version)
+    return {**row, "best H": best_H, "excess": H / best_H - 1.0}
 
 
-# --- report ---------------------------------------------------------------------------
+def _starts(judge: Judge, theta: np.ndarray, one_cv: OneCV, tied: bool) -> list[Any]:
+    """Where ours ended, where it began, and where the grid ended."""
+    space = judge.objective.space
+    gridded = space.theta({"C": one_cv.values["C"]})
+    of_grid = np.log(one_cv.values["gamma"])
+    gridded[1:] += of_grid - gridded[1:].mean()
+    return [theta, space.theta0, gridded]
 
 
-def versions() -> str:
-    found = {
-        "bisvm": bisvm.__version__,
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        "Python": platform.python_version(),
-    }
-    text = ", ".join(f"{name} {version}" for name, version in found.items())
-    return f"{text}; {os.cpu_count()} CPUs"
+# --- all of them ----------------------------------------------------------------------
 
 
-def run(settings: Settings) -> Result:
+def run(options: Options, names: tuple[str, ...] | None = None) -> list[Row]:
+    warm_up()
+    table = options.records("price", KEY, COLUMNS)
+    references = options.records(
+        "reference", REFERENCE_KEY, ("H", "theta"), timed=False
+    )
     rows = []
-    with threadpool_limits(1):
-        for sample in samples(settings):
-            print(f"  {sample.name}, n = {len(sample.y)}", file=sys.stderr, flush=True)
-            rows.append(price(sample, settings.repetitions))
-        print(f"  noisy moons, {settings.seeds} seeds", file=sys.stderr, flush=True)
-        headline = moons(settings.seeds)
-    return Result(
-        tables=[
-            Table("The price of tuning C and gamma", PRICE_COLUMNS, rows),
-            Table(
-                f"Two moons among 10 noise columns, {MOONS_TRAINING} training points, "
-                f"{settings.seeds} seeds",
-                MOONS_COLUMNS,
-                headline,
-                name="moons",
-            ),
-        ],
-        notes=[
-            "price = seconds to tune / seconds of one five-fold cross_val_score of an "
-            f"SVC at the values found; median of {settings.repetitions} by turns.",
-            "H is the validation loss that was minimised; H, grid the same loss at the "
-            "pair that a grid search of 11 x 10 chose by accuracy.",
-            "Test errors are on points that neither method has seen.",
-            "Seconds are CPU time, one thread.",
-            versions() + ".",
-        ],
-    )
+    version = f"{code_version()} {others_version()}"
+    for sample in options.samples(names or (FULL if options.full else SHORT)):
+        for method, kernel in KERNELS.items():
+            if kernel == "ard" and sample.d > race.ARD_FEATURES:
+                continue
+            key = {"set": sample.name, "method": method}
+            row = table.find(version, options.limit, **key)
+            if row is None:
+                say(f"{sample.name}: price of {method}")
+                done = _row(sample, kernel, options, references)
+                row = table.add({**key, **done}, version, options.limit)
+            rows.append(row)
+    return rows
 
 
-def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.price", description=__doc__.splitlines()[0]
-    )
-    parser.add_argument("--full", action="store_true", help="every size, more seeds")
-    parser.add_argument(
-        "--output", type=Path, default=RESULTS, help="folder of results"
-    )
-    options = parser.parse_args(arguments)
-    result = run(FULL if options.full else SHORT)
-    print(result.to_text())
-    for path in result.write(options.output, "price", "The price of tuning"):
-        print(f"  {path}")
-
-
-if __name__ == "__main__":
-    main()
+def _row(sample: Sample, kernel: str, options: Options, references: Records) -> Row:
+    one_cv = OneCV.of(sample, options)
+    if one_cv is None:
+        head = {"n": sample.n, "d": sample.d}
+        return {**head, "status": "not run: no grid fits the limit"}
+    row = measure(sample, kernel, one_cv, options.repetitions)
+    return {**row, **excess(row["model"], one_cv, kernel, references)}

@@ -1,13 +1,11 @@
-"""Every example runs as a program of its own; the benchmark on a small sample."""
+"""Every example runs as a program of its own."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-from sklearn.datasets import make_moons
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
@@ -52,19 +50,6 @@ def test_example(path, tmp_path):
 
 def test_every_example_is_listed():
     assert {path.name for path in EXAMPLES} == set(PRINTS)
-
-
-def test_benchmark_of_a_small_sample(monkeypatch):
-    from benchmarks import price
-
-    monkeypatch.setattr(price, "GRID", {"C": [1.0, 10.0], "gamma": [0.1, 1.0]})
-    X, y = make_moons(90, noise=0.25, random_state=0)
-    row = price.price(price.Sample.cut("moons", X, y, 60), repetitions=1)
-    values = dict(zip(price.PRICE_COLUMNS, row, strict=True))
-    assert values["n"] == 60 and values["features"] == 2
-    numbers = np.array([v for v in values.values() if not isinstance(v, str)])
-    assert np.all(np.isfinite(numbers))
-    assert "bisvm" in price.versions()
 
 
 @pytest.mark.full
