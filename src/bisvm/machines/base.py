@@ -197,6 +197,13 @@ class Machine(ABC):
         x is optimal, so that its own movement does not count.
         """
 
+    def within(self, rtol: float) -> Self:
+        """The machine with systems solved to this relative residual, if by iterations.
+
+        Those that are factorised are exact.
+        """
+        return self
+
     def with_loss(self, loss: Loss) -> Self:
         return replace(self, loss=loss)
 
