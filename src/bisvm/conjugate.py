@@ -45,7 +45,7 @@ def conjugate_gradients(
     target, failed = rtol**2 * size, ACCEPTABLE**2 * size
     limit = np.full(len(size), np.inf) if patience is None else patience
     # Columns that are done leave: what follows is of those that are left.
-    left = np.flatnonzero(size > target)
+    left = np.flatnonzero(~(size <= target))
     x, r, M = found[:, left], rhs[:, left], diagonal[:, left]
     p, rr = r / M, size[left]
     for iteration in range(10 * len(rhs) + 100):
@@ -55,7 +55,7 @@ def conjugate_gradients(
             left, rr = left[~done], rr[~done]
             x, r, M, p = (A[:, ~done] for A in (x, r, M, p))
         if not len(left):
-            return found, np.flatnonzero(size > target)
+            return found, np.flatnonzero(~(size <= target))
         image = action(p, left)
         length = rr / _dots(p, image)
         x += length * p
