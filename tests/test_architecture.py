@@ -14,7 +14,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "bisvm"
 # "bisvm" stands for names taken from the package itself (`from bisvm import X`).
 LAYERS = (
     "history parts pointwise composition reading pieces chunks partitions scaling "
-    "memory threads losses criteria priors systems splits swapping sample_groups",
+    "memory threads losses criteria priors systems conjugate splits swapping "
+    "sample_groups",
     "transforms",
     "kernels",
     "incremental path",

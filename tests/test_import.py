@@ -1,5 +1,6 @@
 """Importing the package is quick: what is heavy comes with the first name asked for."""
 
+import os
 import subprocess
 import sys
 
@@ -34,3 +35,34 @@ def test_every_public_name_is_there(name):
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'SVC'"):
         bisvm.SVC  # noqa: B018
+
+
+COUNT = """
+import numba, sys
+from bisvm import BilevelSVC
+from sklearn.datasets import make_moons
+BilevelSVC(random_state=0).fit(*make_moons(60, noise=0.25, random_state=0))
+compiled = {
+    id(f): f
+    for name, module in list(sys.modules.items()) if name.startswith("bisvm")
+    for f in vars(module).values() if isinstance(f, numba.core.dispatcher.Dispatcher)
+}
+stats = [f.stats for f in compiled.values()]
+print(*(sum(sum(s[k].values()) for s in stats) for k in (1, 2)))
+"""
+
+
+def test_compiled_code_is_kept_for_the_next_process(tmp_path):
+    """Whoever fits next loads it, and compiles nothing."""
+    counts = []
+    for _ in range(2):
+        shown = subprocess.run(
+            [sys.executable, "-c", COUNT],
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        counts.append([int(number) for number in shown.stdout.split()])
+    (_, compiled), (loaded, again) = counts
+    assert compiled > 0 and loaded > 0 and again == 0

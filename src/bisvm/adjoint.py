@@ -17,6 +17,9 @@ import numpy as np
 from bisvm.machines import Machine, Sensitivity
 from bisvm.solvers import Solution
 
+# Where the adjoint is found by iterations it need not be better than x is.
+ADJOINT_SHARE = 0.1
+
 
 def implicit_gradient(
     machine: Machine, solution: Solution, cotangent: np.ndarray
@@ -37,7 +40,8 @@ def gradient_and_error(
     along the adjoint function.
     """
     x, tangent = solution.x, solution.tangent
-    adjoint = machine.linearize(tangent).adjoint(cotangent)
+    within = ADJOINT_SHARE * float(solution.residual.max())
+    adjoint = machine.within(within).linearize(tangent).adjoint(cotangent)
     along = machine.inner(x, adjoint.function, adjoint.values)
     along = along + np.einsum("ik,ik->k", tangent.slope, adjoint.values)
     gradient = machine.sensitivity(x, tangent, adjoint, cotangent)

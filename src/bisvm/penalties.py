@@ -20,7 +20,8 @@ class Penalty(Part):
     C_bounds : "scale" or pair of numbers
         What C may be; "scale" allows 1e-4 to 1e5 in C's natural unit: 1 for a kernel
         with k(x, x) = 1, and 1 / variance for others: that of the features for a linear
-        machine, that of the points in the kernel's own space otherwise.
+        machine, that of the points in the kernel's own space otherwise. One C of a
+        linear machine may be smaller by the number of features, which add up.
     """
 
     def __init__(self, C_bounds: Any = "scale"):
@@ -68,7 +69,11 @@ class Penalty(Part):
         return np.asarray(C) * ratio
 
     def _parameter(
-        self, C: Any, unit: Any, labels: tuple[int | str, ...] | None = None
+        self,
+        C: Any,
+        unit: Any,
+        labels: tuple[int | str, ...] | None = None,
+        n_summed: int = 1,
     ) -> tuple[Parameter, ...]:
         try:
             value = np.asarray(C, dtype=float)
@@ -77,7 +82,7 @@ class Penalty(Part):
         if not (np.all(value > 0) and np.all(np.isfinite(value))):
             raise ValueError(f"C must be positive and finite, got {C!r}.")
         if isinstance(self.C_bounds, str) and self.C_bounds == "scale":
-            low = np.minimum(1e-4 * unit, value)
+            low = np.minimum(1e-4 * unit / n_summed, value)
             high = np.maximum(1e5 * unit, value)
         else:
             low, high = natural_bounds("C_bounds", self.C_bounds)
@@ -115,7 +120,8 @@ class Shared(Penalty):
                 "penalty='per_group'."
             )
         size = mean_variance(X, sample_weight) if linear else kernel_size
-        return self._parameter(C, 1.0 / size)
+        n_summed = X.shape[1] if linear else 1
+        return self._parameter(C, 1.0 / size, n_summed=n_summed)
 
     def weights(
         self, C: Any, train: np.ndarray, sample_groups: SampleGroups | None = None

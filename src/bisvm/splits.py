@@ -271,10 +271,13 @@ def _checked_pair(pair: Any, n: int) -> Split:
             f"{pair!r}."
         ) from None
     train, validation = _indices(train, n), _indices(validation, n)
-    common = np.intersect1d(train, validation)
+    inside = np.zeros(n, dtype=bool)
+    inside[train] = True
+    common = validation[inside[validation]]
     if len(common):
         raise ValueError(
-            f"A pair in cv trains on points that it validates on, such as {common[0]}."
+            "A pair in cv trains on points that it validates on, such as "
+            f"{common.min()}."
         )
     return train, validation
 

@@ -232,10 +232,14 @@ def _common(run: Run, theta: np.ndarray, stage: str = "one for all") -> Descent:
     """One size for each vector: look at some starts, descend from the best.
 
     C as given and in its natural unit, and widths as given and three times as narrow.
+    With many features a linear machine in that unit does not know of C any more: it
+    separates its points by a wide margin. The one C of all starts at 1 / k(x, x) there.
     """
-    space = run.objective.space
+    space, problem = run.objective.space, run.objective.problem
     penalty, narrow = space.has_role(PENALTY), space.has_role(INVERSE_WIDTH)
-    natural = np.where(penalty, space.log_units, theta)
+    one_C = problem.model.linear and np.count_nonzero(penalty) == 1
+    summed = np.log(problem.X.shape[1]) if one_C else 0.0
+    natural = np.where(penalty, space.log_units - summed, theta)
     starts = [natural, theta, theta + np.log(3.0) * narrow]
     looks = [_look(run, _within(run.objective, t)) for t in starts]
     best = min(looks, key=lambda evaluation: evaluation.value)

@@ -4,11 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import sparse
+from sklearn.svm import LinearSVC
 
 from bisvm.kernels import RBF
 from bisvm.losses import Hinge, ModifiedLog, Quartic, get_loss
-from bisvm.machines import KernelMachine, LinearMachine
-from bisvm.solvers import FISTA, SOLVERS, Newton, get_solver
+from bisvm.machines import KernelMachine, LinearMachine, linear
+from bisvm.solvers import FISTA, SOLVERS, Auto, Newton, NewtonCG, get_solver
 from bisvm.testing import check_solver
 from tests.problems import INTERCEPTS, SMOOTH_LOSSES, sparse_twin, toy_data, within
 
@@ -88,6 +90,41 @@ def test_conjugate_gradients_and_factors_solve_one_problem(intercept):
         by_action = replace(direct, direct_limit=0)
         a, b = (Newton().solve(machine, None, 1e-11) for machine in (direct, by_action))
         np.testing.assert_allclose(b.fitted, a.fitted, atol=1e-8)
+
+
+@pytest.mark.parametrize("intercept", INTERCEPTS)
+@pytest.mark.parametrize("loss", SMOOTH_LOSSES)
+@pytest.mark.parametrize("C", [1e-2, 1.0, 1e3])
+def test_steps_that_stop_early_end_where_exact_ones_do(C, loss, intercept):
+    X, y = toy_data(60)
+    wide = np.random.default_rng(0).normal(size=(60, 150))
+    for data in (X, sparse_twin(X), wide, sparse_twin(wide)):
+        exact = linear_machine(data, y, C=C, loss=loss, intercept=intercept)
+        by_action = replace(exact, direct_limit=0)
+        expected = Newton().solve(exact, None, 1e-11)
+        found = NewtonCG().solve(by_action, None, 1e-11)
+        assert found.residual.max() <= 1e-9
+        # Large C leaves a valley that is flat to rounding: there E is what agrees.
+        values = [exact.value(s.x, s.tangent) for s in (found, expected)]
+        np.testing.assert_allclose(*values, rtol=1e-9)
+        if C <= 1.0:
+            np.testing.assert_allclose(found.fitted, expected.fitted, atol=1e-7)
+
+
+def test_sparse_rows_of_many_features_are_multiplied_not_squared(monkeypatch):
+    """The machine of scikit-learn, without any Hessian; hopeless systems get one."""
+    rng = np.random.default_rng(0)
+    dense = rng.normal(size=(900, 300)) * (rng.random((900, 300)) < 0.05)
+    y = (dense[:, :5].sum(axis=1) + 0.3 * rng.normal(size=900) > 0).astype(int)
+    settings = {"loss": "squared_hinge", "intercept": "none"}
+    machine = linear_machine(sparse.csr_array(dense), y, **settings)
+    assert machine.by_action
+    expected = LinearSVC(fit_intercept=False, dual=False, tol=1e-10).fit(dense, y)
+    for patience in (linear.PATIENCE, 1):
+        monkeypatch.setattr(linear, "PATIENCE", patience)
+        found = Auto().solve(machine, None, 1e-10)
+        assert found.residual.max() <= 1e-9
+        np.testing.assert_allclose(found.x.coef.T, expected.coef_, atol=1e-6)
 
 
 @BOTH
@@ -266,9 +303,11 @@ def test_newton_refuses_a_loss_without_curvature():
 
 
 def test_names_stand_for_solvers():
-    assert get_solver("auto") == get_solver("newton") == Newton()
+    assert get_solver("auto") == Auto()
+    assert get_solver("newton") == Newton()
+    assert get_solver("newton-cg") == NewtonCG()
     assert get_solver("fista") == FISTA()
     assert get_solver(Newton(max_iter=3)) == Newton(max_iter=3)
-    with pytest.raises(ValueError, match="'auto', 'newton', 'fista'"):
+    with pytest.raises(ValueError, match="'auto', 'newton', 'newton-cg', 'fista'"):
         get_solver("smoo")
     assert set(SOLVERS) >= {"auto", "newton", "fista"}

@@ -210,6 +210,12 @@ class Machine(ABC):
         step by step.
         """
         return None
+    def within(self, rtol: float) -> Self:
+        """The machine with systems solved to this relative residual, if by iterations.
+
+        Those that are factorised are exact.
+        """
+        return self
 
     def with_loss(self, loss: Loss) -> Self:
         return replace(self, loss=loss)

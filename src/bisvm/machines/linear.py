@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from bisvm.conjugate import conjugate_gradients
 from bisvm.machines.base import (
     Adjoint,
     Coefficients,
@@ -18,19 +19,20 @@ from bisvm.machines.base import (
     Tangent,
 )
 from bisvm.machines.on_margin import ends_of_intercept, margin_of, multipliers
-from bisvm.pieces import keep, reduce, weighted_squares
-from bisvm.systems import (
-    BorderedSystem,
-    DenseSystem,
-    IterativeSystem,
-    LowRankSystem,
-    System,
-)
+from bisvm.pieces import is_sparse, keep, reduce, weighted_squares
+from bisvm.systems import BorderedSystem, DenseSystem, LowRankSystem, System
 
 # With more features than this the Hessian is known by its action alone.
 DIRECT_LIMIT = 2000
 # With more features than this, and than active points, systems are those of the points.
 WIDE = 100
+# Sparse rows with more features than this are multiplied rather than squared, if there
+# are more than a few of them; so many conjugate gradients are tried before factors.
+THIN = 200
+FEW = 500
+PATIENCE = 40
+# Relative residual of systems that are solved by the Hessian's action.
+EXACT = 1e-11
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,20 @@ class LinearMachine(Machine):
     precision: np.ndarray
     penalized_intercept_precision: float = 1.0
     direct_limit: int = DIRECT_LIMIT
+    rtol: float = EXACT
+
+    def within(self, rtol: float) -> Self:
+        """The machine whose systems by action are solved to this relative residual."""
+        return replace(self, rtol=max(rtol, EXACT))
+
+    @property
+    def by_action(self) -> bool:
+        """Whether systems are solved by products with X before one is formed.
+
+        A reading of data in pieces is dear, and a Hessian needs only one.
+        """
+        thin = sparse.issparse(self.X) and self.X.shape[1] > THIN
+        return thin or self.X.shape[1] > self.direct_limit
 
     def select(self, columns: Any) -> Self:
         return replace(
@@ -178,7 +194,7 @@ class LinearLinearization(Linearization):
         self.machine = machine
         self.tangent = tangent
         self._systems = (
-            self._make_systems() if machine.loss.twice_differentiable else []
+            self._make_systems() if machine.loss.twice_differentiable else {}
         )
 
     def minimizer(self) -> Coefficients:
@@ -214,35 +230,67 @@ class LinearLinearization(Linearization):
         out = machine.riesz(U)
         return replace(out, intercept=-mu) if free else out
 
+    def direction(self, x: Coefficients) -> Coefficients:
+        """From x, whose fitted values F are, to the minimiser."""
+        machine = self.machine
+        gradient = machine.loss_gradient(self.tangent)
+        coef = gradient.coef + machine.penalize(x.coef)
+        constant = gradient.intercept + machine.intercept_precision * x.intercept
+        return self._solve_for(-coef, -constant)
+
     def _solve(self, at_points: np.ndarray) -> Coefficients:
-        rhs = self.machine.X.T @ at_points
-        if self.machine.intercept != "none":
-            rhs = np.vstack([rhs, at_points.sum(axis=0)])
-        out = np.stack(
-            [system.solve(rhs[:, k]) for k, system in enumerate(self._systems)], axis=1
-        )
-        if self.machine.intercept == "none":
+        return self._solve_for(self.machine.X.T @ at_points, at_points.sum(axis=0))
+
+    def _solve_for(self, coef: np.ndarray, constant: np.ndarray) -> Coefficients:
+        """The Hessians' inverses times a right-hand side."""
+        bordered = self.machine.intercept != "none"
+        rhs = np.vstack([coef, constant]) if bordered else coef
+        out = np.empty_like(rhs)
+        for k, system in self._systems.items():
+            out[:, k] = system.solve(rhs[:, k])
+        rest = np.setdiff1d(np.arange(rhs.shape[1]), list(self._systems))
+        if len(rest):
+            out[:, rest], given_up = self._by_action(rhs[:, rest], rest)
+            for k in rest[given_up]:
+                self._systems[k] = self._factored(k)
+                out[:, k] = self._systems[k].solve(rhs[:, k])
+        if not bordered:
             return Coefficients(out, np.zeros(out.shape[1]))
         return Coefficients(out[:-1], out[-1])
 
-    def _make_systems(self) -> list[System]:
-        """A system for every column; one reading of X for all that are factorised."""
+    def _make_systems(self) -> dict[int, System]:
+        """A system for every column that has one; others are solved by their action.
+
+        One reading of X for all whose Hessian is formed.
+        """
         machine, curvature = self.machine, self.tangent.curvature
         active = [np.flatnonzero(D > 0) for D in curvature.T]
         wide = np.array([self._is_wide(len(rows)) for rows in active])
-        direct = ~wide & (machine.X.shape[1] <= machine.direct_limit)
-        squares = iter(weighted_squares(machine.X, curvature[:, direct]))
-        return [
-            self._dense(next(squares), k)
-            if direct[k]
-            else (self._low_rank if wide[k] else self._iterative)(active[k], k)
-            for k in range(machine.n_columns)
-        ]
+        if machine.by_action:
+            few = wide & (np.array([len(rows) for rows in active]) <= FEW)
+            wide = few if is_sparse(machine.X) else wide
+            return {
+                k: self._low_rank(rows, k) for k, rows in enumerate(active) if wide[k]
+            }
+        squares = iter(weighted_squares(machine.X, curvature[:, ~wide]))
+        return {
+            k: self._low_rank(rows, k) if wide[k] else self._dense(next(squares), k)
+            for k, rows in enumerate(active)
+        }
 
     def _is_wide(self, n_active: int) -> bool:
+        """Whether a column's system may be one of its active points."""
         machine = self.machine
         fewer = WIDE < machine.X.shape[1] > n_active <= machine.direct_limit
         return fewer and machine.precision.ndim == 1
+
+    def _factored(self, k: int) -> System:
+        """The system of a column, by factors whatever they cost."""
+        D = self.tangent.curvature[:, [k]]
+        active = np.flatnonzero(D > 0)
+        if self._is_wide(len(active)):
+            return self._low_rank(active, k)
+        return self._dense(weighted_squares(self.machine.X, D)[0], k)
 
     def _dense(self, H: np.ndarray, k: int) -> System:
         """H = [X 1]' D [X 1] becomes the Hessian, in its place."""
@@ -261,35 +309,47 @@ class LinearLinearization(Linearization):
             return system
         return BorderedSystem(system, X.T @ D, D.sum() + machine.intercept_precision[k])
 
-    def _iterative(self, active: np.ndarray, k: int) -> System:
-        """The Hessian by its action; without an intercept its border is left out."""
-        machine = self.machine
-        X, D = keep(machine.X, active), self.tangent.curvature[active, k]
-        bordered = machine.intercept != "none"
-        rho = machine.intercept_precision[k]
+    def _by_action(
+        self, rhs: np.ndarray, columns: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Conjugate gradients on these columns, one product with X for all of them.
 
-        def action(v: np.ndarray) -> np.ndarray:
-            w, b = (v[:-1], v[-1]) if bordered else (v, 0.0)
-            out = reduce(lambda X, D: _square_action(X, D, w, b), X, D)
-            out[:-1] += machine.penalize(w[:, None])[:, 0]
-            out[-1] += rho * b
+        Rows that are active nowhere are left out; without an intercept its border is.
+        """
+        machine, D = self.machine, self.tangent.curvature[:, columns]
+        counts = np.count_nonzero(D, axis=0)
+        active = np.flatnonzero((D > 0).any(axis=1))
+        X, D = keep(machine.X, active), D[active]
+        bordered = machine.intercept != "none"
+        rho = machine.intercept_precision[columns]
+
+        def action(V: np.ndarray, which: np.ndarray) -> np.ndarray:
+            W, b = (V[:-1], V[-1]) if bordered else (V, 0.0)
+            out = reduce(lambda X, D: _square_action(X, D, W, b), X, D[:, which])
+            out[:-1] += machine.penalize(W)
+            out[-1] += rho[which] * b
             return out if bordered else out[:-1]
 
-        precision = machine.precision
-        diagonal = reduce(_square_diagonal, X, D) + (
-            np.diagonal(precision) if precision.ndim == 2 else precision
-        )
+        R = machine.precision
+        diagonal = reduce(_square_diagonal, X, D)
+        diagonal += (np.diagonal(R) if R.ndim == 2 else R)[:, None]
         if bordered:
-            diagonal = np.append(diagonal, D.sum() + rho)
-        return IterativeSystem(lambda v: action(v.ravel()), diagonal)
+            diagonal = np.vstack([diagonal, D.sum(axis=0) + rho])
+        possible = [self._is_wide(count) for count in counts]
+        if machine.X.shape[1] <= machine.direct_limit:
+            possible = [True] * len(counts)
+        patience = np.where(possible, PATIENCE, np.inf)
+        return conjugate_gradients(action, rhs, diagonal, machine.rtol, patience)
 
 
-def _square_action(X: Any, D: np.ndarray, w: np.ndarray, b: float) -> np.ndarray:
-    """[X 1]' diag(D) [X 1] (w, b)."""
-    at_points = D * (X @ w + b)
-    return np.append(X.T @ at_points, at_points.sum())
+def _square_action(X: Any, D: np.ndarray, W: np.ndarray, b: Any) -> np.ndarray:
+    """[X 1]' diag(D_k) [X 1] (w_k, b_k) for every column k."""
+    at_points = X @ W
+    at_points += b
+    at_points *= D
+    return np.vstack([X.T @ at_points, at_points.sum(axis=0)])
 
 
 def _square_diagonal(X: Any, D: np.ndarray) -> np.ndarray:
-    """Diagonal of X' diag(D) X."""
+    """Diagonals of X' diag(D_k) X."""
     return (X.multiply(X) if sparse.issparse(X) else X * X).T @ D

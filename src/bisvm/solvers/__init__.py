@@ -10,10 +10,12 @@ from bisvm.solvers.base import Solution, Solver
 from bisvm.solvers.dual import DCD, SMO, Dual, DualSolver, Pegasos, Sharpening
 from bisvm.solvers.fista import FISTA
 from bisvm.solvers.newton import Newton
+from bisvm.solvers.newton_cg import Auto, NewtonCG
 
 SOLVERS: dict[str, Any] = {
-    "auto": Newton,
+    "auto": Auto,
     "newton": Newton,
+    "newton-cg": NewtonCG,
     "fista": FISTA,
     "smo": SMO,
     "dcd": DCD,
@@ -25,7 +27,8 @@ SOLVERS: dict[str, Any] = {
 def get_solver(solver: Any, loss: Loss | None = None) -> Solver:
     """The solver of that name, or the solver object itself.
 
-    "auto" is Newton's method; for the exact hinge it is a solver of the dual.
+    "auto" is Newton's method, by factors or by conjugate gradients as the machine
+    demands; for the exact hinge it is a solver of the dual.
     """
     dual = loss is not None and not loss.twice_differentiable
     if dual and isinstance(solver, str) and solver == "auto":
@@ -34,6 +37,7 @@ def get_solver(solver: Any, loss: Loss | None = None) -> Solver:
 
 
 __all__ = [
+    "Auto",
     "DCD",
     "FISTA",
     "SMO",
@@ -41,6 +45,7 @@ __all__ = [
     "Dual",
     "DualSolver",
     "Newton",
+    "NewtonCG",
     "Pegasos",
     "Sharpening",
     "Solution",
