@@ -30,7 +30,7 @@ LAYERS = (
     "bilinear",
     "starts",
     "estimators",
-    "bisvm datasets images testing",
+    "bisvm datasets files images onnx tables testing",
     "plots report cli demo",
 )
 
