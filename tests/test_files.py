@@ -23,9 +23,7 @@ from bisvm.optimizers import RPROP
 from bisvm.transforms import Projection
 
 pytest.importorskip("skops")
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::sklearn.exceptions.ConvergenceWarning"
-)
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 X, Y = load_iris(return_X_y=True)
 X, Y = X[::3], Y[::3]

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from bisvm.chunks import Chunks
     from bisvm.estimators import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC
     from bisvm.files import load, save
-    from bisvm.onnx import to_onnx
     from bisvm.objective import BilevelObjective
+    from bisvm.onnx import to_onnx
     from bisvm.swapping import SwapHoldout
 
 __version__ = "0.1.0"

@@ -152,8 +152,7 @@ def load(path: str | os.PathLike[str], trusted: Iterable[str | type] = ()) -> An
             f"and have their modules, pass trusted={unknown!r}."
         )
     model = _guarded(path, lambda: io.load(path, trusted=found))
-    for part in _machines(model):
-        _guarded(path, lambda part=part: _check_machine(part))
+    _guarded(path, lambda: _check_machines(model))
     return model
 
 
@@ -269,6 +268,11 @@ def _machines(model: Any) -> list[Any]:
     return [part for part in (*parts, *inner) if hasattr(part, "_task_kind")]
 
 
+def _check_machines(model: Any) -> None:
+    for part in _machines(model):
+        _check_machine(part)
+
+
 def _check_machine(model: Any) -> None:
     """Shapes that fit together: compiled loops do not look where they read."""
     n, k = int(model.n_features_in_), len(model.intercept_)
@@ -282,7 +286,7 @@ def _check_machine(model: Any) -> None:
         given = np.shape(getattr(model, name))
         if given != expected:
             raise ValueError(f"{name} has shape {given}, expected {expected}")
-    vectors = getattr(model, "support_vectors_", None)
+    vectors: Any = getattr(model, "support_vectors_", None)
     if sparse.issparse(vectors):
         vectors.check_format(full_check=True)
     if np.ndim(model.classes_) != 1 or len(model.classes_) < 2:
