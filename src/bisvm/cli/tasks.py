@@ -66,7 +66,7 @@ def _split(rest: Table, y: np.ndarray, options: Any, name: str) -> Any:
     n_test = math.ceil(options.test_size * len(y))
     n_classes = len(np.unique(y))
     if not n_test:
-        return rest.frame, y, rest.frame[:0], y[:0]
+        return rest.frame, rest.frame[:0], y, y[:0]
     if min(n_test, len(y) - n_test) < n_classes:
         raise DataError(
             f"{len(y)} rows of {n_classes} classes are too few to hold out {n_test}: "

@@ -53,7 +53,9 @@ def read_text(
     if not len(frame):
         raise DataError("there is a header and no row below it.", path=path)
     comma = decimal_comma(frame.head(SAMPLE), separator)
-    notes = [] if given else [f"fields are separated by {SEPARATORS[separator]}s"]
+    notes = []
+    if not given and separator != ",":
+        notes.append(f"fields are separated by {SEPARATORS[separator]}s")
     if encoding not in ("utf-8", "utf-8-sig"):
         notes.append(f"the text is not UTF-8: read as {encoding}")
     if not named:
