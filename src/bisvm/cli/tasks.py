@@ -13,7 +13,14 @@ from sklearn.model_selection import train_test_split
 from bisvm.cli.output import say
 from bisvm.estimators import BilevelLinearSVC, BilevelSVC
 from bisvm.kernels import KERNELS
-from bisvm.tables import DataError, Table, pipeline_for, read_table, split_target
+from bisvm.tables import (
+    ColumnTypes,
+    DataError,
+    Table,
+    pipeline_for,
+    read_table,
+    split_target,
+)
 
 # What "auto" is until there is a kernel of that name: one width for each column, which
 # the climb lets differ only where held-out rows gain by it.
@@ -113,17 +120,16 @@ def machine_of(options: Any, callback: Callable[[Any], Any] | None = None) -> An
 
 def prepared(options: Any, task: Task, machine: Any) -> Any:
     """The pipeline in front of it; columns that are left out are named."""
+    columns = dict(categorical=options.categorical, drop=options.drop)
     try:
-        model = pipeline_for(
-            task.X,
-            machine,
-            categorical=options.categorical,
-            drop=options.drop,
-            histograms=options.kernel == "chi2",
+        if not task.table.is_sparse:
+            # All cells, before any work is done: those that are held out, too.
+            ColumnTypes(**columns).fit(task.table.frame).transform(task.table.frame)
+        return pipeline_for(
+            task.X, machine, histograms=options.kernel == "chi2", **columns
         )
     except DataError as error:
         raise error.at(task.table.path) from None
-    return model
 
 
 def say_what_was_left_out(model: Any) -> None:

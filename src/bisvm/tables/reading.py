@@ -197,7 +197,7 @@ def _read_libsvm(path: Path, n_features: int | None) -> Table:
 
     _check_lines(path)
     try:
-        X, y = load_svmlight_file(path, n_features=n_features)
+        X, y = load_svmlight_file(str(path), n_features=n_features)
     except MemoryError:
         raise
     except Exception as error:

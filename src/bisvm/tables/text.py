@@ -158,7 +158,7 @@ def _names(cells: Any) -> list[str]:
 def has_header(rows: Any) -> bool:
     """Whether the first row is one: it has words where the others have numbers.
 
-    Where no column has numbers, the first row is taken for a header.
+    Where no column has numbers that tell, a first row without holes is a header.
     """
     if len(rows) < 2:
         return not any(_is_number(cell) for cell in rows.iloc[0])
@@ -167,7 +167,7 @@ def has_header(rows: Any) -> bool:
         first, rest = rows[name].iloc[0], rows[name].iloc[1:].dropna()
         if isinstance(first, str) and len(rest) and rest.map(_is_number).mean() > 0.7:
             votes.append(not _is_number(first))
-    return any(votes) or not votes
+    return any(votes) if votes else bool(rows.iloc[0].notna().all())
 
 
 def _is_number(cell: Any) -> bool:
