@@ -111,6 +111,20 @@ def test_kernels_of_others_are_refused_by_name(tmp_path):
         bisvm.load(path)
 
 
+def test_kernels_of_others_load_if_they_are_trusted(tmp_path, monkeypatch):
+    source = "from bisvm.kernels import RBF\n\nclass Stump(RBF):\n    pass\n"
+    (tmp_path / "my_kernels.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    kernel = __import__("my_kernels").Stump
+    model = BilevelSVC(kernel(), **QUICK).fit(X, Y)
+    path = bisvm.save(model, tmp_path / "own.skops")
+    for trusted in (["my_kernels.Stump"], [kernel]):
+        again = bisvm.load(path, trusted=trusted)
+        assert np.array_equal(again.decision_function(X), model.decision_function(X))
+    with pytest.raises(TypeError, match="trusted lists types"):
+        bisvm.load(path, trusted=[3])
+
+
 def rewritten(path, change):
     """A copy of the archive whose tree has been changed, as bytes."""
     out = io.BytesIO()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 
@@ -157,6 +159,40 @@ def npz(rng: np.random.Generator) -> bytes:
     np.savez(buffer, **({"Z": X} if what == 4 else {"X": X, "y": y}))
     raw = buffer.getvalue()
     return mutated_bytes(rng, raw) if what == 5 else raw
+
+
+def mutated_model(rng: np.random.Generator, raw: bytes) -> bytes:
+    """An archive that is whole, and whose tree has some values changed."""
+    out = io.BytesIO()
+    with ZipFile(io.BytesIO(raw)) as old, ZipFile(out, "w") as new:
+        for entry in old.namelist():
+            data = old.read(entry)
+            if entry == "schema.json":
+                tree = json.loads(data)
+                for _ in range(rng.integers(1, 4)):
+                    _change_a_value(rng, tree)
+                data = json.dumps(tree).encode()
+            elif rng.random() < 0.02:
+                data = mutated_bytes(rng, data)
+            new.writestr(entry, data)
+    return out.getvalue()
+
+
+def _change_a_value(rng: np.random.Generator, tree: Any) -> None:
+    places = list(_places(tree))
+    inside, key = places[rng.integers(len(places))]
+    values = ("0", "-1", "null", "[]", "{}", "x", "os", "builtins", "1e308", None, 7)
+    other, name = places[rng.integers(len(places))]
+    drawn = rng.integers(len(values) + 3)
+    inside[key] = values[drawn] if drawn < len(values) else other[name]
+
+
+def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    for key, value in list(items):
+        yield tree, key
+        if isinstance(value, (dict, list)):
+            yield from _places(value)
 
 
 def tables(count: int, seed: int, good_parquet: bytes) -> Iterator[tuple[str, bytes]]:

@@ -10,7 +10,7 @@ import pytest
 from bisvm import BilevelSVC, save
 from bisvm.cli import main
 from bisvm.tables import pipeline_for, read_table, split_target
-from tests.cli.fuzzing import mutated_bytes, table, tables
+from tests.cli.fuzzing import mutated_bytes, mutated_model, table, tables
 
 pytest.importorskip("skops")
 TUNE = ["--cv", "2", "--time-limit", "0.001", "--test-size", "0", "--kernel", "rbf"]
@@ -68,10 +68,11 @@ def test_broken_models(count, seed, good, tmp_path, capsys):
     raw, codes = (good / "model.skops").read_bytes(), []
     for number in range(count):
         path = tmp_path / f"m{number % 10}.skops"
-        path.write_bytes(mutated_bytes(rng, raw))
+        mutated = mutated_bytes if number % 3 == 0 else mutated_model
+        path.write_bytes(mutated(rng, raw))
         codes.append(check(["predict", str(path), str(good / "table.csv")], capsys))
         check(["explain", str(path)], capsys)
-    assert np.mean(codes) > 0.5
+    assert np.mean(codes) > 0.3
 
 
 def test_a_good_file_is_none_of_this(good, capsys):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bisvm.cli.output import one_line, write_json
-from bisvm.cli.predicting import load_pipeline
+from bisvm.cli.predicting import load_pipeline, of_a_file
 from bisvm.tables import ColumnTypes
 from bisvm.tables.preparing import columns_of, relevances_by_column
 
@@ -18,10 +18,12 @@ BAR = 30
 
 def run(options: Any) -> int:
     model = load_pipeline(options.model)
-    if options.json:
-        write_json(facts(model))
+    with of_a_file(options.model):
+        said = facts(model) if options.json else words(model)
+    if isinstance(said, dict):
+        write_json(said)
     else:
-        print("\n".join(words(model)))
+        print("\n".join(said))
     return 0
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,19 +18,22 @@ from bisvm.tables import ColumnTypes, DataError
 
 def run(options: Any) -> int:
     model = load_pipeline(options.model)
-    table = read(options, n_features=width_of(model))
+    with of_a_file(options.model):
+        width = width_of(model)
+    table = read(options, n_features=width)
     if table.is_sparse == isinstance(model[0], ColumnTypes):
         kind = "a table of columns" if not table.is_sparse else "a sparse matrix"
         raise DataError(
             f"the file is {kind}, and the model was trained on the other kind.",
             path=table.path,
         )
-    try:
-        classes = model.predict(table.frame)
-        scores = model.decision_function(table.frame) if options.scores else None
-    except DataError as error:
-        raise error.at(table.path) from None
-    rows = _rows(classes, scores, [str(name) for name in model.classes_])
+    with of_a_file(options.model):
+        try:
+            classes = model.predict(table.frame)
+            scores = model.decision_function(table.frame) if options.scores else None
+        except DataError as error:
+            raise error.at(table.path) from None
+        rows = _rows(classes, scores, [str(name) for name in model.classes_])
     if options.output is None:
         write_rows(rows, separator=",")
     else:
@@ -39,10 +44,29 @@ def run(options: Any) -> int:
     return 0
 
 
+@contextmanager
+def of_a_file(path: Any) -> Iterator[None]:
+    """What goes wrong inside a model from a file is a fault of the file.
+
+    A tree of a model may be whole and make no sense; it is then found out by use.
+    """
+    try:
+        yield
+    except (DataError, MemoryError, ImportError, OSError):
+        raise
+    except Exception as error:
+        raise DataError(
+            f"the model is damaged, or does not fit these data: {type(error).__name__}"
+            f": {str(error)[:200]}",
+            path=path,
+        ) from error
+
+
 def load_pipeline(path: Any) -> Pipeline:
     """A model that `bisvm tune` has saved, or a ValueError."""
     model = load(path)
-    machine = model[-1] if isinstance(model, Pipeline) and len(model) else None
+    with of_a_file(path):
+        machine = model[-1] if isinstance(model, Pipeline) and len(model) else None
     if not hasattr(machine, "certificate_") or not hasattr(machine, "classes_"):
         raise DataError(
             f"the file holds a {type(model).__name__}, and no pipeline that `bisvm "
