@@ -31,7 +31,7 @@ LAYERS = (
     "starts",
     "estimators",
     "bisvm datasets files images onnx tables testing",
-    "plots report cli demo",
+    "plots report cli demo __main__",
 )
 
 # These import nothing else of ours.
