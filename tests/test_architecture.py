@@ -31,8 +31,8 @@ LAYERS = (
     "bilinear",
     "starts",
     "estimators",
-    "bisvm datasets images testing",
-    "plots report cli demo",
+    "bisvm datasets files images onnx tables testing",
+    "plots report cli demo __main__",
 )
 
 # These import nothing else of ours.

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bisvm.chunks import Chunks
     from bisvm.estimators import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC
+    from bisvm.files import load, save
     from bisvm.objective import BilevelObjective
+    from bisvm.onnx import to_onnx
     from bisvm.swapping import SwapHoldout
 
 __version__ = "0.1.0"
@@ -22,6 +24,9 @@ __all__ = [
     "ConvolutionalSVC",
     "SwapHoldout",
     "__version__",
+    "load",
+    "save",
+    "to_onnx",
 ]
 
 # Where the public names are. They are imported when first asked for: compilers and
@@ -33,15 +38,20 @@ _HOMES = {
     "Chunks": "bisvm.chunks",
     "ConvolutionalSVC": "bisvm.estimators",
     "SwapHoldout": "bisvm.swapping",
+    "load": "bisvm.files",
+    "save": "bisvm.files",
+    "to_onnx": "bisvm.onnx",
 }
 _MODULES = (
     "criteria",
     "datasets",
+    "files",
     "history",
     "images",
     "incremental",
     "kernels",
     "losses",
+    "onnx",
     "optimizers",
     "path",
     "penalties",
@@ -49,6 +59,7 @@ _MODULES = (
     "priors",
     "solvers",
     "splits",
+    "tables",
     "testing",
     "transforms",
 )

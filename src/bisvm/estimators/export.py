@@ -13,7 +13,8 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, LinearSVC
 
 from bisvm.estimators.grouping import learns_class_weight
-from bisvm.kernels import RBF, Linear
+from bisvm.estimators.stock import Stock, stock_kernel
+from bisvm.kernels import Linear, Product, Sum, Transformed
 from bisvm.losses import SquaredHinge, get_loss
 
 
@@ -23,19 +24,35 @@ def to_sklearn(estimator: Any) -> Pipeline:
     One width for each feature is a scaling of the columns by sqrt(gamma_d) in front of
     a kernel of width one, and one C for each feature a scaling by sqrt(C_d) in front of
     a machine with C = 1. One C for each of two classes is their weight beside C = 1.
+    Other kernels are functions or kernel objects of scikit-learn (`stock.py`).
     """
     _refuse_what_cannot_be_expressed(estimator)
     kernel, C, class_weight = estimator.kernel_, *_weights(estimator)
+    matrix = None
     if isinstance(kernel, Linear):
         scale = np.sqrt(C) if np.ndim(C) else None
         machine = _linear_svc(estimator, 1.0 if np.ndim(C) else float(C), class_weight)
+    elif estimator._pairwise:
+        scale, machine = None, SVC(kernel="precomputed", C=float(C))
+        machine.set_params(class_weight=class_weight)
     else:
-        many = np.ndim(kernel.gamma) > 0
-        scale = np.sqrt(kernel.gamma) if many else None
-        gamma = 1.0 if many else float(kernel.gamma)
-        machine = SVC(C=float(C), gamma=gamma, class_weight=class_weight)
-    steps = [("scale", _scaler(scale)), ("svc", _multi_class(estimator, machine))]
+        stock = _stock(estimator)
+        scale, matrix = stock.scale, stock.matrix
+        machine = SVC(
+            C=float(C) * stock.factor, class_weight=class_weight, **stock.settings
+        )
+    steps = [("map", FunctionTransformer(np.dot, kw_args={"b": matrix}))]
+    steps = [] if matrix is None else steps
+    steps += [("scale", _scaler(scale)), ("svc", _multi_class(estimator, machine))]
     return Pipeline(steps)
+
+
+def _stock(estimator: Any) -> Stock:
+    (kernel,) = estimator._kernels
+    try:
+        return stock_kernel(kernel, estimator.n_features_in_)
+    except ValueError as error:
+        raise ValueError(f"scikit-learn cannot express this model: {error}.") from None
 
 
 def _weights(estimator: Any) -> tuple[Any, Any]:
@@ -54,7 +71,6 @@ def _refuse_what_cannot_be_expressed(estimator: Any) -> None:
         "each class has hyperparameters of its own (shared=False)": isinstance(
             kernel, list
         ),
-        f"{kernel!r} has no counterpart": not isinstance(kernel, (Linear, RBF, list)),
         f"SVC always has a free intercept, not intercept={estimator.intercept!r}": (
             not linear and estimator.intercept != "free"
         ),
@@ -72,7 +88,11 @@ def _refuse_what_cannot_be_expressed(estimator: Any) -> None:
             estimator.class_weight is not None and len(estimator.classes_) > 2
         ),
         "the columns of a sparse matrix cannot be scaled by a stock transformer": (
-            sparse.issparse(vectors) and np.ndim(getattr(kernel, "gamma", 0.0)) > 0
+            sparse.issparse(vectors)
+            and (
+                np.ndim(getattr(kernel, "gamma", 0.0)) > 0
+                or isinstance(kernel, (Sum, Product, Transformed))
+            )
         ),
     }
     for reason, holds in reasons.items():

@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
-from bisvm.kernels.exponential import dense, dot_with_logarithm
+from bisvm.kernels.exponential import dense, dense_pair, dot_with_logarithm
 from bisvm.kernels.widths import is_scale, width_parameter
 from bisvm.parts import DegenerateError, Parameter
 
@@ -134,8 +134,9 @@ class AdditiveChi2(Kernel):
 
 def _histograms(X: Any, Y: Any, kernel: str) -> tuple[np.ndarray, np.ndarray]:
     """Both arguments dense, or a ValueError that says where one is negative."""
-    A = _not_negative(dense(X), kernel)
-    return A, A if Y is None else _not_negative(dense(Y), kernel)
+    A, B = dense_pair(X, Y)
+    _not_negative(A, kernel)
+    return A, A if Y is None else _not_negative(B, kernel)
 
 
 def _not_negative(X: np.ndarray, kernel: str) -> np.ndarray:

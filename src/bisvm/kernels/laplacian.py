@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
-from bisvm.kernels.exponential import dense, dot_with_logarithm
+from bisvm.kernels.exponential import dense_pair, dot_with_logarithm
 from bisvm.kernels.widths import is_scale, width_parameter
 from bisvm.parts import Parameter
 from bisvm.scaling import column_variance, mean_deviation
@@ -98,8 +98,9 @@ class Laplacian(Kernel):
         """Inputs times gamma, dense and in C order, and gamma."""
         given = self.parameters(X)[0].value if is_scale(self.gamma) else self.gamma
         gamma = np.asarray(given, dtype=float)
-        Z_X = dense(X) * gamma
-        return Z_X, Z_X if Y is None else dense(Y) * gamma, gamma
+        A, B = dense_pair(X, Y)
+        Z_X = A * gamma
+        return Z_X, Z_X if Y is None else B * gamma, gamma
 
 
 @njit(cache=True, fastmath={"reassoc"})

@@ -75,6 +75,18 @@ class Transform(Part):
         return type(self).parameters is not Transform.parameters
 
     @property
+    def linear(self) -> bool:
+        """Whether z = A x, with nothing added: `as_matrix` has A'."""
+        return False
+
+    def as_matrix(self, n_features: int) -> np.ndarray:
+        """A' of a linear map of flat samples, (n_features, n_outputs): Z = X A'."""
+        if not self.linear or self.open:
+            raise ValueError(f"{self!r} is no linear map that is settled: no matrix.")
+        images = np.asarray(self.apply(np.eye(n_features)), dtype=float)
+        return images.reshape(n_features, -1)
+
+    @property
     def open(self) -> bool:
         """Whether the data decide where it starts, as nothing was given."""
         return False

@@ -38,6 +38,10 @@ class Chain(Composite, Transform):
     def with_children(self, children: Mapping[str, Any]) -> Self:
         return self.replace(transforms=tuple(children.values()))
 
+    @property
+    def linear(self) -> bool:
+        return all(each.linear for each in self.transforms)
+
     def validate(self) -> Self:
         if not self.transforms:
             raise ValueError("A chain needs at least one transform.")

@@ -22,6 +22,10 @@ class Columns(Transform):
     def __init__(self, columns: Any):
         self.columns = columns
 
+    @property
+    def linear(self) -> bool:
+        return True
+
     def validate(self) -> Self:
         if not isinstance(self.columns, slice) and self._given().dtype != bool:
             _check_distinct(self._given())

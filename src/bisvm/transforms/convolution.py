@@ -52,6 +52,10 @@ class _Convolution(Transform):
         self.normalize = normalize
         self.random_state = random_state
 
+    @property
+    def linear(self) -> bool:
+        return True
+
     def validate(self) -> Any:
         sizes(self, "stride", self.dimensions)
         check_choice(self, "padding", PADDINGS)

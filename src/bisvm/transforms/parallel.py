@@ -35,6 +35,10 @@ class Parallel(Composite, Transform):
     def with_children(self, children: Mapping[str, Any]) -> Self:
         return self.replace(transforms=tuple(children.values()))
 
+    @property
+    def linear(self) -> bool:
+        return all(each.linear for each in self.transforms)
+
     def validate(self) -> Self:
         if not self.transforms:
             raise ValueError("Parallel needs at least one transform.")

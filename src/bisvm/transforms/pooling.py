@@ -39,6 +39,10 @@ class _Pool(Transform):
         self.partial = partial
         self.shape = shape
 
+    @property
+    def linear(self) -> bool:
+        return self.kind == "mean"
+
     def validate(self) -> Self:
         sizes(self, "window", self.dimensions)
         if self.stride is not None:

@@ -58,6 +58,10 @@ class Projection(Transform):
         self.ball = ball
         self.random_state = random_state
 
+    @property
+    def linear(self) -> bool:
+        return True
+
     def validate(self) -> Self:
         if self.ball is not None:
             self.check_positive("ball")

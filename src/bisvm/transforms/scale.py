@@ -40,6 +40,10 @@ class Scale(Transform):
         self.per_feature = per_feature
         self.scale_bounds = scale_bounds
 
+    @property
+    def linear(self) -> bool:
+        return True
+
     def validate(self) -> Self:
         scale = np.asarray(self.scale, dtype=float)
         if not (np.all(scale > 0) and np.all(np.isfinite(scale))):

@@ -1,0 +1,151 @@
+"""bisvm explain: what a model has learned, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from bisvm.cli.output import one_line, write_json
+from bisvm.cli.predicting import load_pipeline, of_a_file
+from bisvm.tables import ColumnTypes
+from bisvm.tables.preparing import columns_of, relevances_by_column
+
+SHOWN = 20
+BAR = 30
+
+
+def run(options: Any) -> int:
+    model = load_pipeline(options.model)
+    with of_a_file(options.model):
+        said = facts(model) if options.json else words(model)
+    if isinstance(said, dict):
+        write_json(said)
+    else:
+        print("\n".join(said))
+    return 0
+
+
+def facts(model: Any) -> dict[str, Any]:
+    machine = model[-1]
+    return {
+        "classes": list(machine.classes_),
+        "kernel": one_line(repr(machine.kernel_)),
+        "hyperparameters": machine.hyperparameters_,
+        "inputs": columns_of(model),
+        "relevance": relevances_by_column(model),
+        "left_out": dict(getattr(model[0], "dropped_", {})),
+        "loss": machine.criterion_value_,
+        "certificates": [vars(one) for one in _certificates(machine)],
+    }
+
+
+def words(model: Any) -> list[str]:
+    """Lines for people."""
+    return [
+        *_about(model),
+        "",
+        *_hyperparameters(model),
+        "",
+        *_relevance(model),
+        "",
+        *_certificate(model[-1]),
+    ]
+
+
+def _about(model: Any) -> list[str]:
+    machine = model[-1]
+    classes = [one_line(str(name)) for name in machine.classes_]
+    shown = ", ".join(classes[:10]) + (", ..." if len(classes) > 10 else "")
+    vectors = getattr(machine, "support_", None)
+    of = "" if vectors is None else f", made of {len(vectors)} support vectors"
+    return [
+        f"A classifier of {len(classes)} classes: {shown}.",
+        f"{machine.n_features_in_} inputs{_kinds(model)}{of}.",
+    ]
+
+
+def _kinds(model: Any) -> str:
+    if not isinstance(model[0], ColumnTypes):
+        return ""
+    kinds = list(model[0].kinds_.values())
+    plural = {"category": "categories", "date": "dates", "number": "numbers"}
+    counted = [f"{kinds.count(kind)} of {plural[kind]}" for kind in sorted(set(kinds))]
+    return f" from {len(kinds)} columns ({', '.join(counted)})"
+
+
+def _hyperparameters(model: Any) -> list[str]:
+    machine = model[-1]
+    lines = ["Learned on held-out rows:"]
+    for name, value in machine.hyperparameters_.items():
+        lines.append(f"  {_in_words(name, np.asarray(value, dtype=float))}")
+    return lines
+
+
+def _in_words(name: str, value: np.ndarray) -> str:
+    last = name.split("__")[-1]
+    shown = (
+        f"{name} = {value.item():.4g}"
+        if value.size == 1
+        else f"{name} = {value.min():.3g} to {value.max():.3g} ({value.size} values)"
+    )
+    meaning = MEANINGS.get(last, "a parameter of the kernel")
+    return f"{shown}: {meaning}{_size(last, value)}"
+
+
+# What hyperparameters mean to somebody who has not read about them.
+MEANINGS: Mapping[str, str] = {
+    "C": "how much a wrong row counts against a simple rule",
+    "gamma": "how quickly rows stop being alike as they differ",
+    "offset": "how much low powers count in the polynomial",
+    "weights": "how much each of the added kernels counts",
+    "scale": "factors of the inputs",
+}
+
+
+def _size(name: str, value: np.ndarray) -> str:
+    typical = float(np.exp(np.mean(np.log(np.maximum(value, 1e-300)))))
+    if name == "C":
+        words = ("; small: a simple rule", "; large: the rows are followed closely")
+        return words[0] if typical < 0.1 else words[1] if typical > 10 else ""
+    if name == "gamma" and value.size > 1 and value.max() > 100 * value.min():
+        return "; inputs with a small one hardly count"
+    return ""
+
+
+def _relevance(model: Any) -> list[str]:
+    shares = relevances_by_column(model)
+    if not shares:
+        return ["This kernel has no relevances of columns."]
+    names = [one_line(name) for name in list(shares)[:SHOWN]]
+    width = min(max(map(len, names)), 40)
+    most = max(max(shares.values()), 1e-300)
+    lines = ["Columns by their share in what the decision depends on:"]
+    for name, share in zip(names, shares.values(), strict=False):
+        bar = "#" * round(BAR * share / most)
+        lines.append(f"  {name[:width]:<{width}}  {share:6.1%}  {bar}".rstrip())
+    if len(shares) > SHOWN:
+        rest = sum(list(shares.values())[SHOWN:])
+        lines.append(f"  {f'the other {len(shares) - SHOWN}':<{width}}  {rest:6.1%}")
+    for name, why in getattr(model[0], "dropped_", {}).items():
+        lines.append(f"  (column {one_line(name)!r} {why}: left out)")
+    return lines
+
+
+def _certificate(machine: Any) -> list[str]:
+    lines = []
+    for one in _certificates(machine):
+        done = "Both levels are" if one.converged else "NOT both levels are"
+        lines += [
+            f"Certificate: {done} solved. {one_line(one.reason)}",
+            f"  residual of the final machine {one.final_residual:.1e}, of those on "
+            f"the folds {one.lower_residual:.1e};",
+            f"  slope of the validation loss {one.upper_gradient:.1e} of its value.",
+        ]
+    return lines
+
+
+def _certificates(machine: Any) -> list[Any]:
+    given = machine.certificate_
+    return list(given) if isinstance(given, list) else [given]

@@ -1,0 +1,149 @@
+"""Data, pipeline and scores, as the commands share them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+
+from bisvm.cli.output import say
+from bisvm.estimators import BilevelLinearSVC, BilevelSVC
+from bisvm.kernels import KERNELS
+from bisvm.tables import (
+    ColumnTypes,
+    DataError,
+    Table,
+    pipeline_for,
+    read_table,
+    split_target,
+)
+
+# What "auto" is until there is a kernel of that name: one width for each column, which
+# the climb lets differ only where held-out rows gain by it.
+AUTO = "ard"
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows to learn from and rows to be counted on, and the name of the target."""
+
+    table: Table
+    X: Any
+    y: np.ndarray
+    X_test: Any
+    y_test: np.ndarray
+    target: str
+
+
+def read(options: Any, **more: Any) -> Table:
+    """The table of a command, with what was guessed said."""
+    header = None if options.header is None else options.header == "yes"
+    table = read_table(
+        options.data,
+        format=options.format,
+        separator=options.separator,
+        header=header,
+        missing=options.missing,
+        **more,
+    )
+    for note in table.notes:
+        say(f"note: {note}.")
+    return table
+
+
+def read_task(options: Any) -> Task:
+    """Data with their target, split once."""
+    more = {} if options.target is None else {"labels": options.target}
+    table = read(options, **more)
+    rest, y, name, notes = split_target(table, options.target)
+    for note in notes:
+        say(f"note: {note}.")
+    X, X_test, y, y_test = _split(rest, y, options, name)
+    classes = len(np.unique(y))
+    n, d = table.frame.shape[0], rest.frame.shape[1]
+    say(f"{table.path}: {n} rows, {d} columns, {classes} classes of {name!r}.")
+    return Task(rest, X, y, X_test, y_test, name)
+
+
+def _split(rest: Table, y: np.ndarray, options: Any, name: str) -> Any:
+    n_test = math.ceil(options.test_size * len(y))
+    n_classes = len(np.unique(y))
+    if not n_test:
+        return rest.frame, rest.frame[:0], y, y[:0]
+    if min(n_test, len(y) - n_test) < n_classes:
+        raise DataError(
+            f"{len(y)} rows of {n_classes} classes are too few to hold out {n_test}: "
+            "choose another --test-size; 0 holds out none.",
+            path=rest.path,
+        )
+    train, test = train_test_split(
+        np.arange(len(y)), test_size=n_test, stratify=y, random_state=options.seed
+    )
+    train, test = np.sort(train), np.sort(test)
+    # A class of two rows may have one left: it can be learned, but not checked.
+    kept, counts = np.unique(y[train], return_counts=True)
+    if counts.min() < 2 or len(kept) < n_classes:
+        rare = kept[np.argmin(counts)]
+        raise DataError(
+            f"class {rare[:60]!r} has too few rows to be split: add some, or say "
+            "--test-size 0.",
+            path=rest.path,
+            column=name,
+        )
+    rows = (lambda X, k: X[k]) if rest.is_sparse else (lambda X, k: X.iloc[k])
+    return rows(rest.frame, train), rows(rest.frame, test), y[train], y[test]
+
+
+def kernel_of(name: str) -> str:
+    if name == "auto" and "auto" not in KERNELS:
+        return AUTO
+    return name
+
+
+def machine_of(options: Any, callback: Callable[[Any], Any] | None = None) -> Any:
+    """The unfitted machine that the options stand for."""
+    settings = dict(
+        cv=options.cv,
+        time_limit=options.time_limit,
+        n_jobs=options.n_jobs,
+        callback=callback,
+        random_state=options.seed,
+    )
+    if options.kernel == "linear":
+        return BilevelLinearSVC(**settings)
+    return BilevelSVC(kernel_of(options.kernel), **settings)
+
+
+def prepared(options: Any, task: Task, machine: Any) -> Any:
+    """The pipeline in front of it; columns that are left out are named."""
+    columns = dict(categorical=options.categorical, drop=options.drop)
+    try:
+        if not task.table.is_sparse:
+            # All cells, before any work is done: those that are held out, too.
+            ColumnTypes(**columns).fit(task.table.frame).transform(task.table.frame)
+        return pipeline_for(
+            task.X, machine, histograms=options.kernel == "chi2", **columns
+        )
+    except DataError as error:
+        raise error.at(task.table.path) from None
+
+
+def say_what_was_left_out(model: Any) -> None:
+    for name, why in getattr(model[0], "dropped_", {}).items():
+        if why != "was to be left out":
+            say(f"note: column {name!r} {why}: left out.")
+
+
+def accuracy(model: Any, X: Any, y: np.ndarray) -> dict[str, Any] | None:
+    """Share of rows that are right, with the interval of Wilson (95%)."""
+    n = len(y)
+    if not n:
+        return None
+    p, z = float(np.mean(model.predict(X) == y)), 1.959964
+    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + (z / (2 * n)) ** 2)
+    return {"accuracy": p, "low": centre - half, "high": centre + half, "rows": n}

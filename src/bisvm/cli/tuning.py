@@ -1,0 +1,91 @@
+"""bisvm tune: learn a classifier from a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bisvm.cli.output import say, write_json, write_pairs
+from bisvm.cli.tasks import (
+    Task,
+    accuracy,
+    machine_of,
+    prepared,
+    read_task,
+    say_what_was_left_out,
+)
+from bisvm.demo import Step
+from bisvm.files import save
+from bisvm.tables import DataError
+from bisvm.tables.preparing import relevances_by_column
+
+
+def run(options: Any) -> int:
+    if options.save is not None and not options.save.resolve().parent.is_dir():
+        raise DataError("there is no such folder.", path=options.save.parent)
+    task = read_task(options)
+    model, seconds = tuned(options, task)
+    result = summary(task, model, seconds)
+    if options.save is not None:
+        save(model, options.save)
+        result["saved"] = str(options.save)
+        say(f"Saved: {options.save}. `bisvm predict {options.save} FILE` uses it.")
+    (write_json if options.json else write_pairs)(result)
+    _say(result)
+    return 0
+
+
+def tuned(options: Any, task: Task) -> tuple[Any, float]:
+    """A fitted pipeline, and the seconds it took."""
+    with Step(f"tuning on {len(task.y)} rows") as step:
+
+        def show(progress: Any) -> None:
+            count = progress.record.number
+            step.detail = f"{count} evaluations, loss {progress.best_value:.4f}"
+
+        # With several processors there is nobody to watch them.
+        callback = show if options.n_jobs in (None, 1) else None
+        model = prepared(options, task, machine_of(options, callback))
+        say_what_was_left_out(model.fit(task.X, task.y))
+        seconds = step.seconds
+    model[-1].callback = None
+    return model, seconds
+
+
+def summary(task: Task, model: Any, seconds: float) -> dict[str, Any]:
+    """All that is worth knowing, in numbers and text."""
+    machine = model[-1]
+    counts = np.unique(task.y, return_counts=True)[1]
+    certificates = np.atleast_1d(np.asarray(machine.certificate_, dtype=object))
+    return {
+        "file": str(task.table.path),
+        "target": task.target,
+        "classes": len(machine.classes_),
+        "rows": len(task.y) + len(task.y_test),
+        "inputs": machine.n_features_in_,
+        "kernel": str(machine.kernel_).split("(")[0],
+        "hyperparameters": {
+            name: value for name, value in machine.hyperparameters_.items()
+        },
+        "relevance": relevances_by_column(model),
+        "loss": machine.criterion_value_,
+        "train": accuracy(model, task.X, task.y),
+        "test": accuracy(model, task.X_test, task.y_test),
+        "largest_class": float(counts.max() / counts.sum()),
+        "converged": all(one.converged for one in certificates),
+        "evaluations": len(machine.history_),
+        "seconds": seconds,
+    }
+
+
+def _say(result: dict[str, Any]) -> None:
+    test = result["test"]
+    if test is None:
+        say("No rows were held out: how good it is on new ones is not known.")
+        return
+    say(
+        f"On {test['rows']} rows that were held out, {test['accuracy']:.1%} are right "
+        f"(95% interval {test['low']:.1%} to {test['high']:.1%}); always the largest "
+        f"class would be {result['largest_class']:.1%}."
+    )

@@ -1,0 +1,20 @@
+"""Tables as people have them, made ready for a machine.
+
+`read_table` reads a file, `pipeline_for` puts in front of an estimator what its columns
+need: types, missing values, scales, categories.
+"""
+
+from bisvm.tables.columns import ColumnTypes
+from bisvm.tables.errors import DataError
+from bisvm.tables.preparing import pipeline_for
+from bisvm.tables.reading import Table, read_table
+from bisvm.tables.target import split_target
+
+__all__ = [
+    "ColumnTypes",
+    "DataError",
+    "Table",
+    "pipeline_for",
+    "read_table",
+    "split_target",
+]

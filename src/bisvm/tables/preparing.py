@@ -1,0 +1,117 @@
+"""From the columns of a table to the inputs of a machine: a scikit-learn pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    StandardScaler,
+)
+
+from bisvm.tables.columns import CATEGORY, ColumnTypes
+
+# Categories of a column beyond these, the rarest, are taken together.
+MOST_CATEGORIES = 30
+
+
+def pipeline_for(
+    frame: Any,
+    machine: Any,
+    *,
+    categorical: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    histograms: bool = False,
+) -> Pipeline:
+    """An unfitted pipeline for tables like this one, and a machine at its end.
+
+    Numbers and dates: missing ones are replaced by the median, then all are brought to
+    mean zero and variance one (or between zero and one, for kernels of histograms).
+    Categories: one column for each, and one for those that are missing.
+
+    Parameters
+    ----------
+    frame : data frame, or sparse matrix
+        Says which columns there are; it is looked at, not learned from.
+    machine : classifier
+    categorical, drop : names of columns, see `ColumnTypes`
+    histograms : whether the kernel takes numbers that are not negative
+    """
+    if not hasattr(frame, "columns"):
+        return Pipeline([("scale", MaxAbsScaler()), ("machine", machine)])
+    types = ColumnTypes(categorical=list(categorical), drop=list(drop)).fit(frame)
+    numbers = [name for name, kind in types.kinds_.items() if kind != CATEGORY]
+    texts = [name for name, kind in types.kinds_.items() if kind == CATEGORY]
+    scaler = MinMaxScaler(clip=True) if histograms else StandardScaler()
+    steps = [
+        ("numbers", _numbers(scaler), numbers),
+        ("categories", _categories(), texts),
+    ]
+    columns = ColumnTransformer([step for step in steps if step[2]])
+    columns.set_output(transform="pandas")
+    return Pipeline(
+        [
+            ("types", ColumnTypes(categorical=list(categorical), drop=list(drop))),
+            ("columns", columns),
+            ("machine", machine),
+        ]
+    )
+
+
+def _numbers(scaler: Any) -> Pipeline:
+    # A column that is empty among the training rows stays, as zeros.
+    fill = SimpleImputer(strategy="median", keep_empty_features=True)
+    return Pipeline([("fill", fill), ("scale", scaler)])
+
+
+def _categories() -> OneHotEncoder:
+    return OneHotEncoder(
+        handle_unknown="infrequent_if_exist",
+        drop="if_binary",
+        max_categories=MOST_CATEGORIES,
+        sparse_output=False,
+    )
+
+
+def columns_of(model: Pipeline) -> list[str]:
+    """For every input of the machine, the column of the table that it comes from."""
+    machine = model[-1]
+    if not isinstance(model[0], ColumnTypes):
+        return [str(number) for number in range(1, machine.n_features_in_ + 1)]
+    found: list[str] = []
+    for name, transformer, columns in model[1].transformers_:
+        if name == "categories":
+            for number, column in enumerate(columns):
+                found += [str(column)] * _width(transformer, number)
+        elif name == "numbers":
+            found += [str(column) for column in columns]
+    return found
+
+
+def _width(encode: OneHotEncoder, number: int) -> int:
+    """How many columns the categories of one column become."""
+    count = len(encode.categories_[number])
+    rare = getattr(encode, "infrequent_categories_", None)
+    if rare is not None and rare[number] is not None:
+        count -= len(rare[number]) - 1
+    dropped = encode.drop_idx_
+    return count - (dropped is not None and dropped[number] is not None)
+
+
+def relevances_by_column(model: Pipeline) -> dict[str, float] | None:
+    """Shares of the columns of the table, those of their categories added up."""
+    relevance = getattr(model[-1], "relevance_", None)
+    if relevance is None:
+        return None
+    shares = np.atleast_2d(relevance).mean(axis=0)
+    total: dict[str, float] = {}
+    for column, share in zip(columns_of(model), shares, strict=True):
+        total[column] = total.get(column, 0.0) + float(share)
+    return dict(sorted(total.items(), key=lambda item: -item[1]))

@@ -1,0 +1,214 @@
+"""Files that are broken in many ways, the same ones for the same seed."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from typing import Any
+from zipfile import ZipFile
+
+import numpy as np
+
+WORDS = (
+    "",
+    " ",
+    "nan",
+    "inf",
+    "-inf",
+    "1e999",
+    "1e-999",
+    "0x10",
+    "1_000",
+    "1,5",
+    "1.234,5",
+    "--",
+    "?",
+    '"',
+    "'",
+    '""',
+    "\\",
+    "\t",
+    ";",
+    "|",
+    "a b",
+    "ß",
+    "日本",
+    "\u202e",
+    "\ufeff",
+    "\x1b[31m",
+    "=1+1",
+    "<script>",
+    "{}",
+    "{0}",
+    "%s",
+    "None",
+    "True",
+    "2020-13-45",
+    "0000-00-00",
+    "31.02.2021",
+    "9" * 400,
+    "x" * 5000,
+    "-0",
+    "\r",
+    "\r\n",
+    "\x00",
+    "__class__",
+    "a__b",
+)
+
+
+def table(rng: np.random.Generator, separator: str = ",") -> str:
+    """A small table of two numbers, a category, a date and a class."""
+    lines = [separator.join(("a", "b", "colour", "day", "class"))]
+    for i in range(24):
+        k = i % 2
+        number = f"{k + rng.normal() * 0.3:.3f}"
+        colour = ("red", "green", "blue")[rng.integers(3)]
+        day = f"2021-{1 + i % 12:02d}-{1 + i % 28:02d}"
+        lines.append(
+            separator.join((number, f"{rng.normal():.2f}", colour, day, "uv"[k]))
+        )
+    return "\n".join(lines) + "\n"
+
+
+def mutated_text(rng: np.random.Generator, text: str) -> bytes:
+    """Cells replaced, lines cut, doubled or shuffled, bytes flipped."""
+    lines = text.split("\n")
+    for _ in range(rng.integers(1, 6)):
+        what, row = rng.integers(8), int(rng.integers(len(lines)))
+        if what <= 2:
+            cells = lines[row].split(",")
+            cells[rng.integers(len(cells))] = WORDS[rng.integers(len(WORDS))]
+            lines[row] = ",".join(cells)
+        elif what == 3:
+            lines[row] = lines[row][: rng.integers(len(lines[row]) + 1)]
+        elif what == 4:
+            lines.insert(row, lines[row] + WORDS[rng.integers(len(WORDS))])
+        elif what == 5:
+            del lines[row : row + rng.integers(1, 30)]
+            lines = lines or [""]
+        elif what == 6:
+            column = int(rng.integers(5))
+            word = WORDS[rng.integers(len(WORDS))]
+            for k, line in enumerate(lines):
+                cells = line.split(",")
+                if len(cells) > column:
+                    cells[column] = word
+                    lines[k] = ",".join(cells)
+        else:
+            rng.shuffle(lines)
+    raw = "\n".join(lines).encode("utf-8", "surrogatepass")
+    return mutated_bytes(rng, raw) if rng.random() < 0.3 else raw
+
+
+def mutated_bytes(rng: np.random.Generator, raw: bytes) -> bytes:
+    """Some bytes changed, or a piece cut out, or the end cut off."""
+    out = bytearray(raw)
+    if not out:
+        return b""
+    what = rng.integers(4)
+    if what == 0:
+        del out[rng.integers(len(out)) :]
+    elif what == 1:
+        first = int(rng.integers(len(out)))
+        del out[first : first + int(rng.integers(1, 200))]
+    else:
+        for place in rng.integers(len(out), size=rng.integers(1, 40)):
+            out[place] = rng.integers(256)
+    return bytes(out)
+
+
+def libsvm(rng: np.random.Generator) -> bytes:
+    lines = []
+    for i in range(24):
+        pairs = " ".join(f"{d}:{rng.normal() + i % 2:.3f}" for d in (1, 2, 5))
+        lines.append(f"{i % 2} {pairs}")
+    for _ in range(rng.integers(1, 5)):
+        row, what = int(rng.integers(len(lines))), rng.integers(5)
+        line = lines[row]
+        word = WORDS[rng.integers(len(WORDS))]
+        lines[row] = (
+            line.replace(":", word, 1),
+            line + f" 7:{word}",
+            line + f" {word}:1",
+            f"{word} " + line,
+            line + " 3:1 99999999999:1",
+        )[what]
+    raw = "\n".join(lines).encode("utf-8", "surrogatepass")
+    return mutated_bytes(rng, raw) if rng.random() < 0.3 else raw
+
+
+def parquet(rng: np.random.Generator, good: bytes) -> bytes:
+    return mutated_bytes(rng, good)
+
+
+def npz(rng: np.random.Generator) -> bytes:
+    X = rng.normal(size=(20, 3)) + (np.arange(20) % 2)[:, None]
+    y: Any = np.arange(20) % 2
+    what = rng.integers(6)
+    if what == 0:
+        y = y[:-1]
+    elif what == 1:
+        X = X[0]
+    elif what == 2:
+        y = np.array([{}] * 20)
+    elif what == 3:
+        X[rng.integers(20), rng.integers(3)] = np.inf
+    buffer = io.BytesIO()
+    np.savez(buffer, **({"Z": X} if what == 4 else {"X": X, "y": y}))
+    raw = buffer.getvalue()
+    return mutated_bytes(rng, raw) if what == 5 else raw
+
+
+def mutated_model(rng: np.random.Generator, raw: bytes) -> bytes:
+    """An archive that is whole, and whose tree has some values changed."""
+    out = io.BytesIO()
+    with ZipFile(io.BytesIO(raw)) as old, ZipFile(out, "w") as new:
+        for entry in old.namelist():
+            data = old.read(entry)
+            if entry == "schema.json":
+                tree = json.loads(data)
+                for _ in range(rng.integers(1, 4)):
+                    _change_a_value(rng, tree)
+                data = json.dumps(tree).encode()
+            elif rng.random() < 0.02:
+                data = mutated_bytes(rng, data)
+            new.writestr(entry, data)
+    return out.getvalue()
+
+
+def _change_a_value(rng: np.random.Generator, tree: Any) -> None:
+    places = list(_places(tree))
+    inside, key = places[rng.integers(len(places))]
+    values = ("0", "-1", "null", "[]", "{}", "x", "os", "builtins", "1e308", None, 7)
+    other, name = places[rng.integers(len(places))]
+    drawn = rng.integers(len(values) + 3)
+    inside[key] = values[drawn] if drawn < len(values) else other[name]
+
+
+def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    for key, value in list(items):
+        yield tree, key
+        if isinstance(value, (dict, list)):
+            yield from _places(value)
+
+
+def tables(count: int, seed: int, good_parquet: bytes) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of broken tables of all formats."""
+    rng = np.random.default_rng(seed)
+    for number in range(count):
+        kind = number % 8
+        if kind < 4:
+            text = table(rng, (",", ";", "\t", ",")[kind])
+            yield f"t{number}.csv", mutated_text(rng, text)
+        elif kind == 4:
+            yield f"t{number}.libsvm", libsvm(rng)
+        elif kind == 5:
+            yield f"t{number}.parquet", parquet(rng, good_parquet)
+        elif kind == 6:
+            yield f"t{number}.npz", npz(rng)
+        else:
+            raw = rng.integers(256, size=rng.integers(0, 300)).astype(np.uint8)
+            yield f"t{number}.csv", raw.tobytes()

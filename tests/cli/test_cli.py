@@ -1,0 +1,215 @@
+"""The commands, as people type them."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import dump_svmlight_file, load_iris
+
+import bisvm
+from bisvm.cli import main
+from bisvm.cli.parser import build_parser
+
+pytest.importorskip("skops")
+QUICK = ["--kernel", "rbf", "--cv", "3"]
+IRIS = load_iris(as_frame=True)
+FRAME = IRIS.data.assign(species=IRIS.target_names[IRIS.target])[::2]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Iris in all formats, and a model of it."""
+    folder = tmp_path_factory.mktemp("iris")
+    FRAME.to_csv(folder / "iris.csv", index=False)
+    FRAME.to_csv(folder / "iris.tsv", index=False, sep="\t")
+    FRAME.to_csv(folder / "bare.csv", index=False, header=False)
+    FRAME.to_csv(folder / "german.csv", index=False, sep=";", decimal=",")
+    FRAME.to_parquet(folder / "iris.parquet")
+    X, y = FRAME.drop(columns="species").to_numpy(), IRIS.target[::2].to_numpy()
+    dump_svmlight_file(X, y, str(folder / "iris.libsvm"), zero_based=False)
+    np.savez(folder / "iris.npz", X=X, y=y)
+    words = ["tune", str(folder / "iris.csv"), "--target", "species", *QUICK]
+    assert main([*words, "--save", str(folder / "model.skops")]) == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["iris.tsv", "bare.csv", "german.csv", "iris.parquet", "iris.libsvm", "iris.npz"],
+)
+def test_every_format_gives_the_same_model(name, folder, capsys):
+    assert main(["tune", str(folder / name), "--json", *QUICK]) == 0
+    out, err = capsys.readouterr()
+    result = json.loads(out)
+    assert result["classes"] == 3 and result["rows"] == 75 and result["inputs"] == 4
+    assert result["test"]["accuracy"] > 0.8
+    assert result["test"]["low"] < result["test"]["accuracy"] < result["test"]["high"]
+    assert "held out" in err
+    model = bisvm.load(folder / "model.skops")
+    assert result["hyperparameters"]["C"] == pytest.approx(model[-1].C_, rel=1e-6)
+
+
+def test_plain_output_is_tab_separated(folder, capsys):
+    assert main(["tune", str(folder / "iris.csv"), "--test-size", "0", *QUICK]) == 0
+    out, err = capsys.readouterr()
+    pairs = dict(line.split("\t") for line in out.splitlines())
+    assert pairs["classes"] == "3" and float(pairs["hyperparameters.C"]) > 0
+    assert "not known" in err
+
+
+@pytest.mark.parametrize("kernel", ["auto", "poly", "chi2", "linear", "mkl"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_every_kernel_is_tuned_saved_and_loaded(kernel, folder, tmp_path, capsys):
+    path = tmp_path / "model.skops"
+    words = ["tune", str(folder / "iris.csv"), "--kernel", kernel, "--cv", "2"]
+    assert main([*words, "--time-limit", "1", "--save", str(path)]) == 0
+    assert main(["predict", str(path), str(folder / "iris.csv")]) == 0
+    assert main(["explain", str(path)]) == 0
+    assert "Certificate" in capsys.readouterr().out
+
+
+def test_predictions_are_those_of_the_model_in_python(folder, tmp_path, capsys):
+    model = bisvm.load(folder / "model.skops")
+    table, output = str(folder / "iris.csv"), tmp_path / "out.csv"
+    assert main(["predict", str(folder / "model.skops"), table]) == 0
+    shown = capsys.readouterr().out.split()
+    frame = pd.read_csv(table)
+    assert shown == ["prediction", *model.predict(frame)]
+    words = ["predict", str(folder / "model.skops"), table, "--scores"]
+    assert main([*words, "--output", str(output)]) == 0
+    scores = pd.read_csv(output).filter(like="score")
+    assert list(scores) == [f"score {name}" for name in model.classes_]
+    assert np.array_equal(scores.to_numpy(), model.decision_function(frame))
+
+
+def test_columns_may_come_in_another_order_with_others(folder, tmp_path, capsys):
+    other = FRAME[FRAME.columns[::-1]].assign(more="x")
+    other.to_csv(tmp_path / "other.csv", index=False)
+    model = str(folder / "model.skops")
+    assert main(["predict", model, str(tmp_path / "other.csv")]) == 0
+    first = capsys.readouterr().out
+    assert main(["predict", model, str(folder / "iris.csv")]) == 0
+    assert first == capsys.readouterr().out
+
+
+def test_explain_says_what_was_learned(folder, capsys):
+    assert main(["explain", str(folder / "model.skops")]) == 0
+    out = capsys.readouterr().out
+    for text in ("setosa", "C = ", "gamma = ", "petal", "%", "Certificate: Both"):
+        assert text in out
+    assert main(["explain", str(folder / "model.skops"), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert sum(facts["relevance"].values()) == pytest.approx(1.0)
+    assert facts["certificates"][0]["converged"]
+
+
+def test_compare_has_a_line_for_every_method(folder, capsys):
+    words = ["compare", str(folder / "iris.csv"), "--target", "-1", "--trials", "2"]
+    assert main([*words, *QUICK]) == 0
+    head, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert head == ["method", "tuned", "cross_validated", "test", "seconds"]
+    methods = [row[0] for row in rows]
+    assert methods[0] == "SVC" and methods[-1] == "bisvm" and len(methods) >= 3
+    assert all(float(row[2]) > 0.8 and float(row[3]) > 0.8 for row in rows)
+
+
+def test_reproduce_lists_the_experiments(capsys, monkeypatch, tmp_path):
+    assert main(["reproduce", "--list"]) == 0
+    assert "table_5_1" in capsys.readouterr().out
+    assert main(["reproduce", "no_such_table"]) == 2
+    monkeypatch.setattr("bisvm.cli.reproducing.repository", lambda: None)
+    assert main(["reproduce", "--list"]) == 1
+    assert "source repository" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["tune"],
+        ["tune", "x.csv", "--kernel", "wrong"],
+        ["tune", "x.csv", "--test-size", "2"],
+        ["tune", "x.csv", "--cv", "one"],
+        ["tune", "x.csv", "--time-limit", "-1"],
+        ["tune", "x.csv", "--separator", "abc"],
+        ["predict", "model"],
+        ["nonsense"],
+    ],
+)
+def test_usage_errors_exit_with_two(words, capsys):
+    with pytest.raises(SystemExit) as error:
+        main(words)
+    assert error.value.code == 2
+    assert "usage: bisvm" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["tune", "none.csv"], "none.csv: there is no such file"),
+        (["tune", "iris.csv", "--target", "specis"], "Did you mean 'species'?"),
+        (["tune", "iris.csv", "--drop", "wrong"], "no column 'wrong'"),
+        (["tune", "iris.csv", "--target", "1"], "that is a quantity"),
+        (["tune", "iris.csv", "--save", "no/where.skops"], "no such folder"),
+        (["predict", "iris.csv", "iris.csv"], "no model file"),
+        (["predict", "model.skops", "german_names.csv"], "column 'sepal length"),
+        (["explain", "missing.skops"], "There is no file"),
+        (["tune", "."], "this is a folder"),
+        (["tune", "bad.csv"], "bad.csv, column 'a', row 31: 'oops' is no finite"),
+        (["tune", "alone.csv"], "column 'class', row 41: class 'rare' has one row"),
+        (["tune", "long.csv"], "line 5 has 3 fields"),
+    ],
+)
+def test_data_errors_exit_with_one_and_say_where(
+    words, said, folder, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("iris.csv", "model.skops"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    FRAME.rename(columns=str.upper).to_csv("german_names.csv", index=False)
+    rows = [f"{i % 7}.5,{'uv'[i % 2]}" for i in range(40)]
+    bad = [*rows[:30], "oops,u", *rows[30:]]
+    for name, lines in {
+        "bad.csv": bad,
+        "alone.csv": [*rows, "1.5,rare"],
+        "long.csv": [*rows[:3], "1,u,more", *rows],
+    }.items():
+        (tmp_path / name).write_text("\n".join(["a,class", *lines]))
+    assert main(words) == 1
+    out, err = capsys.readouterr()
+    last = err.splitlines()[-1]
+    assert out == "" and last.startswith("bisvm: ") and said in last
+
+
+def test_help_teaches_by_example(capsys):
+    for words in ([], ["tune"], ["predict"], ["explain"], ["compare"], ["reproduce"]):
+        with pytest.raises(SystemExit) as error:
+            main([*words, "--help"])
+        assert error.value.code == 0
+        out = capsys.readouterr().out
+        assert "example" in out and max(map(len, out.splitlines())) < 90
+    assert main([]) == 2
+    assert build_parser().prog == "bisvm"
+
+
+def test_a_module_and_its_streams(folder):
+    """Standard output holds the result alone, and a closed pipe is no error."""
+    words = [sys.executable, "-m", "bisvm", "explain", str(folder / "model.skops")]
+    done = subprocess.run([*words, "--json"], capture_output=True, check=True)
+    assert json.loads(done.stdout)["classes"][0] == "setosa"
+    assert done.stderr == b""
+
+
+def test_no_code_of_a_model_runs(folder, tmp_path, capsys):
+    import pickle
+
+    class Trap:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "trapped"), "w"))
+
+    (tmp_path / "model.skops").write_bytes(pickle.dumps(Trap()))
+    words = ["predict", str(tmp_path / "model.skops"), str(folder / "iris.csv")]
+    assert main(words) == 1
+    assert not (tmp_path / "trapped").exists()

@@ -1,0 +1,83 @@
+"""Broken files: no traceback, no crash, a message of one line."""
+
+import io
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bisvm import BilevelSVC, save
+from bisvm.cli import main
+from bisvm.tables import pipeline_for, read_table, split_target
+from tests.cli.fuzzing import mutated_bytes, mutated_model, table, tables
+
+pytest.importorskip("skops")
+TUNE = ["--cv", "2", "--time-limit", "0.001", "--test-size", "0", "--kernel", "rbf"]
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    """A folder with a good table, as CSV and Parquet, and a model of it."""
+    folder = tmp_path_factory.mktemp("good")
+    (folder / "table.csv").write_text(table(np.random.default_rng(0)))
+    read = read_table(folder / "table.csv")
+    read.frame.to_parquet(folder / "table.parquet")
+    rest, y, _, _ = split_target(read, "class")
+    machine = BilevelSVC(cv=2, max_iter=2, starts=1, random_state=0)
+    model = pipeline_for(rest.frame, machine).fit(rest.frame, y)
+    save(model, folder / "model.skops")
+    return folder
+
+
+def check(words, capsys):
+    """Exit code 0 or 1, and in the second case one line that is no surprise."""
+    code = main(words)
+    out, err = capsys.readouterr()
+    assert code in (0, 1), (words, err)
+    assert "Traceback" not in err and "unexpected" not in err, (words, err)
+    if code == 1:
+        said = [line for line in err.splitlines() if line.startswith("bisvm: ")]
+        assert len(said) == 1 and len(said[0]) > 20, (words, err)
+        assert not re.search(r"[\x00-\x08\x0b-\x1f]", said[0])
+        assert out == "", (words, out)
+    return code
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("count", "seed"), [(160, 0), pytest.param(1000, 1, marks=pytest.mark.full)]
+)
+def test_broken_tables(count, seed, good, tmp_path, capsys):
+    raw = (good / "table.parquet").read_bytes()
+    codes = []
+    for name, content in tables(count, seed, raw):
+        path = tmp_path / name
+        path.write_bytes(content)
+        codes.append(check(["tune", str(path), *TUNE], capsys))
+        check(["predict", str(good / "model.skops"), str(path)], capsys)
+    assert 0.2 < np.mean(codes) < 1.0
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("count", "seed"), [(60, 0), pytest.param(1000, 1, marks=pytest.mark.full)]
+)
+def test_broken_models(count, seed, good, tmp_path, capsys):
+    rng = np.random.default_rng(seed)
+    raw, codes = (good / "model.skops").read_bytes(), []
+    for number in range(count):
+        path = tmp_path / f"m{number % 10}.skops"
+        mutated = mutated_bytes if number % 3 == 0 else mutated_model
+        path.write_bytes(mutated(rng, raw))
+        codes.append(check(["predict", str(path), str(good / "table.csv")], capsys))
+        check(["explain", str(path)], capsys)
+    assert np.mean(codes) > 0.3
+
+
+def test_a_good_file_is_none_of_this(good, capsys):
+    assert check(["tune", str(good / "table.csv"), *TUNE], capsys) == 0
+    words = ["predict", str(good / "model.skops"), str(good / "table.parquet")]
+    assert main(words) == 0
+    shown = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert len(shown) == 24 and set(shown["prediction"]) <= {"u", "v"}

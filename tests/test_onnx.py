@@ -1,0 +1,141 @@
+"""ONNX models, run by onnxruntime, against `decision_function` and `predict`."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import bisvm
+from bisvm import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC
+from bisvm.kernels import KERNELS, RBF, FilterBank, Linear, Matern, Polynomial
+from bisvm.transforms import (
+    Convolution2D,
+    Nonlinearity,
+    Normalize,
+    Pool2D,
+    Projection,
+    Scale,
+)
+
+pytest.importorskip("skl2onnx")
+runtime = pytest.importorskip("onnxruntime")
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+X, Y = load_iris(return_X_y=True)
+X, Y = X[::3], Y[::3]
+NAMES = np.array(["setosa", "versicolor", "virginica"])
+QUICK = dict(cv=3, max_iter=2, starts=1, random_state=0)
+MAPS = {
+    kind: RBF(0.1) @ Nonlinearity(kind) @ Projection(np.eye(4)[:3] - 0.3)
+    for kind in ("relu", "softplus", "abs", "square", "tanh", "root", "log")
+}
+MODELS = {
+    **{name: (BilevelSVC(name, **QUICK), X, Y) for name in KERNELS},
+    **{kind: (BilevelSVC(k, learn="C", **QUICK), X, Y) for kind, k in MAPS.items()},
+    "two classes": (BilevelSVC(**QUICK), X, Y == 1),
+    "text labels": (BilevelSVC(**QUICK), X, NAMES[Y]),
+    "pairs of classes": (BilevelSVC(multi_class="ovo", **QUICK), X, Y),
+    "each class its own": (BilevelSVC(shared=False, **QUICK), X, Y),
+    "precomputed": (BilevelSVC("precomputed", **QUICK), X @ X.T, Y),
+    "linear machine": (BilevelLinearSVC(**QUICK), X, Y),
+    "sparse": (BilevelSVC(**QUICK), sparse.csr_array(X), Y),
+    "nested": (
+        BilevelSVC(
+            RBF(per_feature=True).on([0, 3]) * Matern(2.5).on([1])
+            + Polynomial(2)
+            + Linear() @ Scale(2.0),
+            **QUICK,
+        ),
+        X,
+        Y,
+    ),
+    "normalised": (BilevelSVC(RBF() @ Normalize(center=True), **QUICK), X, Y),
+    "filters": (ConvolutionalSVC((2, 2), (2, 1), max_iter=2, random_state=0), X, Y),
+    "filters in a kernel": (
+        ConvolutionalSVC((2, 2), (2, 1), kernel="rbf", max_iter=2, random_state=0),
+        X,
+        Y,
+    ),
+    "a stack of filters": (
+        BilevelSVC(
+            RBF()
+            @ Pool2D((1, 2))
+            @ Nonlinearity("abs")
+            @ Convolution2D(n_filters=2, filter_shape=(2, 1), shape=(2, 2)),
+            **QUICK,
+        ),
+        X,
+        Y,
+    ),
+    "pipeline": (
+        make_pipeline(StandardScaler(), BilevelSVC("ard", **QUICK)),
+        X,
+        NAMES[Y],
+    ),
+}
+
+
+def run(written, inputs):
+    session = runtime.InferenceSession(
+        written.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return session.run(["label", "scores"], inputs)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_runtime_gives_the_same_scores_and_labels(name):
+    model, inputs, labels = MODELS[name]
+    model.fit(inputs, labels)
+    dense = inputs.toarray() if sparse.issparse(inputs) else inputs
+    found, scores = run(bisvm.to_onnx(model), {"X": dense})
+    expected = model.decision_function(inputs)
+    assert scores.shape == expected.shape and scores.dtype == np.float64
+    np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-9)
+    assert np.array_equal(found, model.predict(inputs))
+
+
+def test_single_precision_and_frames():
+    model = make_pipeline(StandardScaler(), BilevelSVC(**QUICK)).fit(X, Y)
+    single = X.astype(np.float32)
+    found, scores = run(bisvm.to_onnx(model, single), {"X": single})
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, model.decision_function(X), atol=1e-4)
+    frame = pd.DataFrame(
+        {"a": X[:, 2], "b": X[:, 3], "c": np.array(["u", "v"])[Y // 2]}
+    )
+    model = make_pipeline(
+        make_column_transformer(
+            (StandardScaler(), ["a", "b"]),
+            (OneHotEncoder(sparse_output=False), ["c"]),
+        ),
+        BilevelSVC(**QUICK),
+    ).fit(frame, Y)
+    given = {name: frame[[name]].to_numpy() for name in frame}
+    found, scores = run(bisvm.to_onnx(model, frame), given)
+    np.testing.assert_allclose(scores, model.decision_function(frame), atol=1e-5)
+    assert np.array_equal(found, model.predict(frame))
+
+
+class Own(Linear):
+    """A kernel that somebody else has written."""
+
+
+def test_what_cannot_be_written_is_refused_with_the_reason():
+    signals = np.random.default_rng(0).normal(size=(30, 16))
+    labels = np.arange(30) % 2
+    energies = BilevelSVC(FilterBank(2, 4, 4), **QUICK).fit(signals, labels)
+    with pytest.raises(ValueError, match="neither linear nor a function of every"):
+        bisvm.to_onnx(energies)
+    own = BilevelSVC(Own() * RBF(), **QUICK).fit(X, Y)
+    with pytest.raises(ValueError, match="Own is no kernel that can be written"):
+        bisvm.to_onnx(own)
+    model = BilevelSVC(**QUICK).fit(X, Y)
+    with pytest.raises(ValueError, match="too old"):
+        bisvm.to_onnx(model, target_opset=12)
+    model.classes_ = model.classes_ + 0.5
+    with pytest.raises(ValueError, match="whole numbers or text"):
+        bisvm.to_onnx(model)

@@ -1,0 +1,170 @@
+"""Tables as people have them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bisvm import BilevelSVC
+from bisvm.tables import ColumnTypes, DataError, pipeline_for, read_table, split_target
+from bisvm.tables.preparing import columns_of, relevances_by_column
+from bisvm.tables.text import guess_separator, in_english
+
+
+def written(tmp_path, text, name="t.csv", encoding="utf-8"):
+    path = tmp_path / name
+    path.write_text(text, encoding=encoding)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("lines", "separator"),
+    [
+        (["a,b", "1,2"], ","),
+        (["a;b", "1,5;2,5"], ";"),
+        (["a\tb c", "1\t2"], "\t"),
+        (["a|b", "1|2"], "|"),
+        (["1.5 2", "3 4"], " "),
+        (['"x;y",b', '"u;v",2'], ","),
+        (["a", "1"], ","),
+    ],
+)
+def test_separators(lines, separator):
+    assert guess_separator(lines) == separator
+
+
+def test_german_numbers_in_every_notation(tmp_path):
+    text = "a;b;c\n1,5;1.234,5;x,y\n2,25;-12,0;u\n;1.000.000;v\n"
+    frame = read_table(written(tmp_path, text)).frame
+    assert frame["a"].tolist()[:2] == ["1.5", "2.25"] and frame["a"].isna()[2]
+    assert frame["b"].astype(float).tolist() == [1234.5, -12.0, 1e6]
+    assert frame["c"][0] == "x,y"
+
+
+def test_english_groups_and_plain_text_stay_what_they_are():
+    frame = pd.DataFrame({"a": ["1,234.5", "12"], "b": ["1,2,3", "x"]}, dtype="str")
+    out = in_english(frame, comma=False)
+    assert out["a"].tolist() == ["1234.5", "12"] and out["b"].tolist() == ["1,2,3", "x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a,b\n1,x\n2,y\n", ["a", "b"]),
+        ("1,x\n2,y\n", ["column 1", "column 2"]),
+        ("?,x\n1,y\n2,z\n", ["column 1", "column 2"]),
+        ("id,2019,2020\n1,2,3\n4,5,6\n", ["id", "2019", "2020"]),
+        ("u,v\nx,y\n", ["u", "v"]),
+        ("a,a,\n1,2,3\n4,5,6\n", ["a", "a (2)", "column 3"]),
+    ],
+)
+def test_headers(tmp_path, text, names):
+    frame = read_table(written(tmp_path, text)).frame
+    assert list(frame.columns) == names
+    assert len(frame) == text.count("\n") - (names[0] not in ("column 1",))
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_encodings(tmp_path, encoding):
+    path = written(tmp_path, "größe,b\n1,ä\n2,ö\n", encoding=encoding)
+    frame = read_table(path).frame
+    assert list(frame.columns) == ["größe", "b"] and frame["b"].tolist() == ["ä", "ö"]
+
+
+def test_what_columns_hold():
+    n = 40
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "number": rng.normal(size=n).astype(str),
+            "holes": np.where(np.arange(n) % 5, "1.5", "2.5"),
+            "iso": [f"2021-{1 + k % 12:02d}-01" for k in range(n)],
+            "german": [f"{1 + k % 28:02d}.03.2020" for k in range(n)],
+            "month first": [f"03/{1 + k % 28:02d}/2020" for k in range(n)],
+            "colour": [["red", "blue"][k % 2] for k in range(n)],
+            "code": [str(k % 3) for k in range(n)],
+            "constant": ["7"] * n,
+            "name": [f"person {k}" for k in range(n)],
+            "gone": ["x", "y"] * (n // 2),
+        }
+    )
+    frame.loc[3, "holes"] = None
+    frame["empty"] = None
+    types = ColumnTypes(categorical=["code"], drop=["gone"]).fit(frame)
+    assert types.kinds_ == {
+        "number": "number",
+        "holes": "number",
+        "iso": "date",
+        "german": "date",
+        "month first": "date",
+        "colour": "category",
+        "code": "category",
+    }
+    assert set(types.dropped_) == {"constant", "name", "gone", "empty"}
+    out = types.transform(frame)
+    assert np.isnan(out["holes"][3]) and out["code"].tolist()[:3] == ["0", "1", "2"]
+    days = pd.to_datetime("2021-01-01") - pd.Timestamp(0)
+    assert out["iso"][0] == days.days
+    assert out["month first"][1] - out["month first"][0] == 1.0
+    # Types of pandas' own are as good as text.
+    numbers, dates = frame["number"].astype(float), pd.to_datetime(frame["iso"])
+    typed = frame.assign(number=numbers, iso=dates)
+    again = ColumnTypes(categorical=["code"], drop=["gone"]).fit(typed).transform(typed)
+    assert np.array_equal(again["iso"], out["iso"])
+
+
+def test_new_rows_are_held_to_the_types_that_were_learned():
+    frame = pd.DataFrame(
+        {"a": ["1", "2", "3"], "d": ["2020-01-01", "2020-01-02", None]}
+    )
+    types = ColumnTypes().fit(frame)
+    for change, said in (
+        ({"a": ["1", "x", "3"]}, "column 'a', row 2: 'x' is no finite number"),
+        ({"a": ["1", "inf", "3"]}, "column 'a', row 2: 'inf' is no finite number"),
+        (
+            {"d": ["2020-01-01", "1.2.2020", None]},
+            "'d', row 2: '1.2.2020' is no",
+        ),
+    ):
+        with pytest.raises(DataError, match=said):
+            types.transform(frame.assign(**change))
+    with pytest.raises(DataError, match="column 'd': the model needs this column"):
+        types.transform(frame[["a"]])
+
+
+def test_targets(tmp_path):
+    lines = [f"{k}.5,{'uv'[k % 2]},{k % 3}" for k in range(30)]
+    table = read_table(written(tmp_path, "\n".join(["a,b,c", *lines, "1.5,,2"])))
+    for target, name in (("b", "b"), ("2", "b"), ("-2", "b"), (None, "c")):
+        rest, y, found, _ = split_target(table, target)
+        assert found == name and len(y) == len(rest.frame) == (
+            30 if name == "b" else 31
+        )
+    for target, said in (("x", "no column 'x'"), ("a", "quantity or a name")):
+        with pytest.raises(DataError, match=said):
+            split_target(table, target)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_relevances_are_of_the_columns_of_the_table():
+    rng = np.random.default_rng(0)
+    n = 80
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(size=n),
+            "a_b": rng.choice(["u", "v", "w"], size=n),
+            "two": rng.choice(["x", "y"], size=n),
+            "many": rng.choice([f"c{k}" for k in range(38)], size=n),
+        }
+    )
+    frame.loc[::7, ["a", "a_b"]] = None
+    y = np.where(frame["two"] == "x", "p", "q")
+    machine = BilevelSVC(cv=2, max_iter=3, starts=1, random_state=0)
+    model = pipeline_for(frame, machine).fit(frame, y)
+    inputs = columns_of(model)
+    assert len(inputs) == model[-1].n_features_in_
+    assert inputs.count("a") == 1 and inputs.count("a_b") == 4
+    assert inputs.count("two") == 1 and inputs.count("many") == 30
+    shares = relevances_by_column(model)
+    assert sum(shares.values()) == pytest.approx(1.0) and next(iter(shares)) == "two"
+    unseen = frame.head(3).assign(a_b="new", many="new")
+    assert len(model.predict(unseen)) == 3
