@@ -210,6 +210,7 @@ class Machine(ABC):
         step by step.
         """
         return None
+
     def within(self, rtol: float) -> Self:
         """The machine with systems solved to this relative residual, if by iterations.
 

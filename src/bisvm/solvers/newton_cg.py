@@ -32,7 +32,9 @@ class NewtonCG(Newton):
         Newton steps for every column.
     """
 
-    def _descend(self, machine: Machine, start: np.ndarray, tol: float) -> Solution:
+    def _steps(
+        self, machine: Machine, start: np.ndarray, tol: float
+    ) -> tuple[Coefficients, int, bool]:
         assert isinstance(machine, LinearMachine)
         x, tangent = _newton_step(machine.within(FORCING), machine.tangent(start))
         watch = _Watch(machine.n_columns)
@@ -41,17 +43,13 @@ class NewtonCG(Newton):
             residual = machine.residual(x, tangent)
             todo = watch.unfinished(residual, tol)
             if not len(todo):
-                break
+                return x, iterations, False
             part = machine.select(todo).within(_forcing(residual[todo].max(), tol))
             stepped = _step(part, x.select(todo), tangent.select(todo))
             x, tangent = x.put(todo, stepped[0]), tangent.put(todo, stepped[1])
             iterations += len(todo)
-        # The fitted values of the steps were summed up: once more from x itself.
-        tangent = machine.tangent(machine.fit_values(x))
-        residual = machine.residual(x, tangent)
-        reached = "converged" if np.all(residual <= 2 * tol) else "stalled"
-        status = "max_iter" if len(watch.unfinished(residual, tol)) else reached
-        return Solution(x, tangent, residual, iterations, status)
+        todo = watch.unfinished(machine.residual(x, tangent), tol)
+        return x, iterations, len(todo) > 0
 
 
 class Auto(Solver):

@@ -1,4 +1,4 @@
-"""Tuning C of linear machines on large and sparse data: `python -m benchmarks.linear`.
+"""Tuning C of linear machines on large and sparse data: `python -m benchmarks.sparse`.
 
     ratio = seconds of BilevelLinearSVC().fit  /  seconds of 15 fits of LinearSVC
 
@@ -244,7 +244,7 @@ def run(chosen: Iterator[Sample]) -> Result:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.linear", description=__doc__.splitlines()[0]
+        prog="python -m benchmarks.sparse", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--full", action="store_true", help="a million rows as well")
     parser.add_argument("--only", nargs="+", help="names of data sets")
@@ -256,7 +256,7 @@ def main(arguments: list[str] | None = None) -> None:
     result = run(chosen)
     print(result.to_text())
     if options.only is None:
-        for path in result.write(options.output, "linear", "Linear machines"):
+        for path in result.write(options.output, "sparse", "Sparse linear machines"):
             print(f"  {path}")
 
 
