@@ -336,7 +336,7 @@ def test_what_they_cannot_train_is_refused():
     for solver in (SMO(), DCD(), Pegasos(), Sharpening(), Dual()):
         check_part(solver)
     assert get_solver("auto", Hinge()) == Dual()
-    assert get_solver("auto", Quartic()) == Newton()
+    assert get_solver("auto", Quartic()) == Auto()
     with pytest.raises(ValueError, match="dual of the exact hinge.*Quartic"):
         BilevelSVC(solver="smo").fit(X, y)
     with pytest.raises(ValueError, match="free intercept.*'auto'"):
