@@ -46,8 +46,9 @@ def assert_same_fit(a, b, X):
     np.testing.assert_allclose(a.relevance_, b.relevance_, rtol=1e-9, atol=1e-12)
     for first, second in zip(a.history_, b.history_, strict=True):
         assert first.stage == second.stage
-        # Logarithms, whose differences are relative ones.
-        np.testing.assert_allclose(first.theta, second.theta, rtol=0, atol=1e-9)
+        # Logarithms, whose differences are relative ones. Sums are taken in another
+        # order, and a search makes its rounding errors larger on the way.
+        np.testing.assert_allclose(first.theta, second.theta, rtol=0, atol=1e-7)
         np.testing.assert_allclose(first.value, second.value, rtol=1e-9)
     np.testing.assert_array_equal(a.predict(X), b.predict(X))
 

@@ -240,11 +240,10 @@ class BilevelObjective:
         problem, (values, x) = self.problem, self._last
         if problem.model.linear:
             return X @ x.coef + x.intercept
-        centres = problem.X
-        if problem.landmarks is not None:
-            centres = centres[problem.landmarks.rows]
-        gram = problem.model.kernel_at(values).gram(X, centres)
-        return gram @ x.coef + x.intercept
+        used = np.flatnonzero(x.coef.any(axis=1))
+        rows = used if problem.landmarks is None else problem.landmarks.rows[used]
+        gram = problem.model.kernel_at(values).gram(X, problem.X[rows])
+        return gram @ x.coef[used] + x.intercept
 
     def mean_fitted(self) -> np.ndarray | None:
         """Fitted values of every class task, averaged over its splits: (n, n_tasks)."""

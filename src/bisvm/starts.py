@@ -139,13 +139,15 @@ def _coarse(run: Run, random_state: np.random.RandomState) -> Descent | None:
     Each is a few times as large as the one before and starts from its optimum: where a
     step is dear, few are left to be taken.
     """
-    n = len(run.objective.problem.sample_weight)
+    problem = run.objective.problem
+    n = len(problem.sample_weight)
     found, below, size = None, None, 0
-    for size_here in ladder(n):
+    # Linear machines cost no more than their rows: the first sample is enough for them.
+    for size_here in ladder(n)[: 1 if problem.model.linear else None]:
         rows = _coarse_rows(run.objective, size_here, random_state)
         if rows is None:
             continue
-        part = run.objective.problem.subsample(rows)
+        part = problem.subsample(rows)
         level = run.on(BilevelObjective.from_problem(part), loosened=ROUGHLY)
         try:
             if found is None or below is None:

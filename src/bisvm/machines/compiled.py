@@ -102,20 +102,21 @@ def solve_bordered(
     total: float,
     rho: float,
     bordered: bool,
+    refined: bool,
     v: np.ndarray,
 ) -> float:
     """v = t z, written on the active set, and mu of one column.
 
     `factor` holds columns of L in its upper triangle. A factor of single precision
-    leaves something over, which is solved for once more: of Q the part below the
-    diagonal is enough.
+    leaves something over, which is solved for once more if it is to be `refined`: of Q
+    the part below the diagonal is enough.
     """
     m = len(active)
     of_t = t.astype(np.float64)
     of_g = np.empty(m)
     for i in range(m):
         of_g[i] = t[i] * g[active[i]]
-    again = factor.itemsize < of_g.itemsize
+    again = refined and factor.itemsize < of_g.itemsize
     left_g, left_t = (of_g.copy(), of_t.copy()) if again else (of_g, of_t)
     solve_factored(factor, of_g, of_t)
     if again:
@@ -151,7 +152,7 @@ def solve_small(
         L = np.linalg.cholesky(Q) if len(Q) else Q
         factor = np.ascontiguousarray(L.T)
         mu[k] = solve_bordered(
-            factor, Q, active, t, g[:, k], total[k], rho[k], bordered, v[:, k]
+            factor, Q, active, t, g[:, k], total[k], rho[k], bordered, False, v[:, k]
         )
     return v, mu
 
@@ -163,10 +164,14 @@ def solve_columns(
     total: np.ndarray,
     rho: np.ndarray,
     bordered: bool,
+    *,
+    refined: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
     """v = t z and mu of every column, with t = sqrt(D) on the active set:
 
     (I + t K t) z + mu t = t g,    t'z - rho mu = total.
+
+    In single precision as good as K is if `refined`, as good as its factor if not.
     """
     if np.count_nonzero(D, axis=0).max(initial=0) <= SMALL:
         return solve_small(gram, D, g, total, rho, bordered)
@@ -179,7 +184,7 @@ def solve_columns(
         if info:
             raise np.linalg.LinAlgError("matrix is not positive definite")
         mu[k] = solve_bordered(
-            L.T, L.T, active, t, g[:, k], total[k], rho[k], bordered, v[:, k]
+            L.T, L.T, active, t, g[:, k], total[k], rho[k], bordered, refined, v[:, k]
         )
     return v, mu
 
@@ -195,7 +200,8 @@ def newton_points(
     """alpha = -S - D (f - F), 1'alpha = rho b, and the fitted values f of it."""
     alpha = -S
     change = product(gram, alpha) - F
-    v, mu = solve_columns(gram, D, change, alpha.sum(axis=0), rho, bordered)
+    total = alpha.sum(axis=0)
+    v, mu = solve_columns(gram, D, change, total, rho, bordered, refined=False)
     alpha -= v
     return alpha, -mu, product(gram, alpha) - mu
 
