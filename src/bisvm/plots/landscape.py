@@ -22,13 +22,18 @@ GRID_C = np.logspace(-1, 3, 5)
 GRID_GAMMA = np.logspace(-2, 1, 4)
 
 
+def svc_gamma(X: Any) -> float:
+    """SVC's gamma="scale" as a number, 1 / (n_features variance)."""
+    if sparse.issparse(X):
+        variance = float(X.multiply(X).mean() - X.mean() ** 2)
+    else:
+        variance = float(np.asarray(X, dtype=float).var())
+    return 1.0 / (X.shape[1] * max(variance, 1e-12))
+
+
 def stock_grid(X: Any) -> dict[str, np.ndarray]:
     """C and gamma of a usual small grid, gamma in units of SVC's gamma="scale"."""
-    dense = np.asarray(X, dtype=float) if not sparse.issparse(X) else None
-    squares = X.multiply(X).mean() if dense is None else np.mean(dense**2)
-    variance = float(squares - X.mean() ** 2) if dense is None else float(dense.var())
-    unit = 1.0 / (X.shape[1] * max(variance, 1e-12))
-    return {"C": GRID_C, "gamma": GRID_GAMMA * unit}
+    return {"C": GRID_C, "gamma": GRID_GAMMA * svc_gamma(X)}
 
 
 @dataclass(frozen=True)
