@@ -28,10 +28,15 @@ def rebuild_lines(model: Any) -> list[str] | None:
     held = fixed(machine)
     if held is None:
         return None
-    if hasattr(held, "refit"):
+    own = getattr(machine, "machine_", machine)
+    if hasattr(own, "refit_C_"):
         # The final machine's C, for the final machine.
-        held.set_params(C=getattr(machine, "machine_", machine).refit_C_)
-    return _lines(model, held, "the values that were learned")
+        held.set_params(C=own.refit_C_)
+    lines = _lines(model, held, "the values that were learned")
+    if own is not machine:
+        # The kernel of a convolutional machine takes images as rows.
+        lines[-1:] = ["model.fit(X.reshape(len(X), -1), y)"]
+    return lines
 
 
 def _machine(model: Any) -> Any:

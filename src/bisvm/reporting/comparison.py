@@ -111,7 +111,7 @@ def grid_entry(rows: Rows, seconds: float) -> Entry:
     model = best.fit(rows.X, rows.y, **rows.params)
     took = time.perf_counter() - began
     detail = f"{tried} points; C = {best.C:.3g}, gamma = {best.gamma:.3g}"
-    return Entry("SVC, grid search", 2, detail, score, rows.right(model), took)
+    return Entry("grid search over an SVC", 2, detail, score, rows.right(model), took)
 
 
 def finer_grids(grid: dict[str, np.ndarray]) -> list[dict[str, float]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -125,7 +126,7 @@ def gather(
         test=None if right is None else share_of(right),
         losses=None if y_test is None else losses_of(machine, rows.X_test, y_test),
         confusion=confusion,
-        pictures=_pictures(machine, rows, shares, confusion, asked),
+        pictures=_pictures(machine, rows, shares, confusion, asked, _names_of(model)),
         relearn=relearn_lines(model),
         rebuild=rebuild_lines(model),
         versions=_versions(),
@@ -194,14 +195,26 @@ def _relevances(model: Any, machine: Any) -> dict[str, float] | None:
     return pictures.shares_of(machine)
 
 
+def _names_of(model: Any) -> Callable[[str], str]:
+    """Without the name of the step that a column of a table went through."""
+    if not (isinstance(model, Pipeline) and isinstance(model[0], ColumnTypes)):
+        return str
+    steps = re.compile(r"\[(?:numbers|categories)__")
+    return lambda name: steps.sub("[", name, count=1)
+
+
 def _pictures(
     machine: Any,
     rows: Rows,
     shares: dict[str, float] | None,
     confusion: tuple[ConfusionData, str] | None,
     asked: Asked,
+    called: Callable[[str], str],
 ) -> dict[str, Picture | str]:
-    """Every picture that this machine has, by name."""
+    """Every picture that this machine has, by name.
+
+    called : what hyperparameters are called on the page
+    """
     out: dict[str, Picture | str] = {}
     if shares:
         out["relevance"] = pictures.relevance(shares)
@@ -209,10 +222,10 @@ def _pictures(
         out["groups"] = attempt(lambda: pictures.group_weights(machine))
     if machine.history_:
         out["convergence"] = attempt(lambda: pictures.convergence(machine))
-        out["paths"] = attempt(lambda: pictures.paths(machine))
+        out["paths"] = attempt(lambda: pictures.paths(machine, called))
         if asked.landscape:
             out["landscape"] = attempt(
-                lambda: pictures.landscape(machine, rows.X, rows.y, **asked.fit)
+                lambda: pictures.landscape(machine, rows.X, rows.y, called, **asked.fit)
             )
     try:
         out["filters"], out["responses"] = pictures.filters(machine)

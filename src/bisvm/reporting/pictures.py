@@ -22,6 +22,8 @@ from bisvm.plots import (
     LandscapeDisplay,
     PathDisplay,
     RelevanceDisplay,
+    landscape_data,
+    path_data,
     relevance_data,
 )
 from bisvm.plots.relevance import RelevanceData
@@ -146,9 +148,10 @@ def convergence(machine: Any) -> Picture:
     )
 
 
-def paths(machine: Any) -> Picture:
-    display = PathDisplay.from_estimator(machine)
-    data = display.data
+def paths(machine: Any, called: Callable[[str], str]) -> Picture:
+    data = path_data(machine)
+    data = data._replace(names=tuple(map(called, data.names)))
+    display = PathDisplay(data=data).plot()
     points = [
         (k, row[j], f"evaluation {k}: {name} = {row[j]:.4g}")
         for j, name in enumerate(data.names)
@@ -163,9 +166,12 @@ def paths(machine: Any) -> Picture:
     )
 
 
-def landscape(machine: Any, inputs: Any, y: Any, **given: Any) -> Picture:
-    display = LandscapeDisplay.from_estimator(machine, inputs, y, **given)
-    data = display.data
+def landscape(
+    machine: Any, inputs: Any, y: Any, called: Callable[[str], str], **given: Any
+) -> Picture:
+    data = landscape_data(machine, inputs, y, **given)
+    data = data._replace(names=tuple(map(called, data.names)))
+    display = LandscapeDisplay(data=data).plot()
     flat = len(data.names) == 1
     words = ", ".join(
         f"{n} = {v:.3g}" for n, v in zip(data.names, data.optimum, strict=True)
@@ -198,7 +204,9 @@ def landscape(machine: Any, inputs: Any, y: Any, **given: Any) -> Picture:
         f"{least:.4g} at the lowest of the {data.values.size} points drawn.",
         "The validation loss around what was learned (the star), "
         + ("along " if flat else "over the two most sensitive hyperparameters, ")
-        + f"{' and '.join(data.names)}; white is least.{grid}{prior}{sample}",
+        + " and ".join(data.names)
+        + ("." if flat else "; least where it has the colour of the page.")
+        + f"{grid}{prior}{sample}",
         points,
     )
 

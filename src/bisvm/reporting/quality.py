@@ -7,7 +7,7 @@ import numpy as np
 from bisvm.reporting.elements import paragraph, percent, picture
 from bisvm.reporting.facts import Facts
 from bisvm.reporting.markup import Markup, markup, named, table
-from bisvm.reporting.scores import disagreement, share_of
+from bisvm.reporting.scores import NORMAL, disagreement, share_of
 from bisvm.reporting.words import certificates_of
 
 # Classes beyond these are in the picture alone.
@@ -72,7 +72,7 @@ def _against(facts: Facts) -> list[Markup]:
             markup(
                 "Beside {other}: {gained} held-out rows are right that it has wrong, "
                 "and {lost} wrong that it has right; {judgement}.",
-                other=_lowered(other.method),
+                other=_one(other.method),
                 gained=gained,
                 lost=lost,
                 judgement=judgement,
@@ -81,30 +81,32 @@ def _against(facts: Facts) -> list[Markup]:
     return out
 
 
-def _lowered(method: str) -> str:
-    return f"an {method}"
+def _one(method: str) -> str:
+    return f"{'an' if method.startswith('SVC') else 'a'} {method}"
 
 
 def _over_fitted(facts: Facts) -> list[Markup]:
     losses = facts.losses
     if losses is None:
         return []
-    numbers = f"{losses.folds:.4g} on the folds, {losses.held_out:.4g} on held-out rows"
-    if losses.agree:
-        return [
-            markup(
-                '<span class="good">No sign of over-fitting</span>: the validation '
-                "loss is {numbers}, within what chance allows.",
-                numbers=numbers,
-            )
-        ]
-    return [
-        markup(
-            '<span class="bad">The validation loss is over-fitted, or the held-out '
-            "rows are different</span>: it is {numbers}.",
-            numbers=numbers,
+    numbers = (
+        f"{losses.folds:.4g} on the folds and {losses.held_out:.4g} on held-out rows, "
+        f"with a standard error of {losses.error:.2g}"
+    )
+    if losses.excess <= 1.0:
+        said = markup('<span class="good">No sign of over-fitting</span>')
+    elif losses.excess <= NORMAL:
+        said = markup(
+            "<strong>Over-fitting cannot be told from chance</strong>, with so few "
+            "held-out rows"
         )
-    ]
+    else:
+        said = markup(
+            '<span class="bad">The validation loss is over-fitted, or the held-out '
+            "rows are different</span>"
+        )
+    text = "{said}: the validation loss is {numbers}."
+    return [markup(text, said=said, numbers=numbers)]
 
 
 def quality(facts: Facts) -> Markup:
@@ -144,7 +146,7 @@ def _methods(facts: Facts) -> Markup:
                 named(one.detail),
                 "" if one.folds is None else f"{one.folds:.1%}",
                 "" if test is None else percent(test),
-                f"{one.seconds:.2f}",
+                _seconds(one.seconds),
             )
         )
     return table(
@@ -153,6 +155,10 @@ def _methods(facts: Facts) -> Markup:
         caption="Share of rows that are right",
         numeric=(1, 3, 4, 5),
     )
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
 def _fitted(facts: Facts) -> Markup:

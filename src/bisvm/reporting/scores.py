@@ -42,9 +42,9 @@ class Losses(NamedTuple):
     error: float
 
     @property
-    def agree(self) -> bool:
-        """Whether the second is no higher than chance allows."""
-        return self.held_out - self.folds <= NORMAL * self.error
+    def excess(self) -> float:
+        """By how many standard errors the second is higher."""
+        return (self.held_out - self.folds) / max(self.error, 1e-300)
 
 
 def losses_of(machine: Any, inputs: Any, y: Any) -> Losses | None:

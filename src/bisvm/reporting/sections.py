@@ -24,7 +24,7 @@ def asked(facts: Facts) -> Markup:
     kernel = getattr(machine, "kernel", "linear")
     words["kernel"] = named(kernel if isinstance(kernel, str) else _short(kernel))
     words["validated on"] = f"{facts.folds} splits of the rows to learn from"
-    words["minimised there"] = named(machine.criterion)
+    words["criterion minimised there"] = named(machine.criterion)
     words["hyperparameters learned"] = str(facts.tuned)
     words["took"] = f"{facts.seconds:.2f} s, {len(machine.history_)} evaluations"
     words["written"] = facts.written
@@ -230,12 +230,13 @@ def rebuild(facts: Facts) -> Markup:
 
 
 def _code(title: str, name: str, before: list[str], lines: list[str]) -> Markup:
+    more = [line for line in lines if not line or line not in before]
     return markup(
         '<h3>{title}</h3>\n<pre><code id="{name}">{code}</code></pre>\n'
         '<button type="button" class="copy" data-of="{name}" hidden>Copy</button>\n',
         title=title,
         name=name,
-        code="\n".join([*before, *lines]) + "\n",
+        code="".join(f"{line}\n" for line in [*before, *more]),
     )
 
 

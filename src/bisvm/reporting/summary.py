@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bisvm.tables import ColumnTypes
+from bisvm.tables.columns import DATE, NUMBER, ColumnTypes
 
 # Columns that are described one by one.
 SHOWN = 200
@@ -83,9 +83,11 @@ def _columns(X: Any, types: Any) -> tuple[int, list[Column], str]:
         return 0, [], f"A sparse matrix: {share:.2%} of its entries are not zero."
     if hasattr(X, "columns") and hasattr(X, "iloc"):
         every = list(X.columns)
+        kinds = {} if types is None else types.kinds_
+        read = None if types is None else types.transform(X)
         return (
             len(every),
-            [_of_frame(X[name], str(name), types) for name in every[:SHOWN]],
+            [_of_frame(X[name], str(name), kinds, read) for name in every[:SHOWN]],
             "",
         )
     if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "fiub":
@@ -97,14 +99,29 @@ def _columns(X: Any, types: Any) -> tuple[int, list[Column], str]:
     return X.shape[1], described, ""
 
 
-def _of_frame(column: Any, name: str, types: Any) -> Column:
+def _of_frame(column: Any, name: str, kinds: dict[str, str], read: Any) -> Column:
+    """One column of a frame, as numbers if it has been read as such."""
     missing = int(column.isna().sum())
-    kind = "" if types is None else types.kinds_.get(name, "left out")
-    numeric = getattr(column.dtype, "kind", "O") in "fiub"
-    if numeric:
+    kind = kinds.get(name) or ("left out" if kinds else "")
+    if read is not None and kind in (NUMBER, DATE):
+        values = read[name].to_numpy(dtype=float)
+        missing = int(np.isnan(values).sum())
+        return Column(name, kind, missing, (_days if kind == DATE else _range)(values))
+    if getattr(column.dtype, "kind", "O") in "fiub":
         values = column.to_numpy(dtype=float, na_value=np.nan)
         return Column(name, kind or "number", missing, _range(values))
-    return Column(name, kind or "text", missing, f"{column.nunique()} different")
+    counts = column.value_counts()
+    most = f", most often {str(counts.index[0])[:60]}" if len(counts) > 1 else ""
+    return Column(name, kind or "text", missing, f"{len(counts)} different{most}")
+
+
+def _days(values: np.ndarray) -> str:
+    """Days since 1970 as dates."""
+    values = values[np.isfinite(values)]
+    if not len(values):
+        return "none"
+    low, high = np.array([values.min(), values.max()]).astype("datetime64[D]")
+    return f"{low} to {high}"
 
 
 def _range(values: np.ndarray) -> str:
