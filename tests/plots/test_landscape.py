@@ -96,6 +96,11 @@ def test_many_rows_are_sampled():
     assert data.least < 1.2 * data.values.min()
 
 
+def test_little_time_means_few_points(rbf):
+    data = landscape_data(rbf, X, y, time_limit=1e-3)
+    assert data.values.shape == (5, 5)
+
+
 def test_contours_path_grid_and_optimum_are_drawn(rbf):
     display = LandscapeDisplay.from_estimator(rbf, X, y, **FEW)
     assert display.contours_ is not None

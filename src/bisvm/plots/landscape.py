@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,6 +18,8 @@ from bisvm.parts import DegenerateError
 
 # Entries of a vector that are tried for their sensitivity: those that moved the most.
 TRIED = 16
+# Points along an axis, however little time there is.
+FEWEST = 5
 # The small grid that people search, gamma relative to SVC's "scale".
 GRID_C = np.logspace(-1, 3, 5)
 GRID_GAMMA = np.logspace(-2, 1, 4)
@@ -105,6 +108,7 @@ def landscape_data(
     decades: float = 1.5,
     accuracy: float = 3e-3,
     max_rows: int = 1000,
+    time_limit: float | None = None,
     **given: Any,
 ) -> LandscapeData:
     """Evaluate the slice; see `LandscapeDisplay.from_estimator`."""
@@ -129,6 +133,8 @@ def landscape_data(
         _range(one, theta, points[:, k], objective.bounds, decades)
         for k, one in enumerate(chosen)
     ]
+    if time_limit is not None:
+        resolution = loss.affordable(resolution, len(chosen), time_limit)
     places = [np.linspace(low, high, resolution) for low, high in ranges]
     path = np.array(
         [
@@ -174,8 +180,22 @@ class Loss:
     def __init__(self, objective: BilevelObjective, accuracy: float):
         self.objective, self.accuracy = objective, accuracy
         self.on_training = objective.problem.criterion.on_training
+        self.count, self.seconds = 0, 0.0
 
     def __call__(self, theta: np.ndarray) -> float:
+        began = time.perf_counter()
+        value = self._value(theta)
+        self.count += 1
+        self.seconds += time.perf_counter() - began
+        return value
+
+    def affordable(self, resolution: int, dimensions: int, seconds: float) -> int:
+        """As many points along each axis as there is time for, at least FEWEST."""
+        left = max(seconds - self.seconds, 0.0)
+        points = left * self.count / max(self.seconds, 1e-9)
+        return max(min(resolution, int(points ** (1.0 / dimensions))), FEWEST)
+
+    def _value(self, theta: np.ndarray) -> float:
         try:
             done = self.objective.evaluate_within(theta, self.accuracy)
         except DegenerateError:

@@ -55,6 +55,7 @@ class LandscapeDisplay:
         decades: float = 1.5,
         accuracy: float = 3e-3,
         max_rows: int = 1000,
+        time_limit: float | None = None,
         ax: Any = None,
         **given: Any,
     ) -> Self:
@@ -83,6 +84,9 @@ class LandscapeDisplay:
             Relative error of the loss that will do.
         max_rows : int
             Of more rows a sample stands for all of them.
+        time_limit : float, optional
+            Seconds, about: fewer evaluations are taken where they are slow, but at
+            least five along each axis.
         ax : matplotlib axes, optional
             Where to draw; a new figure by default.
         **given : groups, sample_weight and sample_groups, as `fit` was given them.
@@ -97,6 +101,7 @@ class LandscapeDisplay:
             decades=decades,
             accuracy=accuracy,
             max_rows=max_rows,
+            time_limit=time_limit,
             **given,
         )
         return cls(data=data).plot(ax=ax)
@@ -135,7 +140,7 @@ class LandscapeDisplay:
             x, y, values, levels=levels, cmap=_pale(), extend="both", zorder=0
         )
         style = {"colors": "0.35", "linewidths": 0.7, **kwargs}
-        self.contours_ = self.ax_.contour(x, y, values, levels=levels, **style)
+        self.contours_ = self.ax_.contour(x, y, values, levels=levels[1:], **style)
         for axis, log in zip("xy", data.log, strict=True):
             if log:
                 decades(self.ax_, axis)

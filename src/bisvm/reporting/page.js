@@ -13,7 +13,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
         head.classList.contains("number") || head.getAttribute("aria-sort") === "ascending";
       const rows = [...body.rows].sort((a, b) => {
         const [x, y] = [key(a, k), key(b, k)];
-        const order = typeof x === "number" ? x - y : String(x).localeCompare(String(y));
+        const order = typeof x === "number" ? x - y
+          : String(x).localeCompare(String(y), undefined, { numeric: true });
         return down ? -order : order;
       });
       body.append(...rows);

@@ -32,6 +32,8 @@ from bisvm.reporting.markup import Markup, markup
 # Bars and points beyond these are in the tables.
 BARS = 25
 POINTS = 600
+# Seconds for the picture of the loss around the optimum.
+PATIENCE = 20.0
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ def paths(machine: Any, called: Callable[[str], str]) -> Picture:
 def landscape(
     machine: Any, inputs: Any, y: Any, called: Callable[[str], str], **given: Any
 ) -> Picture:
-    data = landscape_data(machine, inputs, y, **given)
+    data = landscape_data(machine, inputs, y, time_limit=PATIENCE, **given)
     data = data._replace(names=tuple(map(called, data.names)))
     display = LandscapeDisplay(data=data).plot()
     flat = len(data.names) == 1

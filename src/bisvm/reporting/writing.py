@@ -59,8 +59,8 @@ def report(
     compare : bool
         False leaves out the SVC and the grid.
     landscape : bool
-        False leaves out the picture of the loss around the optimum, which takes about
-        250 evaluations.
+        False leaves out the picture of the loss around the optimum, which takes up to
+        20 seconds.
     max_seconds : float
         The grid gets no more; the report says so if tuning took longer.
     data_lines : sequence of str
