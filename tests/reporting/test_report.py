@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import bisvm
-from bisvm import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC
+from bisvm import BilevelLinearSVC, BilevelSVC, Chunks, ConvolutionalSVC
 from bisvm.cli import main
 from tests.reporting.conftest import LABEL, PICTURE, QUOTES, SCRIPT
 from tests.reporting.test_markup import Reader
@@ -154,6 +154,38 @@ def test_classes_apart_groups_and_nothing_learned(tmp_path):
     fixed = BilevelSVC("rbf", learn=(), cv=2).fit(X, y)
     path = bisvm.report(fixed, X, y, tmp_path / "c.html", **FEW)
     assert "it was not asked for" in path.read_text(encoding="utf-8")
+
+
+def test_rows_in_chunks_and_a_precomputed_kernel(tmp_path):
+    data = Chunks.of(X, y)
+    model = BilevelLinearSVC(cv=2, tol=0.1, random_state=0).fit(data)
+    path = bisvm.report(model, data, y, tmp_path / "a.html", landscape=False)
+    assert "the rows are not in memory" in path.read_text(encoding="utf-8")
+    gram = X @ X.T
+    model = BilevelSVC("precomputed", cv=2, tol=0.1, random_state=0).fit(gram, y)
+    path = bisvm.report(model, gram, y, tmp_path / "b.html", landscape=False)
+    text = path.read_text(encoding="utf-8")
+    assert "the kernel is precomputed" in text
+    made = {"X": gram, "y": y}
+    exec(code(text, "rebuild"), made)
+    np.testing.assert_allclose(
+        made["model"].decision_function(gram), model.decision_function(gram), atol=1e-6
+    )
+
+
+def test_sample_weights_reach_all_methods(tmp_path):
+    weight = np.where(y == 0, 1.0, 2.0)
+    model = BilevelSVC("rbf", cv=2, tol=0.1, random_state=0).fit(X, y, weight)
+    path = bisvm.report(
+        model, X, y, tmp_path / "a.html", sample_weight=weight, landscape=False
+    )
+    text = path.read_text(encoding="utf-8")
+    assert "grid search over an SVC" in text
+    made = {"X": X, "y": y, "sample_weight": weight}
+    exec(code(text, "rebuild"), made)
+    np.testing.assert_allclose(
+        made["model"].decision_function(X), model.decision_function(X), atol=1e-6
+    )
 
 
 def test_bad_input_is_explained(tmp_path):

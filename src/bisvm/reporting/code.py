@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from inspect import Parameter, signature
 from typing import Any
@@ -10,19 +10,23 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler
+from sklearn.preprocessing import MinMaxScaler
 
 from bisvm.reporting.comparison import fixed
 from bisvm.tables import ColumnTypes
 
 
-def relearn_lines(model: Any) -> list[str]:
-    """The same search again: with a number for random_state, the same model."""
+def relearn_lines(model: Any, given: Sequence[str] = ()) -> list[str]:
+    """The same search again: with a number for random_state, the same model.
+
+    given : what `fit` was given beside X and y, by name
+    """
     machine = _machine(model)
-    return _lines(model, machine, "the settings of the search")
+    lines = _lines(model, machine, "the settings of the search")
+    return [*lines, _fit_line(model, "X", given)]
 
 
-def rebuild_lines(model: Any) -> list[str] | None:
+def rebuild_lines(model: Any, given: Sequence[str] = ()) -> list[str] | None:
     """The learned values, and no search; None where no estimator can be given them."""
     machine = _machine(model)
     held = fixed(machine)
@@ -33,10 +37,15 @@ def rebuild_lines(model: Any) -> list[str] | None:
         # The final machine's C, for the final machine.
         held.set_params(C=own.refit_C_)
     lines = _lines(model, held, "the values that were learned")
-    if own is not machine:
-        # The kernel of a convolutional machine takes images as rows.
-        lines[-1:] = ["model.fit(X.reshape(len(X), -1), y)"]
-    return lines
+    # The kernel of a convolutional machine takes images as rows.
+    rows = "X" if own is machine else "X.reshape(len(X), -1)"
+    weights = [name for name in given if name == "sample_weight"]
+    return [*lines, _fit_line(model, rows, weights)]
+
+
+def _fit_line(model: Any, rows: str, given: Sequence[str]) -> str:
+    step = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
+    return f"model.fit({', '.join([rows, 'y', *(f'{step}{n}={n}' for n in given)])})"
 
 
 def _machine(model: Any) -> Any:
@@ -57,9 +66,9 @@ def _lines(model: Any, machine: Any, what: str) -> list[str]:
 
 
 def _around(model: Any, imports: dict[str, set[str]]) -> list[str]:
-    """The pipeline in front of the machine, and the fit."""
+    """The pipeline in front of the machine."""
     if not isinstance(model, Pipeline):
-        return ["model = machine", "model.fit(X, y)"]
+        return ["model = machine"]
     if isinstance(model[0], ColumnTypes):
         imports.setdefault("bisvm.tables", set()).add("pipeline_for")
         types = model[0]
@@ -67,13 +76,11 @@ def _around(model: Any, imports: dict[str, set[str]]) -> list[str]:
         more = [f"{name}={value!r}" for name, value in given.items() if value]
         more += ["histograms=True"] if _takes_histograms(model) else []
         front = f"model = pipeline_for({', '.join(['X', 'machine', *more])})"
-        return [front, "model.fit(X, y)"]
-    if len(model) == 2 and isinstance(model[0], MaxAbsScaler):
-        imports.setdefault("sklearn.preprocessing", set()).add("MaxAbsScaler")
+        return [front]
     imports.setdefault("sklearn.pipeline", set()).add("Pipeline")
     steps = [f"({name!r}, {source(step, imports)})" for name, step in model.steps[:-1]]
     steps.append(f"({model.steps[-1][0]!r}, machine)")
-    return [f"model = Pipeline([{', '.join(steps)}])", "model.fit(X, y)"]
+    return [f"model = Pipeline([{', '.join(steps)}])"]
 
 
 def _takes_histograms(model: Pipeline) -> bool:

@@ -71,7 +71,7 @@ def why_not(machine: Any, X: Any, n_rows: int) -> str | None:
     """Why there is nothing to compare with, or None."""
     if getattr(machine, "_pairwise", False):
         return "the kernel is precomputed"
-    if isinstance(X, Pieces) or not hasattr(X, "shape"):
+    if isinstance(X, Pieces):
         return "the rows are not in memory"
     if n_rows > MOST_ROWS:
         return f"{n_rows:,} rows are too many for an SVC to be tuned in a report"
@@ -145,7 +145,8 @@ def _score(model: Any, rows: Rows) -> float:
 def own_entry(machine: Any, rows: Rows, seconds: float, tuned: int) -> Entry:
     """The machine itself, and its learned values on the folds once more."""
     held = fixed(machine)
-    folds = None if held is None else _score(held, rows)
+    here = held is not None and not isinstance(rows.X, Pieces)
+    folds = _score(held, rows) if here else None
     detail = f"{len(machine.history_)} evaluations"
     right = rows.right(machine)
     return Entry("bisvm", tuned, detail, folds, right, seconds)
@@ -153,7 +154,7 @@ def own_entry(machine: Any, rows: Rows, seconds: float, tuned: int) -> Entry:
 
 def predicted_on_folds(machine: Any, rows: Rows) -> np.ndarray | None:
     """Every row predicted by a machine that has not seen it; None if that cannot be."""
-    held = fixed(machine)
+    held = None if isinstance(rows.X, Pieces) else fixed(machine)
     validated = np.concatenate([validation for _, validation in rows.folds])
     if held is None or sorted(validated.tolist()) != list(range(len(rows.y))):
         return None
@@ -179,6 +180,6 @@ def fixed(machine: Any) -> Any:
     held = clone(own).set_params(
         C=own.C_, learn=(), cv=2, refit="same", starts=1, callback=None, n_jobs=None
     )
-    if "kernel" in held.get_params(deep=False):
+    if "kernel" in held.get_params(deep=False) and not own._pairwise:
         held.set_params(kernel=own.kernel_)
     return held

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from bisvm.estimators.data import in_pieces
 from bisvm.plots.confusion import ConfusionData, counted
 from bisvm.reporting import pictures
 from bisvm.reporting.code import rebuild_lines, relearn_lines
@@ -127,8 +128,8 @@ def gather(
         losses=None if y_test is None else losses_of(machine, rows.X_test, y_test),
         confusion=confusion,
         pictures=_pictures(machine, rows, shares, confusion, asked, _names_of(model)),
-        relearn=relearn_lines(model),
-        rebuild=rebuild_lines(model),
+        relearn=relearn_lines(model, list(asked.fit)),
+        rebuild=rebuild_lines(model, list(asked.fit)),
         versions=_versions(),
         written=_now(),
     )
@@ -143,7 +144,7 @@ def _rows(
         if isinstance(model, Pipeline) and len(model) > 1:
             X = model[:-1].transform(X)
         shape = np.shape(X) if isinstance(X, np.ndarray) else ()
-        return X.reshape(shape[0], -1) if len(shape) > 2 else X
+        return X.reshape(shape[0], -1) if len(shape) > 2 else in_pieces(X)
 
     own = inputs(X)
     return Rows(
