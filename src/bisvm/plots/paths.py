@@ -8,12 +8,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bisvm.plots.canvas import INK, LIGHT, MEDIUM, PALE, axes, decades, literal, plain
+from bisvm.plots.canvas import INK, LIGHT, PALE, axes, decades, literal, plain
 from bisvm.plots.convergence import Stage, convergence_data
 
 # Lines that have their name beside them; there is room for no more.
 NAMED = 10
 STYLES = ("-", "--", "-.", ":")
+# Lighter than the ink by enough to be told from it on paper.
+GREY = "0.6"
 
 
 class PathData(NamedTuple):
@@ -175,7 +177,7 @@ class PathDisplay:
     def _style(self, place: int | None, given: dict[str, Any]) -> dict[str, Any]:
         if place is None:
             return {"color": LIGHT, "linewidth": 0.8, "zorder": 1.5, **given}
-        color = INK if place % 2 == 0 else MEDIUM
+        color = INK if place % 2 == 0 else GREY
         dashes = STYLES[(place // 2) % len(STYLES)]
         return {"color": color, "linestyle": dashes, "linewidth": 1.6, **given}
 
