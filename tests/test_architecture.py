@@ -32,7 +32,9 @@ LAYERS = (
     "starts",
     "estimators",
     "bisvm datasets files images onnx tables testing",
-    "plots report cli demo __main__",
+    "plots",
+    "reporting",
+    "cli demo __main__",
 )
 
 # These import nothing else of ours.

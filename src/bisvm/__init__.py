@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from bisvm.files import load, save
     from bisvm.objective import BilevelObjective
     from bisvm.onnx import to_onnx
+    from bisvm.reporting import report
     from bisvm.swapping import SwapHoldout
 
 __version__ = "0.1.0"
@@ -25,6 +26,7 @@ __all__ = [
     "SwapHoldout",
     "__version__",
     "load",
+    "report",
     "save",
     "to_onnx",
 ]
@@ -39,6 +41,7 @@ _HOMES = {
     "ConvolutionalSVC": "bisvm.estimators",
     "SwapHoldout": "bisvm.swapping",
     "load": "bisvm.files",
+    "report": "bisvm.reporting",
     "save": "bisvm.files",
     "to_onnx": "bisvm.onnx",
 }

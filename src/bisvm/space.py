@@ -84,6 +84,13 @@ class Space:
         ]
 
     @property
+    def coordinates(self) -> list[tuple[str, str]]:
+        """Name and scale, "log" or "linear", of theta's entries."""
+        scales = [p.scale for p in self.parameters for _ in range(p.size)]
+        learned = [s for s, own in zip(scales, self.learned, strict=True) if own]
+        return list(zip(self.names, learned, strict=True))
+
+    @property
     def bounds(self) -> np.ndarray:
         """(n, 2), in the optimizer's coordinates."""
         return self._all_bounds()[self.learned]

@@ -21,11 +21,10 @@ from bisvm.cli.tasks import (
     say_what_was_left_out,
 )
 from bisvm.demo import Step
+from bisvm.plots.landscape import GRID_C, GRID_GAMMA, stock_grid, svc_gamma
+from bisvm.reporting.comparison import fixed
 from bisvm.tables import DataError
 
-# Steps of the grid, relative to gamma = "scale".
-GRID_C = np.logspace(-1, 3, 5)
-GRID_GAMMA = np.logspace(-2, 1, 4)
 COLUMNS = ("method", "tuned", "cross_validated", "test", "seconds")
 
 
@@ -80,20 +79,13 @@ def _folds(task: Task, options: Any) -> list[Any]:
     return list(splitter.split(np.zeros(len(task.y)), task.y))
 
 
-def _unit(inputs: Any) -> float:
-    """SVC's gamma="scale" as a number."""
-    dense = inputs.toarray() if hasattr(inputs, "toarray") else np.asarray(inputs)
-    return 1.0 / (inputs.shape[1] * max(float(dense.var()), 1e-12))
-
-
 def _default(inputs: Any, y: Any, folds: Any, options: Any) -> tuple[Any, int, float]:
     scores = cross_val_score(SVC(), inputs, y, cv=folds)
     return SVC().fit(inputs, y), 0, float(scores.mean())
 
 
 def _grid(inputs: Any, y: Any, folds: Any, options: Any) -> tuple[Any, int, float]:
-    grid = {"C": GRID_C, "gamma": GRID_GAMMA * _unit(inputs)}
-    search = GridSearchCV(SVC(), grid, cv=folds, n_jobs=options.n_jobs)
+    search = GridSearchCV(SVC(), stock_grid(inputs), cv=folds, n_jobs=options.n_jobs)
     search.fit(inputs, y)
     return search, 2, float(search.best_score_)
 
@@ -106,7 +98,7 @@ def _optuna(inputs: Any, y: Any, folds: Any, options: Any) -> tuple[Any, int, fl
             "Optuna is not installed, and left out: pip install bisvm[bench]"
         ) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    unit = _unit(inputs)
+    unit = svc_gamma(inputs)
 
     def machine(trial: Any) -> SVC:
         C = trial.suggest_float("C", 1e-2, 1e4, log=True)
@@ -129,10 +121,5 @@ def _optuna(inputs: Any, y: Any, folds: Any, options: Any) -> tuple[Any, int, fl
 def _bisvm(inputs: Any, y: Any, folds: Any, options: Any) -> tuple[Any, int, float]:
     machine = machine_of(options).set_params(cv=folds).fit(inputs, y)
     tuned = sum(np.size(value) for value in machine.hyperparameters_.values())
-    fixed = machine_of(options).set_params(
-        C=machine.C_, learn=(), cv=2, refit="same", starts=1
-    )
-    if options.kernel != "linear":
-        fixed.set_params(kernel=machine.kernel_)
-    scores = cross_val_score(fixed, inputs, y, cv=folds)
+    scores = cross_val_score(fixed(machine), inputs, y, cv=folds)
     return machine, tuned, float(scores.mean())

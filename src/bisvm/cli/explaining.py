@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from bisvm.cli.output import one_line, write_json
 from bisvm.cli.predicting import load_pipeline, of_a_file
+from bisvm.reporting.words import (
+    certificate_in_words,
+    certificates_of,
+    in_words,
+)
 from bisvm.tables import ColumnTypes
 from bisvm.tables.preparing import columns_of, relevances_by_column
 
@@ -37,7 +39,7 @@ def facts(model: Any) -> dict[str, Any]:
         "relevance": relevances_by_column(model),
         "left_out": dict(getattr(model[0], "dropped_", {})),
         "loss": machine.criterion_value_,
-        "certificates": [vars(one) for one in _certificates(machine)],
+        "certificates": [vars(one) for one in certificates_of(machine)],
     }
 
 
@@ -79,39 +81,8 @@ def _hyperparameters(model: Any) -> list[str]:
     machine = model[-1]
     lines = ["Learned on held-out rows:"]
     for name, value in machine.hyperparameters_.items():
-        lines.append(f"  {_in_words(name, np.asarray(value, dtype=float))}")
+        lines.append(f"  {in_words(name, value)}")
     return lines
-
-
-def _in_words(name: str, value: np.ndarray) -> str:
-    last = name.split("__")[-1]
-    shown = (
-        f"{name} = {value.item():.4g}"
-        if value.size == 1
-        else f"{name} = {value.min():.3g} to {value.max():.3g} ({value.size} values)"
-    )
-    meaning = MEANINGS.get(last, "a parameter of the kernel")
-    return f"{shown}: {meaning}{_size(last, value)}"
-
-
-# What hyperparameters mean to somebody who has not read about them.
-MEANINGS: Mapping[str, str] = {
-    "C": "how much a wrong row counts against a simple rule",
-    "gamma": "how quickly rows stop being alike as they differ",
-    "offset": "how much low powers count in the polynomial",
-    "weights": "how much each of the added kernels counts",
-    "scale": "factors of the inputs",
-}
-
-
-def _size(name: str, value: np.ndarray) -> str:
-    typical = float(np.exp(np.mean(np.log(np.maximum(value, 1e-300)))))
-    if name == "C":
-        words = ("; small: a simple rule", "; large: the rows are followed closely")
-        return words[0] if typical < 0.1 else words[1] if typical > 10 else ""
-    if name == "gamma" and value.size > 1 and value.max() > 100 * value.min():
-        return "; inputs with a small one hardly count"
-    return ""
 
 
 def _relevance(model: Any) -> list[str]:
@@ -134,18 +105,5 @@ def _relevance(model: Any) -> list[str]:
 
 
 def _certificate(machine: Any) -> list[str]:
-    lines = []
-    for one in _certificates(machine):
-        done = "Both levels are" if one.converged else "NOT both levels are"
-        lines += [
-            f"Certificate: {done} solved. {one_line(one.reason)}",
-            f"  residual of the final machine {one.final_residual:.1e}, of those on "
-            f"the folds {one.lower_residual:.1e};",
-            f"  slope of the validation loss {one.upper_gradient:.1e} of its value.",
-        ]
-    return lines
-
-
-def _certificates(machine: Any) -> list[Any]:
-    given = machine.certificate_
-    return list(given) if isinstance(given, list) else [given]
+    every = [certificate_in_words(one) for one in certificates_of(machine)]
+    return [line for first, *rest in every for line in (one_line(first), *rest)]

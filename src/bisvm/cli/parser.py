@@ -63,6 +63,7 @@ def _add_tune(commands: Any) -> None:
     examples = """\
 examples:
   bisvm tune flowers.csv --target species
+  bisvm tune flowers.csv --target species --report flowers.html
   bisvm tune flowers.csv --target -1 --kernel rbf --json > result.json
   bisvm tune patients.csv --target ill --drop name --categorical ward \\
              --missing unknown --save patients.skops
@@ -75,6 +76,12 @@ examples:
     _add_data(tune)
     _add_learning(tune)
     tune.add_argument("--save", type=Path, metavar="FILE", help="write the model here")
+    tune.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="write a report, one HTML file: pictures, comparison, certificate",
+    )
     tune.add_argument("--json", action="store_true", help="write JSON")
 
 

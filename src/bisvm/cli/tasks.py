@@ -13,6 +13,7 @@ from sklearn.model_selection import train_test_split
 from bisvm.cli.output import say
 from bisvm.estimators import BilevelLinearSVC, BilevelSVC
 from bisvm.kernels import KERNELS
+from bisvm.reporting.scores import share_of
 from bisvm.tables import (
     ColumnTypes,
     DataError,
@@ -140,10 +141,7 @@ def say_what_was_left_out(model: Any) -> None:
 
 def accuracy(model: Any, X: Any, y: np.ndarray) -> dict[str, Any] | None:
     """Share of rows that are right, with the interval of Wilson (95%)."""
-    n = len(y)
-    if not n:
+    if not len(y):
         return None
-    p, z = float(np.mean(model.predict(X) == y)), 1.959964
-    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + (z / (2 * n)) ** 2)
-    return {"accuracy": p, "low": centre - half, "high": centre + half, "rows": n}
+    share = share_of(np.asarray(model.predict(X) == y))
+    return dict(zip(("accuracy", "low", "high", "rows"), share, strict=True))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bisvm.cli.output import say, write_json, write_pairs
+from bisvm.cli.reporting import write_report
 from bisvm.cli.tasks import (
     Task,
     accuracy,
@@ -17,6 +18,7 @@ from bisvm.cli.tasks import (
 )
 from bisvm.demo import Step
 from bisvm.files import save
+from bisvm.reporting.writing import check_can_report
 from bisvm.tables import DataError
 from bisvm.tables.preparing import relevances_by_column
 
@@ -24,6 +26,8 @@ from bisvm.tables.preparing import relevances_by_column
 def run(options: Any) -> int:
     if options.save is not None and not options.save.resolve().parent.is_dir():
         raise DataError("there is no such folder.", path=options.save.parent)
+    if options.report is not None:
+        check_can_report(options.report)
     task = read_task(options)
     model, seconds = tuned(options, task)
     result = summary(task, model, seconds)
@@ -31,6 +35,10 @@ def run(options: Any) -> int:
         save(model, options.save)
         result["saved"] = str(options.save)
         say(f"Saved: {options.save}. `bisvm predict {options.save} FILE` uses it.")
+    if options.report is not None:
+        write_report(options, task, model, seconds)
+        result["report"] = str(options.report)
+        say(f"Report: {options.report}. Any browser opens it.")
     (write_json if options.json else write_pairs)(result)
     _say(result)
     return 0

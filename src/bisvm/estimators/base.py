@@ -376,6 +376,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         one = len(tuned) == 1
         best = [t.descent.best for t in tuned]
         self.history_ = [record for t in tuned for record in t.history]
+        self.coordinates_ = tuned[0].coordinates
         on_training = get_criterion(self.criterion).on_training
         self.criterion_value_ = float(
             sum(b.value for b in best)

@@ -139,6 +139,7 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
         E after every half step of a task's alternation, and after the joint steps.
     criterion_value_ : float, NaN if nothing was learned
     history_ : list of `bisvm.history.Record`, one for every evaluation
+    coordinates_ : list of (name, "log" or "linear"), what theta is in these records
     certificate_ : how near to optimal both levels are; a list if not shared
     image_shape_, classes_, n_features_in_, feature_names_in_, n_iter_
 
@@ -463,6 +464,7 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
     def _report(self, trained: list[Trained], runs: list[tuple[Run, Descent]]) -> None:
         self.paths_ = [one.path for one in trained]
         self.history_ = [record for run, _ in runs for record in run.history]
+        self.coordinates_ = [(name, "log") for name in StrengthObjective.names]
         best = [descent.best.criterion for _, descent in runs]
         self.criterion_value_ = float(np.mean(best)) if best else math.nan
         self.n_iter_ = max(1, *(one.iterations for one in trained), len(self.history_))
@@ -533,6 +535,7 @@ _OF_THE_MACHINE = (
     "C_",
     "criterion_value_",
     "history_",
+    "coordinates_",
     "certificate_",
     "n_iter_",
 )

@@ -96,6 +96,7 @@ class BilevelLinearSVC(BilevelClassifier):
         Mean over folds of the mean validation loss at the optimum.
     certificate_ : how near to optimal both levels are, and why tuning stopped
     history_ : list of `bisvm.history.Record`, one for every evaluation
+    coordinates_ : list of (name, "log" or "linear"), what theta is in these records
     n_svm_evaluations_ : int
         Lower-level problems solved.
     result_ : OptimizeResult of the descent that was chosen

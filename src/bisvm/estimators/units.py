@@ -46,6 +46,7 @@ class Tuned:
     """The answer for one set of hyperparameters, and how it was found.
 
     solution : the final machine, trained on all rows
+    coordinates : names and scales of theta's entries
     left_out : what landmarks leave out of the kernel, if it was approximated
     """
 
@@ -54,6 +55,7 @@ class Tuned:
     history: list[Record]
     frame: Frame | None
     solution: Solution
+    coordinates: list[tuple[str, str]]
     left_out: LeftOut | None = None
 
 
@@ -197,7 +199,15 @@ def tune_unit(work: Work, number: int, start: int | None) -> Found:
             if landmarks is None
             else LeftOut.of(problem.model.kernel_at(values), problem.X, landmarks)
         )
-    tuned = Tuned(values, descent, run.history, problem.frame, solution, left_out)
+    tuned = Tuned(
+        values,
+        descent,
+        run.history,
+        problem.frame,
+        solution,
+        run.objective.space.coordinates,
+        left_out,
+    )
     return run.history, tuned
 
 

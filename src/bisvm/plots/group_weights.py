@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bisvm.plots.canvas import INK, LIGHT, MEDIUM, axes, plain
+from bisvm.plots.canvas import INK, LIGHT, MEDIUM, axes, literal, plain
 
 
 class GroupWeightsData(NamedTuple):
@@ -97,7 +97,7 @@ class GroupWeightsDisplay:
         )
         self.ax_.axvline(common, color=MEDIUM, linewidth=1.0)
         self._write_values()
-        self.ax_.set_yticks(range(n), names)
+        self.ax_.set_yticks(range(n), [literal(name) for name in names])
         self.ax_.set_ylim(n - 0.4, -0.6)
         self.ax_.tick_params(axis="y", length=0)
         self.ax_.set_xlabel("C of the group; the line is their geometric mean")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bisvm.plots.canvas import INK, axes, plain
+from bisvm.plots.canvas import INK, axes, literal, plain
 
 
 class RelevanceData(NamedTuple):
@@ -125,7 +125,7 @@ class RelevanceDisplay:
         self.bars_ = self.ax_.barh(
             range(n), data.values, **{"color": INK, "height": 0.72, **kwargs}
         )
-        self.ax_.set_yticks(range(n), data.names)
+        self.ax_.set_yticks(range(n), [literal(name) for name in data.names])
         self.ax_.set_ylim(n - 0.4, -0.6)
         self.ax_.tick_params(axis="y", length=0)
         self.ax_.set_xlabel("relevance")

@@ -1,0 +1,71 @@
+"""bisvm tune --report: what the report is told of the command."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bisvm.cli.tasks import Task
+from bisvm.demo import Step
+from bisvm.reporting import report
+
+
+def write_report(options: Any, task: Task, model: Any, seconds: float) -> None:
+    held_out = len(task.y_test) > 0
+    with Step(f"report to {options.report}") as step:
+
+        def show(text: str) -> None:
+            step.detail = text
+
+        report(
+            model,
+            task.X,
+            task.y,
+            options.report,
+            X_test=task.X_test if held_out else None,
+            y_test=task.y_test if held_out else None,
+            title=f"{task.target} in {options.data.name}",
+            asked={
+                "file": str(options.data),
+                "to predict": task.target,
+                "held out": f"{options.test_size:.0%} of the rows, seed {options.seed}",
+            },
+            seconds=seconds,
+            data_lines=data_lines(options, task),
+            progress=show,
+        )
+        step.detail = ""
+
+
+def data_lines(options: Any, task: Task) -> list[str]:
+    """Python that reads the table and holds out the same rows."""
+    given = {
+        "format": options.format,
+        "separator": options.separator,
+        "header": None if options.header is None else options.header == "yes",
+        "missing": options.missing or None,
+        "labels": options.target,
+    }
+    more = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+    lines = [
+        "from bisvm.tables import read_table, split_target",
+        "",
+        f"table = read_table({', '.join([repr(str(options.data)), *more])})",
+        f"rest, y, *_ = split_target(table, {options.target!r})",
+        "X = rest.frame",
+    ]
+    n_test = len(task.y_test)
+    if not n_test:
+        return lines
+    rows = "X[{0}]" if task.table.is_sparse else "X.iloc[{0}]"
+    return [
+        "import numpy as np",
+        "from sklearn.model_selection import train_test_split",
+        *lines,
+        "train, test = train_test_split(",
+        f"    np.arange(len(y)), test_size={n_test}, stratify=y, "
+        f"random_state={options.seed}",
+        ")",
+        f"X_test, y_test = {rows.format('np.sort(test)')}, y[np.sort(test)]",
+        f"X, y = {rows.format('np.sort(train)')}, y[np.sort(train)]",
+        "",
+    ]

@@ -1,0 +1,149 @@
+"""The report in a real browser, as people and as screen readers meet it."""
+
+import base64
+from itertools import pairwise
+
+import pytest
+
+from tests.reporting.browser import Browser, find_chromium
+from tests.reporting.conftest import SCRIPT
+
+CHROMIUM = find_chromium()
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None,
+    reason="no Chromium: apt-get install chromium, or set BISVM_CHROMIUM",
+)
+
+
+@pytest.fixture(scope="module")
+def page(reported, tmp_path_factory):
+    """One browser with the report open."""
+    profile = tmp_path_factory.mktemp("profile")
+    with Browser(CHROMIUM, profile) as browser:
+        browser.show()
+        browser.open(reported / "out.html")
+        yield browser
+
+
+def test_it_opens_without_a_complaint_and_asks_for_nothing(page):
+    assert page.complaints() == []
+    (only,) = page.requests()
+    assert only.startswith("file://") and only.endswith("out.html")
+    assert page.evaluate("document.title") == "target in harm & co.csv"
+
+
+def test_a_script_among_the_data_is_shown_and_not_run(page):
+    assert page.evaluate("document.scripts.length") == 1
+    assert SCRIPT in page.evaluate("document.body.innerText")
+    # Even one that had got onto the page would not run.
+    page.evaluate(
+        "(() => { const s = document.createElement('script');"
+        " s.textContent = 'window.harmed = true'; document.body.append(s);"
+        " s.remove(); })()"
+    )
+    assert page.evaluate("window.harmed === undefined")
+    (said,) = page.complaints()
+    assert "Content Security Policy" in said
+    page.events.clear()
+
+
+def test_every_picture_is_there_and_has_a_name(page):
+    sizes = page.evaluate("[...document.images].map(i => [i.complete, i.naturalWidth])")
+    assert len(sizes) == 5 and all(done and width > 100 for done, width in sizes)
+    names = page.names_of_images()
+    assert len(names) == 5 and all(len(name) > 20 for name in names)
+
+
+def test_headings_go_down_one_at_a_time_and_tables_have_heads(page):
+    levels = page.evaluate(
+        "[...document.querySelectorAll('h1, h2, h3')].map(h => +h.tagName[1])"
+    )
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    bare = "[...document.querySelectorAll('table')].filter(t => !t.caption || !t.tHead)"
+    assert page.evaluate(f"{bare}.length") == 0
+
+
+RELEVANCE = "[...document.querySelectorAll('table.sortable')].at(-1)"
+FIRST = f"[...{RELEVANCE}.tBodies[0].rows].map(r => r.cells[0].textContent)"
+
+
+def test_tables_sort_and_narrow_down(page):
+    before = page.evaluate(FIRST)
+    assert before[0] == SCRIPT
+    page.evaluate(f"{RELEVANCE}.tHead.rows[0].cells[0].firstChild.click()")
+    by_name = page.evaluate(FIRST)
+    assert sorted(by_name) == sorted(before) and by_name != before
+    head = f"{RELEVANCE}.tHead.rows[0].cells[1]"
+    page.evaluate(f"{head}.firstChild.click()")
+    assert page.evaluate(f"{head}.getAttribute('aria-sort')") == "descending"
+    assert page.evaluate(FIRST) == before
+    page.evaluate(f"{head}.firstChild.click()")
+    assert page.evaluate(FIRST)[-1] == before[0]
+    page.evaluate(
+        f"(() => {{ const i = {RELEVANCE}.parentElement.previousSibling.control;"
+        " i.value = 'COLUMN 1'; i.dispatchEvent(new Event('input')); })()"
+    )
+    rows = f"[...{RELEVANCE}.tBodies[0].rows].filter(r => !r.hidden).length"
+    assert page.evaluate(rows) == 1
+    assert page.complaints() == []
+
+
+def test_pictures_tell_their_values_to_a_pointer_and_to_keys(page):
+    figure = "document.querySelectorAll('figure[data-points]')[0]"
+    page.evaluate(f"{figure}.focus()")
+    page.key("ArrowRight")
+    output = f"{figure}.querySelector('output').textContent"
+    assert page.evaluate(output).startswith("evaluation 1: loss ")
+    page.key("ArrowRight")
+    assert page.evaluate(output).startswith("evaluation 2: loss ")
+    page.evaluate(f"{figure}.blur()")
+    assert page.evaluate(output) == ""
+    last = "[...document.querySelectorAll('figure[data-points]')].at(-1)"
+    page.evaluate(f"{last}.scrollIntoView({{block: 'center'}})")
+    x, y = page.evaluate(
+        f"(() => {{ const b = {last}.querySelector('img').getBoundingClientRect();"
+        " return [b.x + b.width / 2, b.y + b.height / 2]; })()"
+    )
+    page.point(x, y)
+    told = page.evaluate(f"{last}.querySelector('output').textContent")
+    assert " = " in told and ": 0." in told
+    assert page.complaints() == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [360, 1000])
+def test_light_dark_wide_and_narrow(page, dark, width):
+    page.show(dark=dark, width=width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert contrast(page, "body", "body") > 7
+    assert contrast(page, "figcaption", "body") > 4.5
+    assert contrast(page, "a[href='#data']", "body") > 4.5
+    inverted = page.evaluate(
+        "getComputedStyle(document.querySelector('img:not(.photo)')).filter"
+    )
+    assert inverted.startswith("invert(1)") == dark
+    picture = base64.b64decode(page.screenshot())
+    assert picture.startswith(b"\x89PNG") and len(picture) > 10_000
+    page.show()
+
+
+def contrast(page, text, ground):
+    """(L1 + 0.05) / (L2 + 0.05) of the Web Content Accessibility Guidelines."""
+    colours = [
+        page.evaluate(
+            f'getComputedStyle(document.querySelector("{selector}"))["{name}"]'
+            ".match(/\\d+/g).slice(0, 3).map(Number)"
+        )
+        for selector, name in ((text, "color"), (ground, "backgroundColor"))
+    ]
+    light, dark = sorted((luminance(c) for c in colours), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(colour):
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+        for c in (value / 255 for value in colour)
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -1,0 +1,210 @@
+"""The report as a file: what is in it, and what is not."""
+
+import html
+import re
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+import bisvm
+from bisvm import BilevelLinearSVC, BilevelSVC, Chunks, ConvolutionalSVC
+from bisvm.cli import main
+from tests.reporting.conftest import LABEL, PICTURE, QUOTES, SCRIPT
+from tests.reporting.test_markup import Reader
+
+X, y = load_iris(return_X_y=True)
+FEW = dict(compare=False, landscape=False)
+
+
+@pytest.fixture(scope="module")
+def text(reported):
+    return (reported / "out.html").read_text(encoding="utf-8")
+
+
+def test_names_of_columns_and_classes_are_shown_and_not_run(text):
+    page = Reader(text)
+    scripts = [attributes for tag, attributes in page.tags if tag == "script"]
+    assert scripts == [{}]
+    for shown in (SCRIPT, QUOTES, LABEL, PICTURE, "harm & co.csv"):
+        assert shown in page.text
+    known = {"src", "alt", "width", "height", "class"}
+    for tag, attributes in page.tags:
+        assert not any(name.startswith("on") for name in attributes), (tag, attributes)
+        assert "style" not in attributes
+        if tag == "img":
+            assert set(attributes) <= known and attributes["alt"]
+            assert attributes["src"].startswith("data:image/")
+    assert "\u202e" not in text
+
+
+def test_nothing_is_asked_of_the_network(text):
+    page = Reader(text)
+    links = [
+        attributes[name]
+        for _, attributes in page.tags
+        for name in ("src", "href", "action", "srcset", "data")
+        if name in attributes
+    ]
+    assert all(link.startswith(("data:", "#")) for link in links)
+    assert "@import" not in text and "url(" not in text
+    (policy,) = [
+        a["content"] for t, a in page.tags if t == "meta" and "http-equiv" in a
+    ]
+    assert policy.startswith("default-src 'none'; img-src data:;")
+
+
+def test_all_sections_and_pictures_are_there(text):
+    page = Reader(text)
+    heads = re.findall(r"<h2 id=\"(\w+)\">", text)
+    assert heads == [
+        "short", "asked", "data", "learned", "quality", "search", "certificate",
+        "code", "versions",
+    ]  # fmt: skip
+    assert sum(tag == "img" for tag, _ in page.tags) == 5
+    assert ("html", {"lang": "en"}) in page.tags
+    for words in (
+        "On 30 rows that were held out",
+        "Beside an SVC as it comes",
+        "Beside a grid search over an SVC",
+        "has one value only",
+        "2020-01-0",
+        "Both levels are solved.",
+        "scikit-learn",
+        "how much a wrong row counts against a simple rule",
+    ):
+        assert words in page.text, words
+
+
+def code(text, name):
+    """The lines of Python that a report has under this name."""
+    found = re.search(rf'<code id="{name}">(.*?)</code>', text, flags=re.DOTALL)
+    return html.unescape(found[1])
+
+
+@pytest.mark.parametrize("name", ["rebuild", "relearn"])
+def test_the_lines_make_the_model_again(name, reported, text, monkeypatch):
+    monkeypatch.chdir(reported)
+    made = {}
+    exec(code(text, name), made)
+    model = bisvm.load(reported / "out.skops")
+    assert len(made["y_test"]) == 30
+    np.testing.assert_allclose(
+        made["model"].decision_function(made["X_test"]),
+        model.decision_function(made["X_test"]),
+        atol=1e-6,
+    )
+
+
+def test_several_classes_a_plain_pipeline_and_no_held_out_rows(tmp_path):
+    model = make_pipeline(StandardScaler(), BilevelSVC("rbf", cv=3, random_state=0))
+    model.fit(X, y)
+    path = bisvm.report(model, X, y, tmp_path / "iris.html", title="<Iris>")
+    text = path.read_text(encoding="utf-8")
+    page = Reader(text)
+    assert "how good it is on new ones is not known" in page.text
+    assert "each row predicted by a machine that was not trained on it" in page.text
+    assert page.text.count("<Iris>") == 2
+    made = {"X": X, "y": y}
+    exec(code(text, "rebuild"), made)
+    np.testing.assert_allclose(
+        made["model"].decision_function(X), model.decision_function(X), atol=1e-6
+    )
+
+
+def test_a_linear_machine_with_one_hyperparameter(tmp_path):
+    model = BilevelLinearSVC(random_state=0).fit(X[50:], y[50:])
+    path = bisvm.report(
+        model, X[50:], y[50:], tmp_path / "a.html", X_test=X[50:80], y_test=y[50:80]
+    )
+    page = Reader(path.read_text(encoding="utf-8"))
+    assert "Validation loss around the optimum at C = " in str(page.tags)
+    assert "No sign of over-fitting" in page.text
+
+
+def test_filters_of_a_convolutional_machine(tmp_path):
+    images, labels = load_digits(n_class=3, return_X_y=True)
+    images, labels = images[:45].reshape(-1, 8, 8) / 16, labels[:45]
+    model = ConvolutionalSVC(filter_shape=(3, 3), cv=2, tol=0.1, random_state=0)
+    model.fit(images, labels)
+    path = bisvm.report(model, images, labels, tmp_path / "a.html", compare=False)
+    page = Reader(path.read_text(encoding="utf-8"))
+    pictures = [attributes["alt"] for tag, attributes in page.tags if tag == "img"]
+    assert "1 learned filters of 3 x 3." in pictures
+    assert "how strongly the filters are held small" in page.text
+    assert "has no landscape" in page.text
+
+
+def test_classes_apart_groups_and_nothing_learned(tmp_path):
+    apart = BilevelSVC("rbf", shared=False, cv=2, starts=1, tol=0.1, random_state=0)
+    path = bisvm.report(apart.fit(X, y), X, y, tmp_path / "a.html", compare=False)
+    page = Reader(path.read_text(encoding="utf-8"))
+    assert "no single objective" in page.text and "Class task 3" in page.text
+    groups = np.array(["a", "b"])[np.arange(100) % 2]
+    grouped = BilevelLinearSVC(penalty="per_group", cv=2, tol=0.1, random_state=0)
+    grouped.fit(X[50:], y[50:], sample_groups=groups)
+    path = bisvm.report(
+        grouped, X[50:], y[50:], tmp_path / "b.html", sample_groups=groups, **FEW
+    )
+    assert "C of the groups: a" in path.read_text(encoding="utf-8")
+    fixed = BilevelSVC("rbf", learn=(), cv=2).fit(X, y)
+    path = bisvm.report(fixed, X, y, tmp_path / "c.html", **FEW)
+    assert "it was not asked for" in path.read_text(encoding="utf-8")
+
+
+def test_rows_in_chunks_and_a_precomputed_kernel(tmp_path):
+    data = Chunks.of(X, y)
+    model = BilevelLinearSVC(cv=2, tol=0.1, random_state=0).fit(data)
+    path = bisvm.report(model, data, y, tmp_path / "a.html", landscape=False)
+    assert "the rows are not in memory" in path.read_text(encoding="utf-8")
+    gram = X @ X.T
+    model = BilevelSVC("precomputed", cv=2, tol=0.1, random_state=0).fit(gram, y)
+    path = bisvm.report(model, gram, y, tmp_path / "b.html", landscape=False)
+    text = path.read_text(encoding="utf-8")
+    assert "the kernel is precomputed" in text
+    made = {"X": gram, "y": y}
+    exec(code(text, "rebuild"), made)
+    np.testing.assert_allclose(
+        made["model"].decision_function(gram), model.decision_function(gram), atol=1e-6
+    )
+
+
+def test_sample_weights_reach_all_methods(tmp_path):
+    weight = np.where(y == 0, 1.0, 2.0)
+    model = BilevelSVC("rbf", cv=2, tol=0.1, random_state=0).fit(X, y, weight)
+    path = bisvm.report(
+        model, X, y, tmp_path / "a.html", sample_weight=weight, landscape=False
+    )
+    text = path.read_text(encoding="utf-8")
+    assert "grid search over an SVC" in text
+    made = {"X": X, "y": y, "sample_weight": weight}
+    exec(code(text, "rebuild"), made)
+    np.testing.assert_allclose(
+        made["model"].decision_function(X), model.decision_function(X), atol=1e-6
+    )
+
+
+def test_bad_input_is_explained(tmp_path):
+    model = BilevelSVC("rbf", learn=(), cv=2).fit(X, y)
+    with pytest.raises(TypeError, match="Pipeline that ends with one; got SVC"):
+        bisvm.report(SVC().fit(X, y), X, y, tmp_path / "a.html")
+    with pytest.raises(NotFittedError):
+        bisvm.report(BilevelSVC(), X, y, tmp_path / "a.html")
+    with pytest.raises(ValueError, match="X_test was given without y_test"):
+        bisvm.report(model, X, y, tmp_path / "a.html", X_test=X)
+    with pytest.raises(ValueError, match="no folder"):
+        bisvm.report(model, X, y, tmp_path / "none" / "a.html")
+    with pytest.raises(ValueError, match="is a folder"):
+        bisvm.report(model, X, y, tmp_path)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        bisvm.report(model, X, y[:5], tmp_path / "a.html")
+
+
+def test_the_command_refuses_before_it_works(tmp_path, capsys):
+    nowhere = str(tmp_path / "none" / "a.html")
+    assert main(["tune", str(tmp_path / "no.csv"), "--report", nowhere]) == 1
+    assert "There is no folder" in capsys.readouterr().err
