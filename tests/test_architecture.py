@@ -28,7 +28,7 @@ LAYERS = (
     "levels",
     "tuning walk",
     "bilinear",
-    "starts",
+    "starts expectation",
     "estimators",
     "bisvm datasets files images onnx tables testing",
     "plots report cli demo __main__",

@@ -26,6 +26,7 @@ from joblib.parallel import get_active_backend
 from bisvm.approximation import Approximation, LeftOut
 from bisvm.estimators.data import Data
 from bisvm.estimators.settings import own_optimizer
+from bisvm.expectation import HeldOut, held_out
 from bisvm.history import Record
 from bisvm.model import Frame
 from bisvm.objective import BilevelObjective
@@ -47,6 +48,7 @@ class Tuned:
 
     solution : the final machine, trained on all rows
     left_out : what landmarks leave out of the kernel, if it was approximated
+    held_out : decision values of held-out points, if there are any
     """
 
     values: dict[str, Any]
@@ -55,6 +57,7 @@ class Tuned:
     frame: Frame | None
     solution: Solution
     left_out: LeftOut | None = None
+    held_out: HeldOut | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +200,9 @@ def tune_unit(work: Work, number: int, start: int | None) -> Found:
             if landmarks is None
             else LeftOut.of(problem.model.kernel_at(values), problem.X, landmarks)
         )
-    tuned = Tuned(values, descent, run.history, problem.frame, solution, left_out)
+        known = held_out(run, descent)
+    frame = problem.frame
+    tuned = Tuned(values, descent, run.history, frame, solution, left_out, known)
     return run.history, tuned
 
 
