@@ -5,9 +5,11 @@ too good. How much so is seen where it is chosen anew without them,
 
     gap = mean over rows i of split k of  hit_i(theta) - hit_i(theta_k),
 
-theta_k by a few steps from theta on the other rows and splits alone: those of split k
-neither train nor validate. Both are judged by the same training rows. It is the nested
-cross-validation (Varma and Simon 2006) of the search's last part, on some splits.
+theta_k by a few steps on the other rows and splits alone: those of split k neither
+train nor validate. They begin halfway between theta and its nearest point with one
+size for each vector, since a feature that is switched off does not come back. Both are
+judged by the same training rows. It is the nested cross-validation (Varma and Simon
+2006) of the search's last part, on some splits.
 
 With few hyperparameters the gap is small, and the search too short to pay for this.
 Then the points that it went by are its rivals: how often would one of them have been
@@ -25,7 +27,7 @@ import numpy as np
 from bisvm.objective import Evaluation
 from bisvm.optimizers import BFGS
 from bisvm.pieces import Pieces
-from bisvm.tuning import Descent, Run
+from bisvm.tuning import Descent, Run, Tie
 from bisvm.walk import Walk
 
 # Splits without which theta is chosen anew, and the steps for each.
@@ -125,12 +127,14 @@ def _chosen_without(run: Run, descent: Descent, number: int) -> np.ndarray | Non
     Under the prior that the run began with: that it was weakened is the choice of rows
     that are to have none.
     """
-    part = run.objective.without(number)
+    part, theta = run.objective.without(number), descent.best.theta
     if part is None:
         return None
+    tied = Tie(run.objective)
     optimizer = BFGS(max_iter=STEPS, ftol=1e-3, gtol=0.1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         again = Run(part, optimizer, accuracy=10.0 * run.accuracy)
-        best = again.descend(descent.best.theta, "anew").best
+        start = 0.5 * (theta + tied.expand(tied.reduce(theta)))
+        best = again.descend(start, "anew").best
     return best.theta if np.isfinite(best.value) else None

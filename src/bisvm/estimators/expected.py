@@ -14,6 +14,9 @@ from bisvm.estimators.settings import chosen, decisions
 from bisvm.expectation import HeldOut
 
 LEVEL = 0.9
+# On 26 sets, six splits, with one gamma and many, 60 and 500 rows, intervals at 90%
+# held 84% of the test scores with 0 for this, 90 to 92% with one half, 96% with 1.
+SHARED = 0.5
 BOOTSTRAPS = 200
 
 
@@ -188,12 +191,12 @@ def _independent(hits: np.ndarray, groups: Any) -> float:
 def _shared_training(data: Data) -> float:
     """What the variance grows by since splits have training rows in common.
 
-    Nadeau and Bengio (2003): (1/J + r / (1 - r)) / J^-1 for J splits that hold out the
-    part r, each row once; 2.25 for five folds.
+    With J splits that hold out the part r, every row t times, Nadeau and Bengio (2003)
+    have (1 + J r / (1 - r)) / t, which is 2.25 for five folds. They are cautious: what
+    they add is taken by half (`SHARED`).
     """
     sizes = [(len(train), len(held_out)) for train, held_out in data.splits]
     inside, outside = np.mean(sizes, axis=0)
-    n_splits = len(sizes)
     judged = np.unique(np.concatenate([held_out for _, held_out in data.splits]))
-    times = n_splits * outside / len(judged)
-    return max((1.0 + n_splits * outside / inside) / times, 1.0)
+    times = len(sizes) * outside / len(judged)
+    return max((1.0 + SHARED * len(sizes) * outside / inside) / times, 1.0)
