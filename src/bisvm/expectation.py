@@ -113,7 +113,7 @@ def _affordable(run: Run, descent: Descent) -> int:
     moved = 0 if descent.result is None else len(descent.result.x)
     n_splits = len(np.unique(problem.columns.split))
     late = run.deadline is not None and time.perf_counter() > run.deadline
-    # On so many rows little is over-fitted, and fewer might need their whole Gram matrix.
+    # So many rows are hardly over-fitted, and fewer might need a whole Gram matrix.
     large = problem.approximated or isinstance(problem.X, Pieces)
     if moved <= FEW or n_splits < 3 or late or large or isinstance(run, Walk):
         return 0

@@ -5,8 +5,17 @@ import pytest
 from scipy import stats
 
 import experiments
+from bisvm import BilevelSVC
 from experiments.common import Context
-from experiments.generalisation import curves, data, factors, methods, promises, ranks
+from experiments.generalisation import (
+    corrections,
+    curves,
+    data,
+    factors,
+    methods,
+    promises,
+    ranks,
+)
 from experiments.generalisation.rows import Rows, of_fits
 
 # --- statistics -----------------------------------------------------------------------
@@ -145,9 +154,32 @@ def test_curves_and_promises_in_small(tmp_path, monkeypatch):
     assert len(result.tables[0].rows) == 2 and len(result.tables[1].rows) == 2
 
 
+def test_corrections_in_small(tmp_path, monkeypatch):
+    monkeypatch.setattr(corrections, "SETS", ("iris", "moons"))
+    monkeypatch.setattr(corrections, "SIZES", (60,))
+    context = Context(splits=1, output=tmp_path)
+    table = corrections.run(context).tables[0]
+    assert [row[:2] for row in table.rows] == [
+        ["one gamma", 60],
+        ["one per feature", 60],
+    ]
+    rows = Rows(
+        tmp_path / "generalisation" / "corrections.csv",
+        ("set", "size", "split", "kernel"),
+        ("test", *corrections.WAYS, "seconds"),
+    )
+    model = BilevelSVC(random_state=0)
+    for name in ("iris", "moons"):
+        own = data.part(name, 0, 60)
+        model.set_params(cv=methods.folds(own, 0)).fit(own.X, own.y)
+        promise = model.expected_score_.value + model.generalization_gap_
+        found = rows.values("held-out", name, 60, 0, "one gamma")
+        assert found == pytest.approx(promise, abs=1e-5)
+
+
 def test_a_package_is_all_of_its_experiments():
     names = [one.name for one in experiments.named("generalisation")]
-    assert names == ["curves", "factors", "promises"]
+    assert names == ["corrections", "curves", "factors", "promises"]
     assert [one.name for one in experiments.named("table_5_1")] == ["table_5_1"]
     with pytest.raises(ValueError, match="no experiment"):
         experiments.named("nonsense")
