@@ -2,6 +2,7 @@
 
     python -m experiments --list
     python -m experiments table_5_1
+    python -m experiments seed000
 
 A package in this folder stands for one publication. An experiment is a module in it
 that defines `TITLE` and `run(context) -> Result`; its docstring says what the
@@ -16,7 +17,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 
-__all__ = ["Experiment", "discover", "find"]
+__all__ = ["Experiment", "discover", "find", "named"]
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,13 @@ class Experiment:
 
 
 def discover(name: str | None = None) -> list[Experiment]:
-    """All experiments, or those called `name`: "table_5_1" or "seed000.table_5_1"."""
+    """All experiments, or those called `name`.
+
+    "table_5_1" or "seed000.table_5_1", or "seed000" for all of a package.
+    """
     found = []
     for package, module_name in _modules():
-        if name not in (None, module_name, f"{package}.{module_name}"):
+        if name not in (None, package, module_name, f"{package}.{module_name}"):
             continue
         module = import_module(f"{__name__}.{package}.{module_name}")
         if hasattr(module, "run") and hasattr(module, "TITLE"):
@@ -55,6 +59,13 @@ def find(name: str) -> Experiment:
         )
     choice = ", ".join(f"{one.package}.{one.name}" for one in found)
     raise ValueError(f"{name!r} may be any of {choice}: say which.")
+
+
+def named(name: str) -> list[Experiment]:
+    """All experiments of the package of that name, or the one experiment."""
+    found = discover(name)
+    whole = found and all(one.package == name for one in found)
+    return found if whole else [find(name)]
 
 
 def _modules() -> list[tuple[str, str]]:

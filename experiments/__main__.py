@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from experiments import Experiment, discover, find
+from experiments import Experiment, discover, named
 from experiments.common import Context
 
 
@@ -17,7 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
         chosen = (
             discover()
             if options.all or options.list
-            else [find(name) for name in options.names]
+            else [one for name in options.names for one in named(name)]
         )
     except ValueError as error:
         print(error, file=sys.stderr)
@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not chosen:
         _parser().print_help()
         return 2
-    context = Context(splits=options.splits)
+    context = Context(splits=options.splits, output=options.output)
     missing = [one.name for one in chosen if not _run(one, context, options.output)]
     if missing:
         print(f"Without data, not run: {', '.join(missing)}", file=sys.stderr)
@@ -56,7 +56,9 @@ def _run(experiment: Experiment, context: Context, output: Path) -> bool:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="such as table_5_1")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="such as table_5_1, or a package"
+    )
     parser.add_argument("--list", action="store_true", help="name the experiments")
     parser.add_argument("--all", action="store_true", help="run all of them")
     parser.add_argument(

@@ -17,9 +17,13 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Context:
-    """What an experiment is told: over how many random splits to average."""
+    """What an experiment is told: over how many random splits to average.
+
+    output : folder of the results, for experiments that keep their raw figures there
+    """
 
     splits: int = 20
+    output: Path | None = None
 
 
 @dataclass(frozen=True)

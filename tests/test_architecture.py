@@ -29,7 +29,7 @@ LAYERS = (
     "levels",
     "tuning walk",
     "bilinear",
-    "starts",
+    "starts expectation",
     "estimators",
     "bisvm datasets files images onnx tables testing",
     "plots",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,7 @@ class Evaluation:
     error : by how much that residual made H wrong, to first order; it has been taken
         off, and what is left is smaller
     landmarks : rows to which the machines were restricted, or None
+    held_out : decision values of held-out points, where `Columns.outside` is true
     """
 
     theta: np.ndarray
@@ -69,6 +70,7 @@ class Evaluation:
     seconds: float
     error: float = 0.0
     landmarks: Landmarks | None = None
+    held_out: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     @property
     def accuracy(self) -> float:
@@ -148,6 +150,7 @@ class BilevelObjective:
         self.space = Space(problem.parameters, problem.learn, problem.feature_names)
         self.n_svm_evaluations = 0
         self._held_out = problem.columns.validation > 0
+        self._outside = problem.columns.outside
         self._share_weights = self._observations(problem.columns.validation.sum(axis=1))
         # Fitted values from which the next solve starts.
         self._fitted: np.ndarray | None = fitted
@@ -220,6 +223,23 @@ class BilevelObjective:
     def on_columns(self, columns: Columns) -> BilevelObjective:
         """The same objective on another partition of the rows."""
         return BilevelObjective.from_problem(replace(self.problem, columns=columns))
+
+    def without(self, number: int) -> BilevelObjective | None:
+        """The same objective on the rows that one split trains on, and on other splits.
+
+        None if a machine would have no points of one sign, or no split is left.
+        """
+        columns = self.problem.columns
+        held_out = self._held_out[:, columns.split == number].any(axis=1)
+        rows = np.flatnonzero(~held_out)
+        left = columns.validation[rows].sum(axis=0) > 0
+        own = left & (columns.split != number)
+        signs = columns.labels[rows] * (columns.train[rows] > 0)
+        if not own.any() or np.any((signs.max(axis=0) * signs.min(axis=0))[own] >= 0):
+            return None
+        fitted = None if self._fitted is None else self._fitted[:, own]
+        problem = replace(self.problem, columns=columns.only(own))
+        return BilevelObjective.from_problem(problem, fitted).on_rows(rows)
 
     def with_prior(self, prior: Prior | None) -> BilevelObjective:
         """The same objective under another prior."""
@@ -387,6 +407,7 @@ class BilevelObjective:
             seconds=time.perf_counter() - began,
             error=error,
             landmarks=problem.landmarks,
+            held_out=solution.fitted[self._outside],
         )
         # Smaller residuals are rounding, and would tell of nothing else.
         if evaluation.residual > TELLING and evaluation.accuracy > 0:

@@ -33,9 +33,21 @@ class Columns:
     task: np.ndarray
     split: np.ndarray
 
+    @property
+    def outside(self) -> np.ndarray:
+        """(n, q), whether a split holds a point out, whatever its part in the task."""
+        outside = self.validation > 0
+        for number in np.unique(self.split):
+            own = self.split == number
+            outside[:, own] = outside[:, own].any(axis=1, keepdims=True)
+        return outside
+
     def of_split(self, number: int) -> Columns:
         """Those of one split alone."""
-        own = self.split == number
+        return self.only(self.split == number)
+
+    def only(self, own: np.ndarray) -> Columns:
+        """Some of the columns, in equal shares as before; own : mask (q,)."""
         share = self.validation[:, own].sum()
         return Columns(
             self.labels[:, own],

@@ -26,7 +26,7 @@ UNSUITED = (
 )
 # How often landmarks are chosen in a descent.
 CHOICES_OF_LANDMARKS = 4
-# Bytes that the shares of remembered evaluations may take.
+# Bytes that the shares and decisions of remembered evaluations may take.
 SEEN_BYTES = 2**28
 
 
@@ -142,8 +142,14 @@ class Run:
     def _remember(self, evaluation: Evaluation) -> None:
         """Points are looked at again soon, or never: the oldest make room."""
         self._seen[evaluation.theta.tobytes()] = evaluation
-        while len(self._seen) > max(4, SEEN_BYTES // evaluation.shares.nbytes):
+        size = evaluation.shares.nbytes + evaluation.held_out.nbytes
+        while len(self._seen) > max(4, SEEN_BYTES // size):
             del self._seen[next(iter(self._seen))]
+
+    @property
+    def seen(self) -> list[Evaluation]:
+        """Evaluations on all rows that are remembered."""
+        return list(self._seen.values())
 
     def forget(self) -> None:
         """Let the next descent depend on nothing that went before."""

@@ -26,6 +26,7 @@ from bisvm.estimators.data import (
     prepare,
     validate_inputs,
 )
+from bisvm.estimators.expected import expected_score
 from bisvm.estimators.export import to_sklearn
 from bisvm.estimators.grouping import by_name, own_grouping, own_penalty
 from bisvm.estimators.relevance import relevance
@@ -40,10 +41,7 @@ from bisvm.pieces import stack
 from bisvm.priors import get_prior
 from bisvm.problem import Problem
 from bisvm.solvers import Solution, get_solver
-from bisvm.splits import (
-    split_columns,
-    training_columns,
-)
+from bisvm.splits import split_columns, training_columns
 from bisvm.threads import one_blas_thread
 from bisvm.tuning import CALLBACK_STOP, Descent
 
@@ -390,6 +388,10 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         certificates = [_certificate(t.descent, t.solution) for t in tuned]
         self.certificate_ = certificates[0] if one else certificates
         self.relevance_ = relevance(self, data.X, data.weight)
+        known = [t.held_out for t in tuned]
+        self.expected_score_, self.generalization_gap_ = expected_score(
+            self, data, known
+        )
         left_out = [t.left_out for t in tuned]
         self.approximation_ = left_out[0] if one else left_out
         for certificate in certificates:

@@ -94,6 +94,13 @@ class BilevelLinearSVC(BilevelClassifier):
         Share of every feature in the mean squared slope of the decision function.
     criterion_value_ : float
         Mean over folds of the mean validation loss at the optimum.
+    expected_score_ : `bisvm.estimators.expected.ExpectedScore`, or None
+        Accuracy to expect on new data: `expected_score_.value`, and its 90% interval
+        `expected_score_.interval()`, or `interval(n_new=200)` for the score of so many
+        rows. None without held-out points (and for pairs of classes tuned apart).
+    generalization_gap_ : float, or None
+        By how much the accuracy of held-out rows at the optimum is too good, since the
+        hyperparameters were chosen by them; it has been taken off `expected_score_`.
     certificate_ : how near to optimal both levels are, and why tuning stopped
     history_ : list of `bisvm.history.Record`, one for every evaluation
     coordinates_ : list of (name, "log" or "linear"), what theta is in these records

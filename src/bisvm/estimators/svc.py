@@ -117,6 +117,13 @@ class BilevelSVC(BilevelClassifier):
     criterion_value_ : float
         Mean over folds of the mean validation loss at the optimum; the structural risk
         with its regulariser where that is the criterion.
+    expected_score_ : `bisvm.estimators.expected.ExpectedScore`, or None
+        Accuracy to expect on new data: `expected_score_.value`, and its 90% interval
+        `expected_score_.interval()`, or `interval(n_new=200)` for the score of so many
+        rows. None without held-out points (and for pairs of classes tuned apart).
+    generalization_gap_ : float, or None
+        By how much the accuracy of held-out rows at the optimum is too good, since the
+        hyperparameters were chosen by them; it has been taken off `expected_score_`.
     approximation_ : None, or `bisvm.approximation.LeftOut`
         How many landmarks there are, and what they leave out of the kernel.
     certificate_ : how near to optimal both levels are, and why tuning stopped

@@ -26,6 +26,7 @@ from joblib.parallel import get_active_backend
 from bisvm.approximation import Approximation, LeftOut
 from bisvm.estimators.data import Data
 from bisvm.estimators.settings import own_optimizer
+from bisvm.expectation import HeldOut, held_out
 from bisvm.history import Record
 from bisvm.model import Frame
 from bisvm.objective import BilevelObjective
@@ -48,6 +49,7 @@ class Tuned:
     solution : the final machine, trained on all rows
     coordinates : names and scales of theta's entries
     left_out : what landmarks leave out of the kernel, if it was approximated
+    held_out : decision values of held-out points, if there are any
     """
 
     values: dict[str, Any]
@@ -57,6 +59,7 @@ class Tuned:
     solution: Solution
     coordinates: list[tuple[str, str]]
     left_out: LeftOut | None = None
+    held_out: HeldOut | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,6 +202,7 @@ def tune_unit(work: Work, number: int, start: int | None) -> Found:
             if landmarks is None
             else LeftOut.of(problem.model.kernel_at(values), problem.X, landmarks)
         )
+        known = held_out(run, descent)
     tuned = Tuned(
         values,
         descent,
@@ -207,6 +211,7 @@ def tune_unit(work: Work, number: int, start: int | None) -> Found:
         solution,
         run.objective.space.coordinates,
         left_out,
+        known,
     )
     return run.history, tuned
 

@@ -1,0 +1,96 @@
+"""Rows of figures in a CSV file, written one by one: a stopped run goes on."""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.common import Context
+
+Key = tuple[str, ...]
+
+
+@dataclass
+class Rows:
+    """Figures by key: the first columns name a row, the others hold its numbers."""
+
+    path: Path
+    keys: Sequence[str]
+    figures: Sequence[str]
+    held: dict[Key, dict[str, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.path.exists():
+            return
+        with self.path.open(newline="") as file:
+            table = csv.DictReader(file)
+            expected = [*self.keys, *self.figures]
+            if table.fieldnames != expected:
+                raise ValueError(
+                    f"{self.path} has the columns {table.fieldnames}; expected "
+                    f"{expected}. Move it away to begin anew."
+                )
+            for row in table:
+                # The last row of a run that was killed may be torn.
+                if all(row[name] for name in expected):
+                    key = tuple(row[name] for name in self.keys)
+                    self.held[key] = {name: float(row[name]) for name in self.figures}
+
+    def need(
+        self, key: Iterable[Any], compute: Callable[[], Mapping[str, float]]
+    ) -> dict[str, float]:
+        """The figures of this key; computed, timed and written if they are not held."""
+        named = tuple(str(part) for part in key)
+        if named not in self.held:
+            began = time.perf_counter()
+            figures = dict(compute())
+            figures.setdefault("seconds", time.perf_counter() - began)
+            # As a later run will read them.
+            texts = {name: f"{figures[name]:.6g}" for name in self.figures}
+            self._append(named, texts)
+            self.held[named] = {name: float(text) for name, text in texts.items()}
+        return self.held[named]
+
+    def _append(self, key: Key, texts: Mapping[str, str]) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a+", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            file.seek(0)
+            text = file.read()
+            if not text:
+                writer.writerow([*self.keys, *self.figures])
+            elif not text.endswith("\n"):
+                file.write("\n")
+            writer.writerow([*key, *texts.values()])
+
+    def values(self, figure: str, *key: Any) -> float | None:
+        row = self.held.get(tuple(str(part) for part in key))
+        return None if row is None else row[figure]
+
+    def over_splits(
+        self, figure: str, name: str, size: int, method: str, splits: int
+    ) -> np.ndarray | None:
+        """(splits,) figures of one method on one set; None if one is missing."""
+        found = [self.values(figure, name, size, k, method) for k in range(splits)]
+        return None if None in found else np.array(found, dtype=float)
+
+
+def of_fits(context: Context) -> Rows:
+    """Test error in % and seconds of every fit of the study."""
+    return Rows(
+        folder(context) / "rows.csv",
+        ("set", "size", "split", "method"),
+        ("error", "seconds", "test_rows", "overlap"),
+    )
+
+
+def folder(context: Context) -> Path:
+    if context.output is None:
+        return Path(__file__).parents[1] / "results" / "generalisation"
+    return context.output / "generalisation"

@@ -1,0 +1,208 @@
+"""What the estimators say about new data, against other ways to find out."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.datasets import make_blobs
+from sklearn.model_selection import (
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_predict,
+)
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.svm import SVC
+
+import bisvm
+from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, SwapHoldout
+from bisvm.estimators.expected import ExpectedScore
+from bisvm.objective import BilevelObjective as Objective
+from tests.problems import three_classes, toy_data
+
+X, y = toy_data(90)
+X3, y3 = three_classes(75)
+FOLDS = StratifiedKFold(5, shuffle=True, random_state=3)
+
+
+def fitted(kernel="rbf", data=(X, y), groups=None, **settings):
+    return BilevelSVC(kernel, **{"random_state": 0, "cv": FOLDS, **settings}).fit(
+        *data, groups=groups
+    )
+
+
+def promise(model):
+    return model.expected_score_.value + model.generalization_gap_
+
+
+def stock(model, **more):
+    return SVC(C=model.C_, gamma=float(model.hyperparameters_["gamma"]), **more)
+
+
+# --- what held-out rows promise -------------------------------------------------------
+
+
+def test_the_promise_is_the_accuracy_of_a_cross_validated_svc():
+    model = fitted(loss="hinge")
+    said = cross_val_predict(stock(model), X, y, cv=FOLDS)
+    assert promise(model) == pytest.approx(np.mean(said == y), abs=1e-12)
+
+
+def test_three_classes_are_judged_together():
+    model = fitted(data=(X3, y3), loss="hinge")
+    said = cross_val_predict(OneVsRestClassifier(stock(model)), X3, y3, cv=FOLDS)
+    assert promise(model) == pytest.approx(np.mean(said == y3), abs=1e-12)
+
+
+def test_pairs_of_classes_are_judged_by_all_pairs():
+    model = fitted(data=(X3, y3), loss="hinge", multi_class="ovo")
+    voter = stock(model, decision_function_shape="ovr", break_ties=True)
+    said = cross_val_predict(voter, X3, y3, cv=FOLDS)
+    assert promise(model) == pytest.approx(np.mean(said == y3), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"cv": ShuffleSplit(1, test_size=0.4, random_state=0)},
+        {"cv": RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)},
+        {"cv": SwapHoldout(n_partitions=4)},
+        {"cv": 5, "class_weight": "balanced"},
+        {"optimizer": "grid"},
+        {"learn": None},
+    ],
+)
+def test_any_way_to_hold_out_has_an_expectation(settings):
+    model = fitted(**settings)
+    low, high = model.expected_score_.interval()
+    assert 0.0 < low < float(model.expected_score_) < high <= 1.0
+    assert model.generalization_gap_ >= 0.0
+
+
+def test_classes_tuned_apart_and_linear_machines():
+    apart = fitted(data=(X3, y3), shared=False)
+    assert 0.5 < apart.expected_score_.value <= 1.0
+    linear = BilevelLinearSVC(random_state=0).fit(X, y)
+    assert 0.5 < linear.expected_score_.value <= 1.0
+
+
+def test_rows_of_weight_zero_are_not_judged():
+    weight = np.ones(90)
+    weight[60:] = 0.0
+    whole = BilevelSVC(cv=5, random_state=0).fit(X, y, sample_weight=weight)
+    part = BilevelSVC(cv=5, random_state=0).fit(X[:60], y[:60])
+    assert whole.expected_score_ == part.expected_score_
+
+
+def test_without_held_out_rows_nothing_is_promised():
+    model = fitted(criterion="structural_risk", C=1.0)
+    assert model.expected_score_ is None and model.generalization_gap_ is None
+
+
+# --- how sure that is -----------------------------------------------------------------
+
+
+def test_the_interval_is_that_of_a_beta_distribution():
+    score = ExpectedScore(0.8, 100.0)
+    expected = stats.beta(80.5, 20.5).ppf([0.05, 0.95])
+    np.testing.assert_allclose(score.interval(), expected)
+    few, many = score.interval(20), score.interval(100_000)
+    assert few[0] < expected[0] and few[1] > expected[1]
+    np.testing.assert_allclose(many, expected, atol=1e-3)
+    assert score.interval(level=0.99)[0] < score.interval(level=0.5)[0]
+    assert str(score).startswith("0.800 (90%: 0.72")
+
+
+def test_the_interval_covers_scores_of_new_rows():
+    """Accuracies seen on n rows, and then on others, at the same true accuracy."""
+    rng = np.random.default_rng(0)
+    truth = rng.uniform(0.6, 0.98, 2000)
+    seen, new = rng.binomial(150, truth) / 150, rng.binomial(80, truth) / 80
+    ends = np.array([ExpectedScore(s, 150.0).interval(80) for s in seen])
+    inside = (ends[:, 0] <= new) & (new <= ends[:, 1])
+    assert 0.87 < inside.mean() < 0.95
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"level": 90}, "between 0 and 1; got 90"),
+        ({"n_new": 0}, "number of rows or None; got 0"),
+    ],
+)
+def test_bad_questions_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        ExpectedScore(0.8, 100.0).interval(**given)
+
+
+def test_folds_that_share_training_rows_tell_less():
+    rows = fitted(cv=5).expected_score_.n_effective
+    assert rows == pytest.approx(90 / 1.625)
+    held_out = fitted(cv=[(np.arange(60), np.arange(60, 90))]).expected_score_
+    assert held_out.n_effective == pytest.approx(30 / 1.25)
+
+
+def test_copies_of_a_row_are_one_observation():
+    alone = fitted(cv=5)
+    copies = np.repeat(np.arange(90), 4)
+    grouped = fitted(cv=5, data=(X[copies], y[copies]), groups=copies)
+    assert grouped.expected_score_.n_effective < 1.2 * alone.expected_score_.n_effective
+
+
+# --- what the search makes of it ------------------------------------------------------
+
+
+def over_fitted(seed=0, **settings):
+    """Twenty columns of noise, labels by chance, and nothing that holds widths back."""
+    rng = np.random.default_rng(seed)
+    data = rng.normal(size=(100, 20)), np.arange(100) % 2
+    return fitted("ard", data, prior=None, starts=1, **settings)
+
+
+def test_labels_by_chance_are_not_expected_to_be_learned():
+    models = [over_fitted(seed) for seed in range(10)]
+    promised = np.mean([promise(model) for model in models])
+    expected = np.mean([model.expected_score_.value for model in models])
+    assert promised > 0.65
+    assert abs(expected - 0.5) < 0.5 * (promised - 0.5)
+
+
+def test_one_width_on_much_data_has_no_gap():
+    data = make_blobs(600, centers=2, cluster_std=3.0, random_state=0)
+    assert fitted(data=data).generalization_gap_ < 0.005
+
+
+def test_a_choice_without_a_split_does_not_know_its_rows():
+    model = BilevelSVC("ard", cv=FOLDS, random_state=0)
+    _, held_out = next(iter(FOLDS.split(X, y)))
+    other = X.copy()
+    # The columns' means and variances stay, by which widths are measured.
+    other[held_out] = X[held_out][::-1]
+    parts = [BilevelObjective(model, data, y).without(0) for data in (X, other)]
+    theta = parts[0].theta0
+    for one, two in zip(*(part(theta) for part in parts), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-9)
+    assert len(parts[0].problem.sample_weight) == 90 - len(held_out)
+    assert np.unique(parts[0].problem.columns.split).tolist() == [1, 2, 3, 4]
+
+
+def test_it_takes_a_small_part_of_the_search(monkeypatch):
+    rows = []
+    evaluate = Objective.evaluate
+
+    def counted(self, *given):
+        rows.append(self._held_out.size)
+        return evaluate(self, *given)
+
+    monkeypatch.setattr(Objective, "evaluate", counted)
+    model = over_fitted()
+    search = sum(sorted(rows)[-len(model.history_) :])
+    assert sum(rows) - search < 0.35 * search
+
+
+def test_it_is_the_same_every_time_and_kept_in_files(tmp_path):
+    first, second = over_fitted(), over_fitted()
+    assert first.expected_score_ == second.expected_score_
+    pytest.importorskip("skops")
+    again = bisvm.load(bisvm.save(first, tmp_path / "model.skops"))
+    assert again.expected_score_ == first.expected_score_
+    assert again.generalization_gap_ == first.generalization_gap_

@@ -1,0 +1,185 @@
+"""The study of what generalises, in small."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import experiments
+from bisvm import BilevelSVC
+from experiments.common import Context
+from experiments.generalisation import (
+    corrections,
+    curves,
+    data,
+    factors,
+    methods,
+    promises,
+    ranks,
+)
+from experiments.generalisation.rows import Rows, of_fits
+
+# --- statistics -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("k", "q"), [(2, 1.960), (5, 2.728), (10, 3.164)])
+def test_critical_differences_are_those_of_the_published_table(k, q):
+    """Table 5 of Demsar (2006)."""
+    expected = q * np.sqrt(k * (k + 1) / (6 * 14))
+    assert ranks.critical_difference(k, 14) == pytest.approx(expected, rel=1e-3)
+
+
+def test_ranks_share_ties_and_find_who_differs():
+    rng = np.random.default_rng(0)
+    errors = rng.random((20, 3))
+    errors[:, 2] += 2.0
+    errors[0, :2] = 0.5
+    found = ranks.Ranks.of(["a", "b", "c"], errors)
+    assert found.mean[2] == 3.0 and found.mean.sum() == pytest.approx(6.0)
+    assert found.p_value == pytest.approx(stats.friedmanchisquare(*errors.T).pvalue)
+    assert found.differ("a", "c") and not found.differ("a", "b")
+    assert found.cliques() == [(0, 1)]
+    assert ranks.draw(found, "letters").axes
+
+
+def test_holm_steps_down():
+    adjusted = ranks.holm(np.array([0.01, 0.04, 0.03, 0.005]))
+    np.testing.assert_allclose(adjusted, [0.03, 0.06, 0.06, 0.02])
+
+
+def test_the_paired_test_is_student_s_where_nothing_overlaps():
+    differences = np.random.default_rng(0).normal(0.5, 1.0, 12)
+    expected = stats.ttest_1samp(differences, 0.0, alternative="greater").pvalue
+    assert ranks.p_greater(differences, 0.0) == pytest.approx(expected)
+    assert ranks.p_greater(differences, 0.4) > expected
+    assert ranks.p_greater(np.ones(5), 0.4) == 0.5**5
+    assert ranks.p_greater(np.zeros(5), 0.4) == 1.0
+
+
+# --- rows and data --------------------------------------------------------------------
+
+
+def test_rows_are_computed_once_and_torn_ones_anew(tmp_path):
+    path, count = tmp_path / "deep" / "rows.csv", []
+
+    def compute():
+        count.append(1)
+        return {"error": 1 / 3, "seconds": 2.0}
+
+    def rows():
+        return Rows(path, ("set", "split"), ("error", "seconds"))
+
+    first = rows().need(("a, b", 0), compute)
+    rows().need(("c", 1), compute)
+    assert rows().need(("a, b", 0), compute) == first and len(count) == 2
+    path.write_text(path.read_text() + "d,2,0.1")
+    assert rows().values("error", "d", 2) is None
+    rows().need(("d", 2), compute)
+    assert rows().values("error", "d", 2) == pytest.approx(1 / 3, abs=1e-6)
+    with pytest.raises(ValueError, match="Move it away"):
+        Rows(path, ("set",), ("error",))
+
+
+@pytest.mark.parametrize(
+    "name", ["iris", "breast_cancer", "20 of 500", "xor + 8 noise"]
+)
+def test_parts_are_standardised_limited_and_drawn_anew(name):
+    one, other = data.part(name, 0, 60), data.part(name, 1, 60)
+    assert len(one.y) == 60 and len(one.y_test) <= data.TEST_ROWS
+    np.testing.assert_allclose(one.X.mean(axis=0), 0.0, atol=1e-9)
+    assert not np.array_equal(one.X, other.X)
+    assert np.array_equal(one.X, data.part(name, 0, 60).X)
+    rows = {row.tobytes() for row in one.X}
+    shared = sum(row.tobytes() in rows for row in one.X_test)
+    assert shared <= 2  # iris holds some flowers twice
+
+
+def test_groups_are_on_one_side(monkeypatch):
+    groups = np.repeat(np.arange(20), 5)
+    X, y = np.random.default_rng(0).normal(size=(100, 3)), groups % 2
+    X[:, 0] = groups
+    monkeypatch.setattr(data, "_loaded", lambda name: (X, y, groups, None))
+    part = data.part("any", 0)
+    speakers = set(part.X[:, 0].round(9)), set(part.X_test[:, 0].round(9))
+    assert not speakers[0] & speakers[1]
+    for train, held_out in methods.folds(part, 0):
+        assert not set(part.groups[train]) & set(part.groups[held_out])
+    assert len(methods.repeated(part, 0)) == 15
+
+
+@pytest.mark.parametrize("method", methods.ALL)
+def test_every_method_learns(method, monkeypatch):
+    monkeypatch.setattr(methods, "GRID", {"C": [1.0, 10.0], "gamma": [0.1, 1.0]})
+    monkeypatch.setattr(methods, "TRIALS", 3)
+    part = data.part("moons", 0, 60)
+    assert methods.test_error(method, part, 0) < 25.0
+
+
+# --- experiments ----------------------------------------------------------------------
+
+
+def test_the_study_in_small(tmp_path, monkeypatch):
+    few = {"grid": methods.bilevel(C=0.1, learn=None), **methods.METHODS}
+    few = {name: few[name] for name in ("grid", methods.DEFAULT, "bilevel, auto")}
+    monkeypatch.setattr(methods, "METHODS", few)
+    splits = {"3 folds": methods.FACTORS["splits"]["3 folds"]}
+    monkeypatch.setattr(methods, "FACTORS", {"splits": splits})
+    monkeypatch.setattr(methods, "ALL", {**few, **splits})
+    monkeypatch.setattr(factors, "SETS", ("iris", "moons"))
+    monkeypatch.setattr(factors, "TRAIN_ROWS", 60)
+    context = Context(splits=2, output=tmp_path)
+    result = factors.run(context)
+    assert [table.name for table in result.tables] == [
+        "method",
+        "splits",
+        "against_grid",
+    ]
+    assert len(of_fits(context).held) == 2 * 2 * 4
+    assert set(result.figures) == {"ranks_method", "ranks_splits"}
+    assert any("Friedman" in note for note in result.notes)
+    # Nothing is left to do, and the tables are the same.
+    assert factors.run(context).to_text() == result.to_text()
+
+
+def test_curves_and_promises_in_small(tmp_path, monkeypatch):
+    context = Context(splits=1, output=tmp_path)
+    monkeypatch.setattr(curves, "METHODS", ("grid", methods.DEFAULT))
+    monkeypatch.setattr(curves, "SIZES", (40, 60))
+    monkeypatch.setattr(curves, "SETS", ("moons",))
+    monkeypatch.setitem(methods.ALL, "grid", methods.bilevel(learn=None))
+    result = curves.run(context)
+    assert "points" in result.notes[0] and "" in result.figures
+    monkeypatch.setattr(promises, "SETS", ("iris", "moons"))
+    monkeypatch.setattr(promises, "SIZES", (60,))
+    result = promises.run(context)
+    assert len(result.tables[0].rows) == 2 and len(result.tables[1].rows) == 2
+
+
+def test_corrections_in_small(tmp_path, monkeypatch):
+    monkeypatch.setattr(corrections, "SETS", ("iris", "moons"))
+    monkeypatch.setattr(corrections, "SIZES", (60,))
+    context = Context(splits=1, output=tmp_path)
+    table = corrections.run(context).tables[0]
+    assert [row[:2] for row in table.rows] == [
+        ["one gamma", 60],
+        ["one per feature", 60],
+    ]
+    rows = Rows(
+        tmp_path / "generalisation" / "corrections.csv",
+        ("set", "size", "split", "kernel"),
+        ("test", *corrections.WAYS, "seconds"),
+    )
+    model = BilevelSVC(random_state=0)
+    for name in ("iris", "moons"):
+        own = data.part(name, 0, 60)
+        model.set_params(cv=methods.folds(own, 0)).fit(own.X, own.y)
+        promise = model.expected_score_.value + model.generalization_gap_
+        found = rows.values("held-out", name, 60, 0, "one gamma")
+        assert found == pytest.approx(promise, abs=1e-5)
+
+
+def test_a_package_is_all_of_its_experiments():
+    names = [one.name for one in experiments.named("generalisation")]
+    assert names == ["corrections", "curves", "factors", "promises"]
+    assert [one.name for one in experiments.named("table_5_1")] == ["table_5_1"]
+    with pytest.raises(ValueError, match="no experiment"):
+        experiments.named("nonsense")
