@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bisvm.kernels import RBF, Linear
+from bisvm import BilevelSVC
+from bisvm.kernels import RBF, Kernel, KernelGradient, Linear
 from bisvm.losses import Quartic
 from bisvm.machines import KernelMachine, LinearMachine, Sensitivity
 from bisvm.model import Model
@@ -68,3 +69,37 @@ def test_the_kernel_at_other_values_leaves_the_model_as_it_was():
 def test_a_penalty_for_linear_machines_is_refused_elsewhere():
     with pytest.raises(ValueError, match="kernel='ard'"):
         model(RBF(), PerFeature()).parameters(X)
+
+
+class Counts(Kernel):
+    """Common counts, as numbers of some type."""
+
+    def __init__(self, dtype="int64"):
+        self.dtype = dtype
+
+    def gram(self, X, Y=None):
+        return (X @ (X if Y is None else Y).T).astype(self.dtype)
+
+    def diagonal(self, X):
+        return np.sum(X * X, axis=1)
+
+    def pullback(self, X, Y, gram, weights, *, inputs=False):
+        zeros = np.zeros_like(X), None if Y is None else np.zeros_like(Y)
+        return KernelGradient(np.empty(0), *(zeros if inputs else ()))
+
+
+def test_a_gram_matrix_of_whole_numbers_is_one_of_numbers():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 4, size=(300, 3)).astype(float)
+    y = np.where(X[:, 0] + X[:, 1] + rng.normal(size=300) > 3, 1, -1)
+    values = [
+        BilevelSVC(Counts(dtype), random_state=0).fit(X, y).criterion_value_
+        for dtype in ("int64", "float32", "float64")
+    ]
+    np.testing.assert_allclose(values, values[-1], rtol=1e-12)
+
+
+def test_conjugate_gradients_are_for_linear_machines():
+    X, y = np.eye(20)[:, :2] + np.arange(20)[:, None], np.arange(20) % 2
+    with pytest.raises(ValueError, match="newton-cg.*linear machines"):
+        BilevelSVC(solver="newton-cg").fit(X, y)

@@ -27,7 +27,7 @@ import numpy as np
 from bisvm.objective import Evaluation
 from bisvm.optimizers import BFGS
 from bisvm.pieces import Pieces
-from bisvm.tuning import Descent, Run, Tie
+from bisvm.tuning import Descent, Run, StopTuning, Tie
 from bisvm.walk import Walk
 
 # Splits without which theta is chosen anew, and the steps for each.
@@ -90,8 +90,8 @@ def held_out(run: Run, descent: Descent) -> HeldOut | None:
 
 def _rivals(seen: list[Evaluation], best: Evaluation) -> list[Evaluation]:
     """Points that lost; those with a lower H were turned down for another reason."""
-    lost = [e for e in seen if best.value < e.value < np.inf]
-    return sorted(lost, key=lambda e: e.value)[:RIVALS]
+    lost = [e for e in seen if best.criterion < e.criterion < np.inf]
+    return sorted(lost, key=lambda e: e.criterion)[:RIVALS]
 
 
 def _anew(run: Run, descent: Descent, where: np.ndarray) -> np.ndarray:
@@ -103,7 +103,8 @@ def _anew(run: Run, descent: Descent, where: np.ndarray) -> np.ndarray:
         if theta is not None:
             at = run.objective.on_split(number).evaluate(theta)
             of_split = np.broadcast_to(split == number, where.shape)[where]
-            values[of_split] = at.held_out
+            if np.isfinite(at.value):
+                values[of_split] = at.held_out
     return values
 
 
@@ -135,7 +136,13 @@ def _chosen_without(run: Run, descent: Descent, number: int) -> np.ndarray | Non
     optimizer = BFGS(max_iter=STEPS, ftol=1e-3, gtol=0.1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        again = Run(part, optimizer, accuracy=10.0 * run.accuracy)
+        again = Run(
+            part, optimizer, deadline=run.deadline, accuracy=10.0 * run.accuracy
+        )
         start = 0.5 * (theta + tied.expand(tied.reduce(theta)))
-        best = again.descend(start, "anew").best
-    return best.theta if np.isfinite(best.value) else None
+        if not np.isfinite(again.evaluate(start, "anew").value):
+            return None
+        try:
+            return again.descend(start, "anew").best.theta
+        except StopTuning:
+            return None

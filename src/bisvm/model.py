@@ -143,8 +143,11 @@ class Model:
             return landmark_machine(
                 labels, weights, self.loss, self.intercept, kernel, X, landmarks
             )
+        # Whole numbers are no coefficients, and single precision is for who asks.
+        single = getattr(X, "dtype", None) == np.float32
+        gram = np.asarray(kernel.gram(X), dtype=np.float32 if single else float)
         return KernelMachine(
-            labels, weights, self.loss, self.intercept, kernel, X, kernel.gram(X)
+            labels, weights, self.loss, self.intercept, kernel, X, gram
         )
 
     def gradient(

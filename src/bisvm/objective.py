@@ -343,7 +343,7 @@ class BilevelObjective:
         theta = np.array(theta, dtype=float)
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             try:
-                return self._evaluate(theta, tol, began)
+                return self._evaluate_either_way(theta, tol, began)
             except np.linalg.LinAlgError:
                 # Too far out for a linear system: a step that is not to be taken.
                 return self._failed(theta, began)
@@ -354,6 +354,18 @@ class BilevelObjective:
                     stacklevel=2,
                 )
                 return self._failed(theta, began)
+
+    def _evaluate_either_way(
+        self, theta: np.ndarray, tol: float | None, began: float
+    ) -> Evaluation:
+        """In double precision where single precision has no solution."""
+        try:
+            return self._evaluate(theta, tol, began)
+        except np.linalg.LinAlgError:
+            if not self._in_single or self.problem.single is None:
+                raise
+        self._in_single = False
+        return self._evaluate(theta, tol, began)
 
     def _failed(self, theta: np.ndarray, began: float) -> Evaluation:
         self._fitted = None

@@ -23,7 +23,7 @@ MAX_ITER = 80
 MAX_STEP = 1e3
 
 
-@njit(cache=True, inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def point(
     kind: int, width: float, shift: float, u: float
 ) -> tuple[float, float, float]:
@@ -52,7 +52,7 @@ def point(
     return max(r, 0.0) + math.log1p(t) / width, slope, width * t * q * q
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def losses(
     twin: Twin, F: np.ndarray, Y: np.ndarray, W: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -72,7 +72,7 @@ def losses(
     return value, slope, curvature
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def derivatives_along(
     twin: Twin,
     F: np.ndarray,
@@ -95,7 +95,7 @@ def derivatives_along(
     return first, second
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def step_lengths(
     twin: Twin,
     F: np.ndarray,
@@ -121,7 +121,7 @@ def step_lengths(
     return lengths
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def next_length(
     t: float, slope: float, curvature: float, low: float, high: float
 ) -> tuple[float, float, float]:

@@ -106,6 +106,8 @@ def _descents(
 
 def _at(run: Run, theta: np.ndarray, reason: str, *, converged: bool) -> Descent:
     """The answer where no descent came to an end."""
+    if run.best is None:
+        run.settle(theta)
     best = run.best or run.finish(theta, "last")
     gradient = upper_gradient(best, Whole(run.objective))
     return Descent(best, gradient, converged, reason)
@@ -291,30 +293,36 @@ def climb(run: Run, common: Descent) -> Descent:
     )
     if not gains(common.best, apart.best, APART_ERRORS):
         return common
-    run.accept(apart.best)
-    last, found = _weaken(rough, apart)
+    # H under different priors does not compare: the richer model is the better one.
+    run.best = apart.best
+    last, found = _weaken(run, rough, apart)
     last = replace(last, optimizer=run.optimizer, best=found.best)
-    return last.descend(found.best.theta, "last steps", found.result)
+    try:
+        return last.descend(found.best.theta, "last steps", found.result)
+    except StopTuning:
+        run.best = last.best
+        raise
 
 
-def _weaken(run: Run, found: Descent) -> tuple[Run, Descent]:
+def _weaken(run: Run, rough: Run, found: Descent) -> tuple[Run, Descent]:
     """Trust the data more and the prior less, for as long as held-out points gain.
 
     The answer comes with the run, and so the prior, that it belongs to.
     """
-    prior = run.objective.problem.prior
+    last, prior = rough, run.objective.problem.prior
     if prior is None:
-        return run, found
+        return last, found
     for factor in WEAKER:
-        weaker = run.on(run.objective.with_prior(prior.weakened(factor)))
+        weaker = rough.on(run.objective.with_prior(prior.weakened(factor)))
         weaker.best = found.best
         further = weaker.descend(
             found.best.theta, "weaker prior", found.result, tentative=True
         )
         if not gains(found.best, further.best, WEAKEN_ERRORS):
             break
-        run, found = weaker, further
-    return run, found
+        last, found = weaker, further
+        run.best = found.best
+    return last, found
 
 
 def gains(simple: Evaluation, rich: Evaluation, errors: float) -> bool:

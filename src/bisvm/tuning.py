@@ -62,7 +62,7 @@ class Run:
     It is the only place where a run's state changes. `best` is the best point that a
     stop may return; evaluations of a tentative descent count for it only once that
     descent is accepted. `accuracy` is the relative error of H that no evaluation
-    exceeds, as far as the lower level can be solved.
+    exceeds that does not ask for another, as far as the lower level can be solved.
     """
 
     objective: BilevelObjective

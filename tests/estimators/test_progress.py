@@ -9,6 +9,7 @@ from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
 
 from bisvm import BilevelLinearSVC, BilevelSVC
+from bisvm.datasets import make_moons_with_noise
 from bisvm.losses import Quartic
 from bisvm.solvers import Newton
 from tests.problems import three_classes, toy_data
@@ -178,3 +179,22 @@ def test_a_lower_level_that_was_not_solved_is_not_called_converged():
     with pytest.warns(ConvergenceWarning):
         model = estimator.fit(X, y)
     assert model.certificate_.lower_residual > 1e-3
+
+
+def test_a_climb_that_is_stopped_anywhere_returns_the_best_point_it_told_of():
+    X, y = make_moons_with_noise(150, n_noise=4, random_state=0)
+    settings = {"kernel": "ard", "cv": 3, "random_state": 0}
+    stages = [record.stage for record in BilevelSVC(**settings).fit(X, y).history_]
+    assert stages[-1] == "last steps"
+    numbers = [k for k in range(1, len(stages) + 1) if stages[k - 1] != "sketch"]
+    for number in numbers[::3] + numbers[-2:]:
+        told = []
+
+        def stop(progress, number=number, told=told):
+            told.append(progress.best_hyperparameters)
+            return progress.record.number >= number
+
+        with pytest.warns(ConvergenceWarning):
+            model = BilevelSVC(**settings, callback=stop).fit(X, y)
+        for name, value in told[-1].items():
+            np.testing.assert_allclose(model.hyperparameters_[name], value, rtol=1e-12)

@@ -28,7 +28,7 @@ HELD = 1e-9
 SMALL = 200
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def scaled_system(
     gram: np.ndarray, D: np.ndarray, like: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -51,7 +51,7 @@ def scaled_system(
     return active, t, Q
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def solve_factored(columns: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
     """L L' x = u and L L' x = v, in the place of the right-hand sides.
 
@@ -75,7 +75,7 @@ def solve_factored(columns: np.ndarray, u: np.ndarray, v: np.ndarray) -> None:
         v[j] = (v[j] - along_v) / column[j]
 
 
-@njit(cache=True, fastmath={"reassoc", "contract"})
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 def subtract_product(
     rows: np.ndarray, u: np.ndarray, v: np.ndarray, at_u: np.ndarray, at_v: np.ndarray
 ) -> None:
@@ -92,7 +92,7 @@ def subtract_product(
         at_v[i] -= along_v
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def solve_bordered(
     factor: np.ndarray,
     Q: np.ndarray,
@@ -136,7 +136,7 @@ def solve_bordered(
     return mu
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def solve_small(
     gram: np.ndarray,
     D: np.ndarray,
@@ -211,7 +211,7 @@ def product(gram: np.ndarray, alpha: np.ndarray) -> np.ndarray:
     return (gram @ alpha.astype(gram.dtype, copy=False)).astype(float, copy=False)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def residuals(
     alpha: np.ndarray,
     b: np.ndarray,
@@ -235,7 +235,7 @@ def residuals(
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def intercepts_held(
     S: np.ndarray, D: np.ndarray, W: np.ndarray, max_curvature: float
 ) -> bool:
@@ -251,7 +251,7 @@ def intercepts_held(
     return not np.any(loose & (np.abs(slope) > HELD * weight))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def advance(
     twin: Twin,
     F: np.ndarray,

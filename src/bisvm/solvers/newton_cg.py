@@ -32,6 +32,16 @@ class NewtonCG(Newton):
         Newton steps for every column.
     """
 
+    def solve(
+        self, machine: Machine, start: np.ndarray | None = None, tol: float = 1e-8
+    ) -> Solution:
+        if not isinstance(machine, LinearMachine):
+            raise ValueError(
+                "solver='newton-cg' is for linear machines; for kernels use 'auto' or "
+                "'newton'."
+            )
+        return super().solve(machine, start, tol)
+
     def _steps(
         self, machine: Machine, start: np.ndarray, tol: float
     ) -> tuple[Coefficients, int, bool]:
