@@ -52,6 +52,7 @@ print(*(sum(sum(s[k].values()) for s in stats) for k in (1, 2)))
 """
 
 
+@pytest.mark.full
 def test_compiled_code_is_kept_for_the_next_process(tmp_path):
     """Whoever fits next loads it, and compiles nothing."""
     counts = []

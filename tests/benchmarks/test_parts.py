@@ -83,7 +83,10 @@ def test_price(options):
         assert float(row["H"]) == pytest.approx(float(row["best H"]), rel=0.02)
 
 
-@pytest.mark.parametrize("part", ["scaling", "exact", "gradient", "startup"])
+@pytest.mark.parametrize(
+    "part",
+    ["scaling", "exact", "gradient", pytest.param("startup", marks=pytest.mark.full)],
+)
 def test_other_parts(options, part):
     program.PARTS[part](options)
     name = "scaling" if part == "exact" else part

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 from zipfile import ZipFile
 
@@ -184,7 +185,8 @@ def _change_a_value(rng: np.random.Generator, tree: Any) -> None:
     values = ("0", "-1", "null", "[]", "{}", "x", "os", "builtins", "1e308", None, 7)
     other, name = places[rng.integers(len(places))]
     drawn = rng.integers(len(values) + 3)
-    inside[key] = values[drawn] if drawn < len(values) else other[name]
+    # A copy: what holds the place itself would otherwise become a ring.
+    inside[key] = values[drawn] if drawn < len(values) else deepcopy(other[name])
 
 
 def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
