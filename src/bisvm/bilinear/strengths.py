@@ -27,8 +27,8 @@ from bisvm.bilinear.patches import Patches
 from bisvm.bilinear.problem import Point, Problem
 from bisvm.bilinear.training import sketch
 from bisvm.criteria import Criterion
+from bisvm.evaluation import Evaluation
 from bisvm.losses import Loss
-from bisvm.objective import Evaluation
 from bisvm.splits import Split
 
 # lambda may range over this share of the value from which on nothing is learned.

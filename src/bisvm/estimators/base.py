@@ -29,9 +29,15 @@ from bisvm.estimators.data import (
 from bisvm.estimators.export import to_sklearn
 from bisvm.estimators.grouping import by_name, own_grouping, own_penalty
 from bisvm.estimators.relevance import relevance
+from bisvm.estimators.resuming import check_resumable
 from bisvm.estimators.settings import check_common, chosen, decisions, own_optimizer
 from bisvm.estimators.units import Tuned, tune_all
-from bisvm.history import Certificate
+from bisvm.estimators.watching import (
+    DEEPER,
+    CallbackSupportMixin,
+    Watched,
+    with_callbacks,
+)
 from bisvm.kernels import Kernel
 from bisvm.losses import get_loss
 from bisvm.machines import Coefficients
@@ -45,12 +51,12 @@ from bisvm.splits import (
     training_columns,
 )
 from bisvm.threads import one_blas_thread
-from bisvm.tuning import CALLBACK_STOP, Descent
+from bisvm.tuning import CALLBACK_STOP
 
 REFIT_TOL = 1e-9
 
 
-class BilevelClassifier(ClassifierMixin, BaseEstimator):
+class BilevelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base of the estimators; a subclass says what kernel it has."""
 
     # Settings that are one of a few words.
@@ -73,6 +79,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         given = tuple(map(in_memory, given))
         return prepare(self, X, *given, grouping=own_grouping(self))
 
+    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -106,12 +113,14 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         self._check_settings()
         random_state = check_random_state(self.random_state)
         given = (y, sample_weight, groups, sample_groups)
+        watched = Watched(self, X, y, sample_weight)
         data = self._prepared(X, *given, random_state)
         with one_blas_thread():
-            tuned = tune_all(self, data, random_state)
+            tuned = tune_all(self, data, random_state, watched.callback)
         values, solutions = zip(*((t.values, t.solution) for t in tuned), strict=True)
         self._settle(data, tuned[0].frame, list(values), list(solutions))
         self._report(data, tuned)
+        watched.end()
         return self
 
     # --- settings and data ------------------------------------------------------------
@@ -129,6 +138,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         get_criterion(self.criterion)
         get_prior(self.prior)
         own_optimizer(self)
+        check_resumable(self)
 
     def _model(self) -> Model:
         return Model(
@@ -337,7 +347,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
                 "All weights of the kernel have gone to zero: the machine is constant. "
                 "Weaken the regulariser, or use Sum(..., scale='log').",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=4 + DEEPER,
             )
         self._task_kind = self.multi_class
         self._keep(data, frame, solutions)
@@ -387,7 +397,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = len(self.history_)
         results = [t.descent.result for t in tuned]
         self.result_ = results[0] if one else results
-        certificates = [_certificate(t.descent, t.solution) for t in tuned]
+        certificates = [t.certificate for t in tuned]
         self.certificate_ = certificates[0] if one else certificates
         self.relevance_ = relevance(self, data.X, data.weight)
         left_out = [t.left_out for t in tuned]
@@ -406,7 +416,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
                     f"far is fitted. {'' if asked else advice}certificate_ says how "
                     "far it got.",
                     ConvergenceWarning,
-                    stacklevel=3,
+                    stacklevel=3 + DEEPER,
                 )
 
     def _kernel_blocks(self) -> list[tuple[Kernel, np.ndarray]]:
@@ -462,22 +472,6 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = not self._pairwise
         tags.input_tags.pairwise = self._pairwise
         return tags
-
-
-def _certificate(descent: Descent, final: Solution) -> Certificate:
-    """Both levels together; the lower level's failure is told where there is one."""
-    reason = descent.reason
-    solved = descent.best.converged and final.status != "max_iter"
-    if not solved:
-        reason = "The solver of the lower level reached its limit."
-    return Certificate(
-        lower_residual=descent.best.residual,
-        final_residual=float(final.residual.max()),
-        upper_gradient=descent.upper_gradient,
-        converged=descent.converged and solved,
-        reason=reason,
-        criterion_error=descent.best.accuracy,
-    )
 
 
 def _names(estimator: Any) -> list[str] | None:
