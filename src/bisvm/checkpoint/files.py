@@ -22,7 +22,7 @@ except ImportError:  # pragma: no cover
 
 FORMAT = 1
 _NAME = "bisvm checkpoint"
-_NEW = "Choose a file that does not exist yet to begin a new run."
+_NEW = "To begin a new one, choose a file that does not exist yet."
 
 
 def open_checkpoint(path: Any, identity: Mapping[str, Any], extra: Any) -> Checkpoint:
@@ -77,7 +77,7 @@ class Checkpoint:
         except BlockingIOError:
             self._stream.close()
             raise ValueError(
-                f"{self.path} is in use by another fit. Give every fit a checkpoint of "
+                f"{self.path} is in use by another fit: give every fit a checkpoint of "
                 "its own."
             ) from None
         except OSError:
@@ -125,8 +125,8 @@ class Checkpoint:
         if differs:
             raise ValueError(
                 f"{self.path} is the checkpoint of another run: {'; '.join(differs)}. "
-                "Fit with the data, settings and versions of that run to go on with "
-                f"it. {_NEW}"
+                "To go on with that run, fit with its data, settings and versions. "
+                f"{_NEW}"
             )
         self.extra, self.states.run = head.get("extra"), str(head.get("run"))
 

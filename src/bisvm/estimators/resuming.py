@@ -96,7 +96,8 @@ def _settings(estimator: Any) -> dict[str, str]:
 def _data(estimator: Any, data: Data, seeds: np.ndarray) -> dict[str, str]:
     """Digests of what a fit is given, and of what was drawn from it."""
     names = getattr(estimator, "feature_names_in_", None)
-    matrix = getattr(estimator, "_matrix", None) if estimator._pairwise else None
+    pairwise = getattr(estimator, "_pairwise", False)
+    matrix = estimator._matrix if pairwise else None
     groups, spread = data.groups, data.sample_groups
     return {
         "X": digest(data.X, *(part for part in (names, matrix) if part is not None)),
