@@ -46,6 +46,7 @@ def killed_before_line(monkeypatch, number):
 
 def assert_same(model, expected, X):
     """Bit for bit, and along the whole way."""
+    assert model is not expected
     for name in ("C_", "intercept_", "dual_coef_", "coef_", "criterion_value_"):
         if hasattr(expected, name):
             np.testing.assert_array_equal(getattr(model, name), getattr(expected, name))

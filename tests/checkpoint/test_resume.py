@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from joblib import parallel_config
+from sklearn.base import clone
 from sklearn.datasets import load_digits, make_moons
 
 from bisvm import BilevelLinearSVC, BilevelSVC, Chunks
@@ -23,6 +24,10 @@ def svc(kernel="rbf", **settings):
     return BilevelSVC(kernel, **{"random_state": 0, "cv": 3, **settings})
 
 
+def nothing(progress):
+    """A callback that lets everything be."""
+
+
 # What is fitted, on which data, and whether to stop at every evaluation or at some.
 CASES = {
     "the whole climb": (svc("ard"), make_moons_with_noise(200, random_state=0), 4),
@@ -30,6 +35,8 @@ CASES = {
     "on landmarks": (svc(approximation="nystroem", max_iter=8), MOONS, 1),
     "no climb": (svc("ard", starts=1, max_iter=8), toy_data(60), 3),
     "starts apart": (svc(starts=3, max_iter=4), toy_data(60), 3),
+    # A callback sees them all: they are one unit, on one objective.
+    "starts in turn": (svc(starts=3, max_iter=4, callback=nothing), toy_data(60), 3),
     "one set a class": (svc(shared=False), three_classes(60), 6),
     "mini-batches": (
         svc(starts=1, optimizer=GradientDescent(batch_size=40, max_iter=10)),
@@ -57,11 +64,11 @@ CASES = {
 def test_broken_off_anywhere_the_result_is_the_same(case, monkeypatch, tmp_path):
     estimator, (X, y), every = CASES[case]
     with counted(monkeypatch) as all_of_them:
-        expected = estimator.set_params(checkpoint=None).fit(X, y)
+        expected = clone(estimator).fit(X, y)
     if case == "the whole climb":
         assert {r.stage for r in expected.history_} >= {"weaker prior", "last steps"}
     for stop in range(1, len(all_of_them), every):
-        estimator.set_params(checkpoint=tmp_path / f"{stop}.jsonl")
+        estimator = clone(estimator).set_params(checkpoint=tmp_path / f"{stop}.jsonl")
         with counted(monkeypatch, stop) as first, pytest.raises(Killed):
             estimator.fit(X, y)
         with counted(monkeypatch) as second:
@@ -91,7 +98,7 @@ def test_a_torn_line_is_dropped(monkeypatch, tmp_path):
     X, y = toy_data(60)
     path = tmp_path / "run.jsonl"
     estimator = svc(checkpoint=path)
-    expected = estimator.fit(X, y)
+    expected = clone(estimator).fit(X, y)
     whole = path.read_bytes()
     for missing in (1, 10, 400):
         path.write_bytes(whole[:-missing])
@@ -105,7 +112,7 @@ def test_without_its_states_evaluations_are_done_again(monkeypatch, tmp_path):
     X, y = toy_data(60)
     path = tmp_path / "run.jsonl"
     estimator = svc(checkpoint=path)
-    expected = estimator.fit(X, y)
+    expected = clone(estimator).fit(X, y)
     (state,) = (tmp_path / "run.jsonl.state").iterdir()
     content = state.read_bytes()
     for damaged in (b"", content[:100], content[:-1] + b"?", None):
