@@ -65,7 +65,8 @@ class Checkpoint:
         if not folder.is_dir() or path.is_dir():
             wrong = "is a folder" if path.is_dir() else f"lies in no folder: {folder}"
             raise ValueError(f"checkpoint={str(path)!r} {wrong}. Give a file.")
-        self._stream = open(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b")
+        how = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
+        self._stream = open(os.open(path, how, 0o666), "r+b")
         self._hold()
 
     def _hold(self) -> None:
@@ -202,9 +203,8 @@ class Checkpoint:
         kept = {key: self.states.load(unit, key) for key in self.states.keys(unit)}
         for found in kept.values():
             if found is not None and found[0].number == len(entries) + 1:
-                if entries or found[0].key == 0:
-                    entries.append(found[0])
-                    self.append(found[0].as_json())
+                entries.append(found[0])
+                self.append(found[0].as_json())
                 break
         last = {e.key: e.number for e in entries if e.key is not None}
         for key, number in last.items():

@@ -124,9 +124,18 @@ class Journal:
     def _recalled(self, entry: Entry, objective: Any) -> Evaluation:
         landmarks = objective.own_landmarks() if entry.landmarks else None
         if entry.key is not None and self._last[entry.key] == entry.number:
-            objective.state = self._states.pop(entry.key)
+            self._restore(objective, self._states.pop(entry.key))
         objective.n_svm_evaluations += entry.solves
         return entry.evaluation(objective.share_weights, landmarks)
+
+    def _restore(self, objective: Any, state: State) -> None:
+        try:
+            objective.state = state
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(
+                f"{self._file.states.folder} is damaged: it holds no state of this "
+                "objective. Remove that folder to have its evaluations done again."
+            ) from None
 
     def _put(
         self,

@@ -8,14 +8,14 @@ lost neither. Its first bytes are a digest of the others.
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import zipfile
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
-from bisvm.checkpoint.lines import Damaged, Entry, read, written
+from bisvm.checkpoint.lines import Entry, read, written
 
 _LINE, _RUN = "line", "run"
 _DIGEST = 32
@@ -35,30 +35,33 @@ class States:
     def keep(self, entry: Entry, state: State) -> None:
         """Write a state in place of the one before."""
         line = np.frombuffer(written(entry.as_json()), dtype=np.uint8)
-        buffer = io.BytesIO()
-        run = np.array(self.run)
-        np.savez(buffer, allow_pickle=False, **{_LINE: line, _RUN: run, **state})
-        content = buffer.getvalue()
+        own = {_LINE: line, _RUN: np.array(self.run)}
         self.folder.mkdir(exist_ok=True)
         path = self._path(entry.unit, entry.key)
         unfinished = path.with_suffix(".new")
         # Not forced to the disk: a process that is killed leaves what it has written to
         # the system, and where that is lost the evaluations are done again.
-        unfinished.write_bytes(hashlib.sha256(content).digest() + content)
+        with unfinished.open("w+b") as stream:
+            stream.write(bytes(_DIGEST))
+            np.savez(stream, allow_pickle=False, **own, **state)
+            digest = _digest(stream)
+            stream.seek(0)
+            stream.write(digest)
         os.replace(unfinished, path)
 
     def load(self, unit: str, key: int | None) -> tuple[Entry, State] | None:
         """An objective's last evaluation and the state after it; None if it is lost."""
         try:
-            content = self._path(unit, key).read_bytes()
-            if hashlib.sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
-                return None
-            with np.load(io.BytesIO(content[_DIGEST:]), allow_pickle=False) as arrays:
-                state = {name: arrays[name] for name in arrays.files}
+            with self._path(unit, key).open("rb") as stream:
+                if stream.read(_DIGEST) != _digest(stream):
+                    return None
+                stream.seek(_DIGEST)
+                with np.load(stream, allow_pickle=False) as arrays:
+                    state = {name: arrays[name] for name in arrays.files}
             if str(state.pop(_RUN)) != self.run:
                 return None
             return Entry.of(read(state.pop(_LINE).tobytes())), state
-        except (OSError, KeyError, ValueError, EOFError, Damaged, zipfile.BadZipFile):
+        except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile):
             return None
 
     def keys(self, unit: str) -> list[int]:
@@ -75,3 +78,9 @@ class States:
 
     def _path(self, unit: str, key: int | None) -> Path:
         return self.folder / f"{unit}-{key}.state"
+
+
+def _digest(stream: IO[bytes]) -> bytes:
+    """Of all that comes after the digest itself."""
+    stream.seek(_DIGEST)
+    return hashlib.file_digest(stream, "sha256").digest()  # type: ignore[arg-type]

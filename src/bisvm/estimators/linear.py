@@ -86,7 +86,8 @@ class BilevelLinearSVC(BilevelClassifier):
         with the same data and settings, and goes on from there to the same result; the
         callback is told of all evaluations again, and the seconds before count for
         `time_limit`. A folder beside it, `<name>.state`, belongs to it. A number is
-        needed as `random_state`.
+        needed as `random_state`. An evaluation costs some milliseconds more, and a line
+        of 11 bytes for each row.
     random_state : int, RandomState or None
 
     Attributes
