@@ -13,8 +13,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "bisvm"
 # From low to high: a module imports from its own layer and from those before it.
 # "bisvm" stands for names taken from the package itself (`from bisvm import X`).
 LAYERS = (
-    "history parts pointwise composition reading pieces chunks partitions scaling "
-    "memory threads losses criteria priors systems conjugate splits swapping "
+    "history progress parts pointwise composition reading pieces chunks partitions "
+    "scaling memory threads losses criteria priors systems conjugate splits swapping "
     "sample_groups",
     "transforms",
     "kernels",
@@ -25,8 +25,9 @@ LAYERS = (
     "space model",
     "program",
     "problem",
+    "evaluation",
     "objective optimizers",
-    "levels",
+    "levels checkpoint",
     "tuning walk",
     "bilinear",
     "starts expectation",

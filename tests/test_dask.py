@@ -182,6 +182,23 @@ def test_a_callback_stays_here_and_says_so(client):
     assert [progress.record for progress in seen] == model.history_
 
 
+def test_a_run_on_rows_of_a_cluster_is_resumed(client, tmp_path):
+    rows = da.from_array(X, chunks=(50, 3))
+    kept = {**QUICK, "checkpoint": tmp_path / "run.jsonl"}
+
+    def leave(progress):
+        if progress.record.number == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        BilevelLinearSVC(**kept, callback=leave).fit(rows, y)
+    seen = []
+    model = BilevelLinearSVC(**kept, callback=seen.append).fit(rows, y)
+    expected = BilevelLinearSVC(**QUICK).fit(rows, y)
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    assert len(seen) == len(expected.history_)
+
+
 @pytest.mark.filterwarnings("ignore:Tuning stopped early")
 def test_a_time_limit_holds_on_workers(client):
     model = BilevelSVC(starts=50, time_limit=1e-6, cv=2, random_state=0)

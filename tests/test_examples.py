@@ -13,6 +13,8 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 PRINTS = {
     "cluster.py": ["largest difference from one process: 0e+00", "rows are right"],
     "callback.py": ["to the end", "good enough", "Ctrl-C at evaluation"],
+    "mlflow_logging.py": ["stopped after", "The callback asked for it"],
+    "resume.py": ["with 20 evaluations kept", "bit for bit: True", "kernel was 'ard'"],
     "own_kernel.py": ["gradients agree", "RationalQuadratic"],
     "own_optimizer.py": ["L-BFGS-B", "31 hyperparameters"],
     "multiple_kernels.py": ["kernels used", "learned plane"],
@@ -50,6 +52,29 @@ def test_example(path, tmp_path):
 
 def test_every_example_is_listed():
     assert {path.name for path in EXAMPLES} == set(PRINTS)
+
+
+def test_what_is_logged_to_mlflow(tmp_path):
+    """A stand-in for MLflow counts what it is told."""
+    (tmp_path / "mlflow.py").write_text(
+        "from contextlib import nullcontext as start_run\n"
+        "steps = []\n"
+        "def log_metrics(values, step): steps.append((step, sorted(values)))\n"
+        "def log_params(values): print('mlflow', len(steps), steps[-1], list(values))\n"
+    )
+    example = EXAMPLES[0].parent / "mlflow_logging.py"
+    done = subprocess.run(
+        [sys.executable, str(example)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = ["C", "best_loss", "gamma", "loss", "seconds"]
+    first, last = done.stdout.splitlines()
+    n = int(first.split()[1])
+    assert first == f"mlflow {n} ({n}, {names}) ['C', 'kernel']"
+    assert last.startswith(f"stopped after {n} evaluations")
 
 
 @pytest.mark.full

@@ -248,6 +248,11 @@ def _refuse_what_cannot_be_kept(model: Any) -> None:
                 f"{type(part).__name__} has a callback, which is code, and a model "
                 "file has none: model.set_params(callback=None) takes it off."
             )
+        if getattr(part, "_skl_callbacks", None):
+            raise TypeError(
+                f"{type(part).__name__} has callbacks, which are code, and a model "
+                "file has none: model.set_callbacks() takes them off."
+            )
 
 
 def _steps(model: Any) -> list[Any]:

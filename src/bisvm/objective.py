@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bisvm.adjoint import envelope_gradient, gradient_and_error
 from bisvm.criteria import StructuralRisk
+from bisvm.evaluation import Evaluation
 from bisvm.machines import Coefficients, Machine, Sensitivity
 from bisvm.parts import INVERSE_WIDTH, DegenerateError
 from bisvm.priors import Prior
@@ -38,44 +39,6 @@ SINGLE_TOL = 1e-5
 SINGLE_SHARE = 0.3
 # Part of H that may be taken off for a lower level that was solved loosely.
 CORRECTABLE = 0.1
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """H at one theta, and what is worth keeping of how it came about.
-
-    value : H, prior included
-    gradient : dH/dtheta
-    shares : share of every observation, a row or a group of rows, in the criterion
-    share_weights : the observations' weights in it; they sum to one
-    criterion : H without the prior
-    residual : largest optimality residual of the lower level
-    solves, iterations : lower-level problems solved, and the solver's steps in all
-    error : by how much that residual made H wrong, to first order; it has been taken
-        off, and what is left is smaller
-    landmarks : rows to which the machines were restricted, or None
-    held_out : decision values of held-out points, where `Columns.outside` is true
-    """
-
-    theta: np.ndarray
-    value: float
-    gradient: np.ndarray
-    shares: np.ndarray
-    share_weights: np.ndarray
-    criterion: float
-    residual: float
-    solves: int
-    iterations: int
-    converged: bool
-    seconds: float
-    error: float = 0.0
-    landmarks: Landmarks | None = None
-    held_out: np.ndarray = field(default_factory=lambda: np.empty(0))
-
-    @property
-    def accuracy(self) -> float:
-        """The error relative to the size of H."""
-        return self.error / max(abs(self.value), np.finfo(float).tiny)
 
 
 class BilevelObjective:
@@ -151,10 +114,11 @@ class BilevelObjective:
         self.n_svm_evaluations = 0
         self._held_out = problem.columns.validation > 0
         self._outside = problem.columns.outside
-        self._share_weights = self._observations(problem.columns.validation.sum(axis=1))
+        self.share_weights = self._observations(problem.columns.validation.sum(axis=1))
         # Fitted values from which the next solve starts.
         self._fitted: np.ndarray | None = fitted
-        self._last: tuple[dict[str, Any], Coefficients] | None = None
+        # Solution of the last solve, and the theta that it belongs to.
+        self._last: tuple[np.ndarray, Coefficients] | None = None
         # Relative error of H by the residual behind it, in the last evaluation.
         self._leverage = NO_LEVERAGE
         self._in_single = True
@@ -189,6 +153,12 @@ class BilevelObjective:
         """Let the machines be functions of all rows again."""
         self.problem = replace(self.problem, landmarks=None)
         self._last = None
+
+    def own_landmarks(self) -> Landmarks | None:
+        """The machines' landmarks; for theta0 if they need some and have none."""
+        if self.problem.approximated and self.problem.landmarks is None:
+            self.restrict(self.theta0)
+        return self.problem.landmarks
 
     def suits(self, theta: np.ndarray) -> bool:
         """Whether landmarks, if there have to be any, are for widths like theta's."""
@@ -257,12 +227,13 @@ class BilevelObjective:
         """The functions of the last solve at other points (inside the frame)."""
         if self._last is None:
             return None
-        problem, (values, x) = self.problem, self._last
+        problem, (theta, x) = self.problem, self._last
         if problem.model.linear:
             return X @ x.coef + x.intercept
         used = np.flatnonzero(x.coef.any(axis=1))
         rows = used if problem.landmarks is None else problem.landmarks.rows[used]
-        gram = problem.model.kernel_at(values).gram(X, problem.X[rows])
+        kernel = problem.model.kernel_at(self.space.values(theta))
+        gram = kernel.gram(X, problem.X[rows])
         return gram @ x.coef[used] + x.intercept
 
     def mean_fitted(self) -> np.ndarray | None:
@@ -273,6 +244,28 @@ class BilevelObjective:
         return np.stack(
             [self._fitted[:, task == k].mean(axis=1) for k in np.unique(task)], axis=1
         )
+
+    @property
+    def state(self) -> dict[str, np.ndarray]:
+        """All that the next evaluation takes over from those before, but landmarks."""
+        state = {"error": np.array([self._leverage, self._in_single])}
+        if self._fitted is not None:
+            state["fitted"] = self._fitted
+        if self._last is not None:
+            theta, x = self._last
+            state |= {"theta": theta, "coef": x.coef, "intercept": x.intercept}
+        return state
+
+    @state.setter
+    def state(self, state: dict[str, np.ndarray]) -> None:
+        self._leverage, self._in_single = (
+            float(state["error"][0]),
+            state["error"][1] > 0,
+        )
+        self._fitted, self._last = state.get("fitted"), None
+        if "theta" in state:
+            x = Coefficients(state["coef"], state["intercept"])
+            self._last = state["theta"], x
 
     @property
     def theta0(self) -> np.ndarray:
@@ -375,7 +368,7 @@ class BilevelObjective:
             value=np.inf,
             gradient=np.zeros_like(theta),
             shares=self._observations(np.full(n, np.inf)),
-            share_weights=self._share_weights,
+            share_weights=self.share_weights,
             criterion=np.inf,
             residual=np.inf,
             solves=columns,
@@ -387,8 +380,7 @@ class BilevelObjective:
     def _evaluate(
         self, theta: np.ndarray, tol: float | None, began: float
     ) -> Evaluation:
-        if self.problem.approximated and self.problem.landmarks is None:
-            self.restrict(self.theta0)
+        self.own_landmarks()
         problem = self.problem
         values = self.space.values(theta)
         machine, solution = self._solve(values, self.usual_tol if tol is None else tol)
@@ -396,7 +388,7 @@ class BilevelObjective:
         # A warm start must not carry one bad theta into all that follow.
         good = np.isfinite(solution.fitted).all()
         self._fitted = solution.fitted if good else None
-        self._last = (values, solution.x) if good else None
+        self._last = (theta, solution.x) if good else None
 
         value, row_losses, sensitivity, error = self._upper(machine, solution)
         gradient = self.space.restrict(
@@ -410,7 +402,7 @@ class BilevelObjective:
             value=value + prior_value,
             gradient=gradient + prior_gradient,
             shares=self._observations(row_losses),
-            share_weights=self._share_weights,
+            share_weights=self.share_weights,
             criterion=value,
             residual=float(solution.residual.max()),
             solves=machine.n_columns,

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from bisvm.objective import BilevelObjective, Evaluation
+from bisvm.evaluation import Evaluation
+from bisvm.objective import BilevelObjective
 from bisvm.optimizers import Optimizer, Scan
 from bisvm.parts import INVERSE_WIDTH, PENALTY
 from bisvm.tuning import Descent, Run, StopTuning, Whole, upper_gradient

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -11,9 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from bisvm import progress
+from bisvm.checkpoint import Journal
+from bisvm.evaluation import Evaluation
 from bisvm.history import Progress, Record
 from bisvm.levels import Levels
-from bisvm.objective import BilevelObjective, Evaluation
+from bisvm.objective import BilevelObjective
 from bisvm.optimizers import BothLevels, Optimizer
 from bisvm.optimizers.base import into_balls
 from bisvm.splits import Columns
@@ -63,6 +65,8 @@ class Run:
     stop may return; evaluations of a tentative descent count for it only once that
     descent is accepted. `accuracy` is the relative error of H that no evaluation
     exceeds that does not ask for another, as far as the lower level can be solved.
+    `journal` keeps evaluations on file, and answers with those of a run that was
+    interrupted.
     """
 
     objective: BilevelObjective
@@ -78,6 +82,7 @@ class Run:
     history: list[Record] = field(default_factory=list)
     best: Evaluation | None = None
     partition: int | None = None
+    journal: Journal | None = None
     _seen: dict[bytes, Evaluation] = field(default_factory=dict)
 
     def on(self, objective: BilevelObjective, loosened: float = 1.0) -> Run:
@@ -104,12 +109,7 @@ class Run:
         seen = self._seen.get(theta.tobytes()) if on is None else None
         if seen is not None and self._serves(seen, accuracy):
             return seen
-        objective = on or self.objective
-        evaluation = (
-            objective.evaluate_within(theta, self.accuracy, objective.usual_tol)
-            if accuracy is None
-            else objective.evaluate_within(theta, accuracy)
-        )
+        evaluation, seconds, replayed = self._evaluation(theta, stage, on, accuracy)
         if on is None:
             self._remember(evaluation)
         if not tentative:
@@ -125,12 +125,37 @@ class Run:
             solves=evaluation.solves,
             inner_iterations=evaluation.iterations,
             residual=evaluation.residual,
-            seconds=time.perf_counter() - self.began,
+            seconds=seconds,
             partition=self.partition,
         )
         self.history.append(record)
-        self._report(record)
+        self._report(record, replayed=replayed)
         return evaluation
+
+    def _evaluation(
+        self,
+        theta: np.ndarray,
+        stage: str,
+        on: BilevelObjective | None,
+        accuracy: float | None,
+    ) -> tuple[Evaluation, float, bool]:
+        """The evaluation, seconds since the run began, and whether it was on file."""
+        objective = on or self.objective
+
+        def solve() -> Evaluation:
+            if accuracy is None:
+                usual = objective.usual_tol
+                return objective.evaluate_within(theta, self.accuracy, usual)
+            return objective.evaluate_within(theta, accuracy)
+
+        def clock() -> float:
+            return time.perf_counter() - self.began
+
+        if self.journal is None:
+            return solve(), clock(), False
+        return self.journal.evaluate(
+            objective, theta, stage, accuracy, solve, clock, lasting=on is None
+        )
 
     def _serves(self, seen: Evaluation, accuracy: float | None) -> bool:
         """Whether an evaluation was accurate enough to stand for another look."""
@@ -154,6 +179,8 @@ class Run:
     def forget(self) -> None:
         """Let the next descent depend on nothing that went before."""
         self.objective.forget()
+        if self.journal is not None:
+            self.journal.renew(self.objective)
         self._seen.clear()
 
     def settle(self, theta: np.ndarray) -> None:
@@ -183,16 +210,23 @@ class Run:
             self.best = evaluation
 
     def finish(self, theta: np.ndarray, stage: str) -> Evaluation:
-        """A last evaluation that no limit interrupts."""
-        return replace(self, deadline=None, callback=None).evaluate(theta, stage)
+        """A last evaluation that no limit interrupts.
 
-    def _report(self, record: Record) -> None:
+        It is not kept on file: with a later limit the run would go on without it.
+        """
+        freely = replace(self, deadline=None, callback=None, journal=None)
+        return freely.evaluate(theta, stage)
+
+    def _report(self, record: Record, *, replayed: bool) -> None:
         if self.verbose:
-            self._print(record)
+            limit = None if self.deadline is None else self.deadline - self.began
+            best = np.nan if self.best is None else self.best.value
+            progress.show(record, best, self.verbose, limit)
         theta = record.theta if self.best is None else self.best.theta
         if self.callback is not None and self.callback(self._progress(record)):
             raise StopTuning(CALLBACK_STOP, theta)
-        if self.deadline is not None and time.perf_counter() > self.deadline:
+        now = self.began + record.seconds if replayed else time.perf_counter()
+        if self.deadline is not None and now > self.deadline:
             raise StopTuning(TIME_STOP, theta)
 
     def _progress(self, record: Record) -> Progress:
@@ -205,21 +239,6 @@ class Run:
             self.objective.hyperparameters(record.theta),
             values,
             lambda: model(values) if model is not None else None,
-        )
-
-    def _print(self, record: Record) -> None:
-        if record.number == 1:
-            print(
-                f"{'eval':>5} {'loss':>10} {'best':>10} {'gradient':>9} {'seconds':>8}"
-                "  stage",
-                file=sys.stderr,
-            )
-        best = np.nan if self.best is None else self.best.value
-        print(
-            f"{record.number:5d} {record.value:10.6f} {best:10.6f} "
-            f"{record.gradient_norm:9.1e} {record.seconds:8.2f}  {record.stage}",
-            file=sys.stderr,
-            flush=True,
         )
 
     def descend(

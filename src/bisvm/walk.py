@@ -170,6 +170,7 @@ class Walk(Run):
             began=self.began,
             history=self.history,
             partition=int(number),
+            journal=self.journal,
         )
 
 

@@ -27,8 +27,8 @@ from bisvm.bilinear.patches import Patches
 from bisvm.bilinear.problem import Point, Problem
 from bisvm.bilinear.training import sketch
 from bisvm.criteria import Criterion
+from bisvm.evaluation import Evaluation
 from bisvm.losses import Loss
-from bisvm.objective import Evaluation
 from bisvm.splits import Split
 
 # lambda may range over this share of the value from which on nothing is learned.
@@ -140,6 +140,29 @@ class StrengthObjective:
         """As good as usual: what a residual does to H is not known here."""
         return self.evaluate(theta)
 
+    @property
+    def state(self) -> dict[str, np.ndarray]:
+        """Where every column ended, at the last theta and at the best."""
+        least = {"least": np.array(self._least)}
+        return {**least, **_packed("last", self.points), **_packed("best", self._best)}
+
+    @state.setter
+    def state(self, state: dict[str, np.ndarray]) -> None:
+        self._least = float(state["least"])
+        n = len(self.columns)
+        self.points, self._best = (_unpacked(k, state, n) for k in ("last", "best"))
+
+    @property
+    def share_weights(self) -> np.ndarray:
+        """Weights of the images in the criterion, over all columns."""
+        held_out = [column.validation for column in self.columns]
+        weights = [self.weight[rows] / self.weight[rows].sum() for rows in held_out]
+        share = np.concatenate(weights) / len(weights)
+        return np.bincount(np.concatenate(held_out), share, len(self.weight))
+
+    def own_landmarks(self) -> None:
+        """There are none."""
+
     def suits(self, theta: np.ndarray) -> bool:
         """There are no landmarks that could be wrong."""
         return True
@@ -169,7 +192,7 @@ class StrengthObjective:
             value=found.value,
             gradient=np.array([(found.slopes * y) @ moves]),
             shares=np.bincount(rows, share * found.losses, len(self.weight)),
-            share_weights=np.bincount(rows, share, len(self.weight)),
+            share_weights=self.share_weights,
             criterion=found.value,
             residual=max(outcome.residual for outcome in outcomes),
             solves=len(outcomes),
@@ -222,3 +245,21 @@ class StrengthObjective:
         return Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(function)(number, *args) for number in range(len(self.columns))
         )
+
+
+def _packed(name: str, points: Sequence[Point | None]) -> dict[str, np.ndarray]:
+    """Points of all columns as three arrays; nothing where they are not known."""
+    known = [point for point in points if point is not None]
+    if len(known) < len(points):
+        return {}
+    return {
+        f"{name} {part}": np.array([getattr(point, part) for point in known])
+        for part in ("maps", "filters", "intercept")
+    }
+
+
+def _unpacked(name: str, state: dict[str, np.ndarray], n: int) -> list[Point | None]:
+    if f"{name} maps" not in state:
+        return [None] * n
+    parts = (state[f"{name} {part}"] for part in ("maps", "filters", "intercept"))
+    return [Point(w, f, float(b)) for w, f, b in zip(*parts, strict=True)]

@@ -68,6 +68,7 @@ examples:
   bisvm tune patients.csv --target ill --drop name --categorical ward \\
              --missing unknown --save patients.skops
   bisvm tune letters.libsvm --kernel linear --time-limit 60
+  bisvm tune large.parquet --target class --resume large.jsonl   # twice, if need be
 """
     tune = _parser(
         commands.add_parser, f"Learn a classifier.\n\n{DATA}", examples, "tune",
@@ -75,6 +76,12 @@ examples:
     )  # fmt: skip
     _add_data(tune)
     _add_learning(tune)
+    tune.add_argument(
+        "--resume",
+        type=Path,
+        metavar="FILE",
+        help="keep every evaluation here; the same command goes on where it was killed",
+    )
     tune.add_argument("--save", type=Path, metavar="FILE", help="write the model here")
     tune.add_argument(
         "--report",

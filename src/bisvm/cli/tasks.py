@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -105,13 +106,18 @@ def kernel_of(name: str) -> str:
     return name
 
 
-def machine_of(options: Any, callback: Callable[[Any], Any] | None = None) -> Any:
+def machine_of(
+    options: Any,
+    callback: Callable[[Any], Any] | None = None,
+    checkpoint: Path | None = None,
+) -> Any:
     """The unfitted machine that the options stand for."""
     settings = dict(
         cv=options.cv,
         time_limit=options.time_limit,
         n_jobs=options.n_jobs,
         callback=callback,
+        checkpoint=checkpoint,
         random_state=options.seed,
     )
     if options.kernel == "linear":

@@ -49,15 +49,19 @@ def tuned(options: Any, task: Task) -> tuple[Any, float]:
     with Step(f"tuning on {len(task.y)} rows") as step:
 
         def show(progress: Any) -> None:
-            count = progress.record.number
-            step.detail = f"{count} evaluations, loss {progress.best_value:.4f}"
+            record = progress.record
+            step.detail = f"{record.number} evaluations, loss {progress.best_value:.4f}"
+            if options.time_limit is not None:
+                left = max(options.time_limit - record.seconds, 0.0)
+                step.detail += f", {left:.0f} s left"
 
         # With several processors there is nobody to watch them.
         callback = show if options.n_jobs in (None, 1) else None
-        model = prepared(options, task, machine_of(options, callback))
+        machine = machine_of(options, callback, options.resume)
+        model = prepared(options, task, machine)
         say_what_was_left_out(model.fit(task.X, task.y))
         seconds = step.seconds
-    model[-1].callback = None
+    model[-1].set_params(callback=None, checkpoint=None)
     return model, seconds
 
 

@@ -30,9 +30,15 @@ from bisvm.estimators.expected import expected_score
 from bisvm.estimators.export import to_sklearn
 from bisvm.estimators.grouping import by_name, own_grouping, own_penalty
 from bisvm.estimators.relevance import relevance
+from bisvm.estimators.resuming import check_resumable
 from bisvm.estimators.settings import check_common, chosen, decisions, own_optimizer
 from bisvm.estimators.units import Tuned, tune_all
-from bisvm.history import Certificate
+from bisvm.estimators.watching import (
+    DEEPER,
+    CallbackSupportMixin,
+    Watched,
+    with_callbacks,
+)
 from bisvm.kernels import Kernel
 from bisvm.losses import get_loss
 from bisvm.machines import Coefficients
@@ -43,12 +49,12 @@ from bisvm.problem import Problem
 from bisvm.solvers import Solution, get_solver
 from bisvm.splits import split_columns, training_columns
 from bisvm.threads import one_blas_thread
-from bisvm.tuning import CALLBACK_STOP, Descent
+from bisvm.tuning import CALLBACK_STOP
 
 REFIT_TOL = 1e-9
 
 
-class BilevelClassifier(ClassifierMixin, BaseEstimator):
+class BilevelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Base of the estimators; a subclass says what kernel it has."""
 
     # Settings that are one of a few words.
@@ -71,6 +77,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         given = tuple(map(in_memory, given))
         return prepare(self, X, *given, grouping=own_grouping(self))
 
+    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -104,12 +111,14 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         self._check_settings()
         random_state = check_random_state(self.random_state)
         given = (y, sample_weight, groups, sample_groups)
+        watched = Watched(self, X, y, sample_weight)
         data = self._prepared(X, *given, random_state)
         with one_blas_thread():
-            tuned = tune_all(self, data, random_state)
+            tuned = tune_all(self, data, random_state, watched.callback)
         values, solutions = zip(*((t.values, t.solution) for t in tuned), strict=True)
         self._settle(data, tuned[0].frame, list(values), list(solutions))
         self._report(data, tuned)
+        watched.end()
         return self
 
     # --- settings and data ------------------------------------------------------------
@@ -127,6 +136,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         get_criterion(self.criterion)
         get_prior(self.prior)
         own_optimizer(self)
+        check_resumable(self)
 
     def _model(self) -> Model:
         return Model(
@@ -335,7 +345,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
                 "All weights of the kernel have gone to zero: the machine is constant. "
                 "Weaken the regulariser, or use Sum(..., scale='log').",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=4 + DEEPER,
             )
         self._task_kind = self.multi_class
         self._keep(data, frame, solutions)
@@ -385,7 +395,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = len(self.history_)
         results = [t.descent.result for t in tuned]
         self.result_ = results[0] if one else results
-        certificates = [_certificate(t.descent, t.solution) for t in tuned]
+        certificates = [t.certificate for t in tuned]
         self.certificate_ = certificates[0] if one else certificates
         self.relevance_ = relevance(self, data.X, data.weight)
         known = [t.held_out for t in tuned]
@@ -408,7 +418,7 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
                     f"far is fitted. {'' if asked else advice}certificate_ says how "
                     "far it got.",
                     ConvergenceWarning,
-                    stacklevel=3,
+                    stacklevel=3 + DEEPER,
                 )
 
     def _kernel_blocks(self) -> list[tuple[Kernel, np.ndarray]]:
@@ -464,22 +474,6 @@ class BilevelClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = not self._pairwise
         tags.input_tags.pairwise = self._pairwise
         return tags
-
-
-def _certificate(descent: Descent, final: Solution) -> Certificate:
-    """Both levels together; the lower level's failure is told where there is one."""
-    reason = descent.reason
-    solved = descent.best.converged and final.status != "max_iter"
-    if not solved:
-        reason = "The solver of the lower level reached its limit."
-    return Certificate(
-        lower_residual=descent.best.residual,
-        final_residual=float(final.residual.max()),
-        upper_gradient=descent.upper_gradient,
-        converged=descent.converged and solved,
-        reason=reason,
-        criterion_error=descent.best.accuracy,
-    )
 
 
 def _names(estimator: Any) -> list[str] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import time
 import warnings
 from inspect import signature
 from itertools import combinations
@@ -35,21 +34,28 @@ from bisvm.estimators.kernel_convolution import (
     kernel_machine,
     learned_filters,
 )
+from bisvm.estimators.resuming import check_resumable
 from bisvm.estimators.settings import check_common, chosen, decisions, own_optimizer
+from bisvm.estimators.strengths import search_strengths
+from bisvm.estimators.watching import (
+    DEEPER,
+    CallbackSupportMixin,
+    Watched,
+    with_callbacks,
+)
 from bisvm.history import Certificate
 from bisvm.losses import Loss, get_loss
 from bisvm.pieces import Pieces
 from bisvm.threads import one_blas_thread
-from bisvm.tuning import CALLBACK_STOP, Descent, Run, StopTuning
+from bisvm.tuning import CALLBACK_STOP, Descent, Run
 
 CHOICES = {
     "learn": ("all", None),
     "multi_class": ("ovo", "ovr"),
 }
-STAGE = "strength"
 
 
-class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
+class ConvolutionalSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """SVM on feature maps x * f, with the filters f learned along with the weights.
 
     With kernel="linear", for every class task (a pair of classes as a rule), maps w and
@@ -117,9 +123,13 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
     n_jobs : int, optional
         Class tasks that are trained at a time, in threads.
     verbose : int, default=0
-        1 prints a line for every evaluation of the criterion to standard error.
+        1 shows evaluations of the criterion in a live line, or as lines of a log; 2
+        always as lines.
     callback : callable, optional
         Called with a `bisvm.history.Progress` after every evaluation; True stops.
+    checkpoint : str or path, optional
+        File that every evaluation is written to, and from which a fit that was killed
+        goes on; see `BilevelSVC`.
     random_state : int, RandomState or None
 
     Attributes
@@ -183,6 +193,7 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
         n_jobs: int | None = None,
         verbose: int = 0,
         callback: Any = None,
+        checkpoint: Any = None,
         random_state: Any = None,
     ):
         self.image_shape = image_shape
@@ -210,8 +221,10 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.callback = callback
+        self.checkpoint = checkpoint
         self.random_state = random_state
 
+    @with_callbacks
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
     ) -> Self:
@@ -228,8 +241,11 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
             Passed to a group splitter, which keeps a group's samples together.
         """
         self._check_unused()
+        watched = Watched(self, X, y, sample_weight)
         if not self._is_linear():
-            return self._fit_kernel(X, y, sample_weight, groups)
+            self._fit_kernel(X, y, sample_weight, groups, watched.callback)
+            watched.end()
+            return self
         self._check_settings()
         random_state = check_random_state(self.random_state)
         shape, flat = self._images(X)
@@ -237,7 +253,8 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
         self.image_shape_ = (self.n_features_in_,) if shape is None else shape
         patches = Patches(self.image_shape_, self.filter_shape)
         with one_blas_thread():
-            self._fit_linear(patches, data, random_state)
+            self._fit_linear(patches, data, random_state, watched.callback)
+        watched.end()
         return self
 
     # --- settings and data ------------------------------------------------------------
@@ -261,6 +278,7 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
             )
         get_criterion(self.criterion)
         own_optimizer(self)
+        check_resumable(self)
 
     def _check_unused(self) -> None:
         """Refuse arguments that would be ignored."""
@@ -343,12 +361,16 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
     def _is_linear(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "linear"
 
-    def _fit_kernel(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> Self:
+    def _fit_kernel(
+        self, X: Any, y: Any, sample_weight: Any, groups: Any, callback: Any
+    ) -> None:
         shape, flat = self._images(X)
         flat, y = validate_data(self, flat, y, dtype=np.float64, order="C")
         self.image_shape_ = (self.n_features_in_,) if shape is None else shape
         machine = kernel_machine(self, self.image_shape_)
+        machine.callback = callback
         self.machine_ = machine.fit(flat, y, sample_weight, groups)
+        machine.callback = self.callback
         for name in _OF_THE_MACHINE:
             setattr(self, name, getattr(machine, name))
         kernels = (
@@ -357,12 +379,15 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
         self.filters_ = np.stack([learned_filters(kernel) for kernel in kernels])
         self._maps = [first_transform(kernel) for kernel in kernels]
         self.tasks_ = _task_names(self.classes_.tolist(), self.multi_class)
-        return self
 
     # --- linear model -----------------------------------------------------------------
 
     def _fit_linear(
-        self, patches: Patches, data: Data, random_state: np.random.RandomState
+        self,
+        patches: Patches,
+        data: Data,
+        random_state: np.random.RandomState,
+        callback: Any,
     ) -> None:
         model = LinearConvolution(
             patches,
@@ -379,7 +404,7 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
         runs: list[tuple[Run, Descent]] = []
         near = None
         if self.learn is not None:
-            runs = self._search(model, data)
+            runs = search_strengths(self, model, data, seed, callback)
             found = [run.objective.hyperparameters(d.best.theta) for run, d in runs]
             strengths = np.array([[one[n] for one in found] for n in _STRENGTHS])
             objectives = cast(
@@ -408,42 +433,10 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
             )
         return np.broadcast_to(given, n_tasks) if _several(self) else given
 
-    def _search(
-        self, model: LinearConvolution, data: Data
-    ) -> list[tuple[Run, Descent]]:
-        """One run for all class tasks, or one for each if they are not shared."""
-        n_tasks = data.tasks.shape[1]
-        groups = [range(n_tasks)] if self.shared else [[k] for k in range(n_tasks)]
-        began = time.perf_counter()
-        deadline = None if self.time_limit is None else began + self.time_limit
-        found = []
-        for number, group in enumerate(groups):
-            objective = model.objective(
-                data.X,
-                data.tasks[:, list(group)],
-                data.weight,
-                data.splits,
-                get_criterion(self.criterion),
-                float(self.lambda_w),
-                float(self.lambda_f),
-            )
-            run = Run(
-                cast("Any", objective),
-                own_optimizer(self),
-                deadline=deadline,
-                callback=self.callback,
-                verbose=self.verbose,
-                model=lambda values: self._model_at(data, values),
-                task=number,
-                began=began,
-            )
-            found.append((run, _descend(run)))
-        return found
-
     def _model_at(self, data: Data, values: dict[str, Any]) -> Any:
         """A fitted copy at given strengths, for a callback during a run."""
         fixed = clone(self).set_params(
-            learn=None, callback=None, class_weight=None, **values
+            learn=None, callback=None, checkpoint=None, class_weight=None, **values
         )
         fixed.image_shape = self.image_shape_
         return fixed.fit(data.X, self.classes_[data.y], data.weight)
@@ -481,7 +474,7 @@ class ConvolutionalSVC(ClassifierMixin, BaseEstimator):
                     f"Training stopped early: {certificate.reason} The best model so "
                     f"far is kept. {advice}certificate_ says how far it got.",
                     ConvergenceWarning,
-                    stacklevel=4,
+                    stacklevel=4 + DEEPER,
                 )
 
     # --- prediction -------------------------------------------------------------------
@@ -543,26 +536,6 @@ _OF_THE_MACHINE = (
 
 def _several(estimator: Any) -> bool:
     return any(np.ndim(getattr(estimator, name)) for name in _STRENGTHS)
-
-
-def _descend(run: Run) -> Descent:
-    """Search from the strengths given; a stop keeps the best so far."""
-
-    def fun(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        evaluation = run.evaluate(theta, STAGE)
-        return evaluation.value, evaluation.gradient
-
-    objective = run.objective
-    try:
-        result = run.optimizer.minimize(fun, objective.theta0, objective.bounds)
-        best, success, reason = run.best, bool(result.success), str(result.message)
-    except StopTuning as stop:
-        best, success, reason, result = run.best, False, str(stop), None
-    assert best is not None
-    low, high = objective.bounds.T
-    pressed = np.where(best.gradient > 0, best.theta <= low, best.theta >= high)
-    slope = float(np.abs(np.where(pressed, 0.0, best.gradient)).max())
-    return Descent(best, slope / max(abs(best.value), 1e-300), success, reason, result)
 
 
 def _certificate(descent: Descent | None, trained: list[Trained]) -> Certificate:

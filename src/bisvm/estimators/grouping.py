@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bisvm.estimators.watching import DEEPER
 from bisvm.penalties import Penalty, PerGroup, Shared, get_penalty
 from bisvm.sample_groups import SampleGroups
 
@@ -63,7 +64,7 @@ def check_sample_groups(
             "sample_groups are given, but no group has a C of its own: they only "
             "settle how samples are spread over the folds. Use penalty='per_group'.",
             UserWarning,
-            stacklevel=5,
+            stacklevel=5 + DEEPER,
         )
     try:
         return SampleGroups.of(labels[rows])
@@ -139,4 +140,4 @@ def _some(names: np.ndarray, most: int = 5) -> str:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=6)
+    warnings.warn(message, UserWarning, stacklevel=6 + DEEPER)

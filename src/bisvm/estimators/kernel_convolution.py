@@ -32,6 +32,7 @@ COMMON = (
     "n_jobs",
     "verbose",
     "callback",
+    "checkpoint",
     "random_state",
 )
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -23,11 +24,14 @@ import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
+from bisvm import progress
 from bisvm.approximation import Approximation, LeftOut
+from bisvm.checkpoint import Checkpoint
 from bisvm.estimators.data import Data
+from bisvm.estimators.resuming import checkpoint_of, rule_of
 from bisvm.estimators.settings import own_optimizer
 from bisvm.expectation import HeldOut, held_out
-from bisvm.history import Record
+from bisvm.history import Certificate, Progress, Record
 from bisvm.model import Frame
 from bisvm.objective import BilevelObjective
 from bisvm.pieces import Pieces
@@ -61,6 +65,21 @@ class Tuned:
     left_out: LeftOut | None = None
     held_out: HeldOut | None = None
 
+    @property
+    def certificate(self) -> Certificate:
+        """Both levels together; the lower one's failure is told where there is one."""
+        descent, final = self.descent, self.solution
+        solved = descent.best.converged and final.status != "max_iter"
+        limit = "The solver of the lower level reached its limit."
+        return Certificate(
+            lower_residual=descent.best.residual,
+            final_residual=float(final.residual.max()),
+            upper_gradient=descent.upper_gradient,
+            converged=descent.converged and solved,
+            reason=descent.reason if solved else limit,
+            criterion_error=descent.best.accuracy,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Work:
@@ -70,6 +89,8 @@ class Work:
     began : time of day at which the fit began: other machines have other counters
     approximation : of the kernel machines of all units, wherever they are done
     here : whether units are done in this process
+    callback : told of every evaluation
+    file : evaluations that are kept, and those of a run that was interrupted
     so_far : best values of every set, of which a callback's model is made
     """
 
@@ -80,6 +101,8 @@ class Work:
     began: float
     approximation: Approximation | None
     here: bool
+    callback: Callable[[Progress], Any] | None = None
+    file: Checkpoint | None = None
     so_far: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     def __sizeof__(self) -> int:
@@ -93,7 +116,10 @@ Found = tuple[list[Record], Tuned | None]
 
 
 def tune_all(
-    estimator: Any, data: Data, random_state: np.random.RandomState
+    estimator: Any,
+    data: Data,
+    random_state: np.random.RandomState,
+    callback: Callable[[Progress], Any] | None = None,
 ) -> list[Tuned]:
     """One answer for all class tasks, or one for each if they are not shared."""
     n_tasks = data.tasks.shape[1]
@@ -102,24 +128,33 @@ def tune_all(
     seeds = random_state.randint(np.iinfo(np.int32).max, size=len(sets))
     began = time.time()
     # A callback may end the starts of a set, and sees the best of all of them.
-    watched = estimator.callback is not None
+    watched = callback is not None
     apart = 1 if watched else n_apart(estimator.starts, own_optimizer(estimator))
     starts = [None] if apart == 1 else list(range(apart))
     units = [(number, start) for number in range(len(sets)) for start in starts]
     alone = len(units) == 1
-    here = alone or _here(estimator, data)
+    here = alone or _here(estimator, data, watched=watched)
     jobs = 1 if alone else min(effective_n_jobs(estimator.n_jobs), len(units))
     # Elsewhere units share a machine's memory with no more than it has processors for.
     rule = estimator._approximation(
         data, len(sets[0]), jobs if here else min(jobs, cpu_count())
     )
-    work = Work(estimator, data, sets, seeds, began, rule, here)
-    if alone:
+    with checkpoint_of(estimator, data, seeds, rule, len(units)) as file:
+        if file is not None:
+            rule, began = rule_of(file), began - file.seconds
+        work = Work(estimator, data, sets, seeds, began, rule, here, callback, file)
+        return _answers(work, units, len(starts))
+
+
+def _answers(
+    work: Work, units: list[tuple[int, int | None]], n_starts: int
+) -> list[Tuned]:
+    if len(units) == 1:
         return [_merged([tune_unit(work, *units[0])])]
     found = _done(work, units)
     return [
-        _merged(found[first : first + len(starts)])
-        for first in range(0, len(found), len(starts))
+        _merged(found[first : first + n_starts])
+        for first in range(0, len(found), n_starts)
     ]
 
 
@@ -143,21 +178,22 @@ def _done(work: Work, units: list[tuple[int, int | None]]) -> list[Found]:
     )
 
 
-def _here(estimator: Any, data: Data) -> bool:
+def _here(estimator: Any, data: Data, *, watched: bool) -> bool:
     """Whether units stay in this process, whatever joblib is set to.
 
     Data in pieces do: a source is read here, and rows that a cluster holds are spread
-    already. A callback's memory is here as well.
+    already. A callback's memory is here as well, and so is a checkpoint.
     """
     backend, _ = get_active_backend(prefer="threads")
     shared = getattr(backend, "supports_sharedmem", False)
     if shared or isinstance(data.X, Pieces):
         return True
-    if estimator.callback is not None:
+    if watched or estimator.checkpoint is not None:
+        what = "callback" if watched else "checkpoint"
         warnings.warn(
-            "A callback is called in this process: classes are tuned here, and not by "
-            f"{type(backend).__name__}. Leave the callback out to have them tuned "
-            "there.",
+            f"A {what} is {'called' if watched else 'written'} in this process: "
+            f"classes are tuned here, and not by {type(backend).__name__}. Leave the "
+            f"{what} out to have them tuned there.",
             UserWarning,
             stacklevel=5,
         )
@@ -173,14 +209,21 @@ def tune_unit(work: Work, number: int, start: int | None) -> Found:
     began = time.perf_counter() - (time.time() - work.began)
     limit = work.estimator.time_limit
     deadline = None if limit is None else began + limit
-    if start and deadline is not None and time.perf_counter() > deadline:
+    unit = str(number) if start is None else f"{number}.{start}"
+    journal = None if work.file is None else work.file.journal(unit)
+    late = deadline is not None and time.perf_counter() > deadline
+    if start and late and not journal:
         return [], None
     with one_blas_thread():
         tasks = work.data.tasks[:, work.sets[number]]
         problem = work.estimator._problem_of(work.data, tasks, work.approximation)
         run = _run(work, number, problem, began, deadline)
+        run.journal = journal
         random_state = np.random.RandomState(work.seeds[number])
-        descent = tune(run, work.estimator.starts, random_state, start)
+        try:
+            descent = tune(run, work.estimator.starts, random_state, start)
+        finally:
+            progress.end(run.verbose)
         if descent is None:
             return run.history, None
         values = run.objective.hyperparameters(descent.best.theta)
@@ -235,7 +278,7 @@ def _run(
         own_optimizer(estimator, kinked_line=kinked and len(objective.theta0) == 1),
         **own,
         deadline=deadline,
-        callback=estimator.callback,
+        callback=work.callback,
         verbose=estimator.verbose,
         model=model,
         task=number,

@@ -54,7 +54,8 @@ def _machine(model: Any) -> Any:
 
 def _lines(model: Any, machine: Any, what: str) -> list[str]:
     imports: dict[str, set[str]] = {}
-    text = source(machine, imports, leave_out=("callback", "verbose", "n_jobs"))
+    own = ("callback", "checkpoint", "verbose", "n_jobs")
+    text = source(machine, imports, leave_out=own)
     lines = [f"# {what}", f"machine = {text}", *_around(model, imports)]
     heads = [
         f"from {home} import {', '.join(sorted(names))}"

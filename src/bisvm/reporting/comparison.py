@@ -174,11 +174,22 @@ def fixed(machine: Any) -> Any:
     if hasattr(machine, "maps_"):
         strengths = dict(lambda_w=machine.lambda_w_, lambda_f=machine.lambda_f_)
         return clone(machine).set_params(
-            image_shape=machine.image_shape_, learn=None, callback=None, **strengths
+            image_shape=machine.image_shape_,
+            learn=None,
+            callback=None,
+            checkpoint=None,
+            **strengths,
         )
     own = getattr(machine, "machine_", machine)
     held = clone(own).set_params(
-        C=own.C_, learn=(), cv=2, refit="same", starts=1, callback=None, n_jobs=None
+        C=own.C_,
+        learn=(),
+        cv=2,
+        refit="same",
+        starts=1,
+        callback=None,
+        checkpoint=None,
+        n_jobs=None,
     )
     if "kernel" in held.get_params(deep=False) and not own._pairwise:
         held.set_params(kernel=own.kernel_)

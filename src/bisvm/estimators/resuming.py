@@ -1,0 +1,112 @@
+"""Which runs can be resumed, and how one is told from another."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from bisvm.approximation import Approximation
+from bisvm.checkpoint import Checkpoint, described, digest, open_checkpoint
+from bisvm.estimators.data import Data
+from bisvm.estimators.settings import own_optimizer
+from bisvm.optimizers import BothLevels
+
+# Settings that do not change the result of a run that comes to its end. A run that has
+# stopped at its time limit goes on with a later one; what `max_memory` has decided is
+# kept on file.
+FREE = ("n_jobs", "verbose", "callback", "checkpoint", "time_limit", "max_memory")
+
+_UNITS = "units of work (named starts are apart without a callback)"
+
+
+def check_resumable(estimator: Any) -> None:
+    """Refuse a checkpoint that could never be resumed."""
+    if estimator.checkpoint is None:
+        return
+    if not isinstance(estimator.checkpoint, (str, bytes)) and not hasattr(
+        estimator.checkpoint, "__fspath__"
+    ):
+        raise ValueError(
+            "checkpoint must be the name of a file, such as 'run.jsonl', or None; got "
+            f"{estimator.checkpoint!r}."
+        )
+    if estimator.random_state is None:
+        raise ValueError(
+            "checkpoint with random_state=None cannot be resumed: other splits would "
+            "be drawn. Set random_state to a number."
+        )
+    optimizer = own_optimizer(estimator)
+    if isinstance(optimizer, BothLevels):
+        raise ValueError(
+            f"checkpoint keeps evaluations of the validation loss, and {optimizer} "
+            "does most of its work between them. Use an optimizer of the validation "
+            "loss alone, such as 'bfgs' or 'bundle', or checkpoint=None."
+        )
+
+
+def checkpoint_of(
+    estimator: Any,
+    data: Data,
+    seeds: np.ndarray,
+    rule: Approximation | None,
+    n_units: int,
+) -> AbstractContextManager[Checkpoint | None]:
+    """The file of this fit, new or to go on with; None if none is asked for."""
+    if estimator.checkpoint is None:
+        return nullcontext()
+    identity = {
+        "versions": {name: _version(name) for name in ("bisvm", "numpy")},
+        "settings": {**_settings(estimator), _UNITS: str(n_units)},
+        "data": _data(estimator, data, seeds),
+    }
+    extra = None if rule is None else [rule.most, rule.needed]
+    return open_checkpoint(estimator.checkpoint, identity, extra)
+
+
+def rule_of(file: Checkpoint) -> Approximation | None:
+    """How kernels are approximated, as it was decided when the run began."""
+    if file.extra is None:
+        return None
+    try:
+        most, needed = file.extra
+        return Approximation(int(most), bool(needed))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{file.path} is damaged: it does not say how kernels are approximated. "
+            "Choose another file to begin a new run."
+        ) from None
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def _settings(estimator: Any) -> dict[str, str]:
+    given = estimator.get_params(deep=False)
+    found = {n: described(value) for n, value in given.items() if n not in FREE}
+    return {"estimator": type(estimator).__name__, **found}
+
+
+def _data(estimator: Any, data: Data, seeds: np.ndarray) -> dict[str, str]:
+    """Digests of what a fit is given, and of what was drawn from it."""
+    names = getattr(estimator, "feature_names_in_", None)
+    pairwise = getattr(estimator, "_pairwise", False)
+    matrix = estimator._matrix if pairwise else None
+    groups, spread = data.groups, data.sample_groups
+    return {
+        "X": digest(data.X, *(part for part in (names, matrix) if part is not None)),
+        "y": digest(data.y, estimator.classes_),
+        "sample_weight": digest(data.weight, data.rows),
+        "groups": digest(*(() if groups is None else (groups,))),
+        "sample_groups": digest(
+            *(() if spread is None else (spread.names, spread.codes))
+        ),
+        "cv (splits)": digest(*(part for split in data.splits for part in split)),
+        "random_state": digest(seeds),
+    }

@@ -1,0 +1,94 @@
+"""kill -9, at moments that nobody has chosen."""
+
+import multiprocessing
+import os
+import time
+
+import numpy as np
+import pytest
+
+from bisvm import BilevelSVC
+from bisvm.datasets import make_moons_with_noise
+from bisvm.objective import BilevelObjective
+from tests.checkpoint.runs import assert_same
+
+pytestmark = pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(),
+    reason="processes that know what this one knows are made by fork",
+)
+
+
+def fit(path, X, y, tally):
+    """A fit that leaves a mark before every evaluation that it does."""
+    evaluate = BilevelObjective.evaluate_within
+
+    def counting(self, *args, **settings):
+        os.write(tally, b".")
+        return evaluate(self, *args, **settings)
+
+    BilevelObjective.evaluate_within = counting
+    try:
+        return BilevelSVC("ard", cv=3, random_state=0, checkpoint=path).fit(X, y)
+    finally:
+        BilevelObjective.evaluate_within = evaluate
+
+
+def kills(tmp_path, n, moments):
+    """How often a run was killed at a random moment and then went on as it should."""
+    X, y = make_moons_with_noise(n, random_state=0)
+    expected = BilevelSVC("ard", cv=3, random_state=0).fit(X, y)
+    total = len(expected.history_)
+    rng = np.random.default_rng(0)
+    context = multiprocessing.get_context("fork")
+    marks = tmp_path / "marks"
+    began = time.perf_counter()
+    fit(tmp_path / "whole.jsonl", X, y, os.open(os.devnull, os.O_WRONLY))
+    seconds = time.perf_counter() - began
+    killed = []
+    while len(killed) < moments:
+        path = tmp_path / f"{rng.integers(2**40)}.jsonl"
+        marks.write_bytes(b"")
+        tally = os.open(marks, os.O_WRONLY | os.O_APPEND)
+        child = context.Process(target=fit, args=(path, X, y, tally))
+        child.start()
+        time.sleep(rng.uniform(0.0, 1.1 * seconds))
+        child.kill()
+        child.join()
+        begun = marks.stat().st_size
+        model = fit(path, X, y, tally)
+        os.close(tally)
+        assert_same(model, expected, X)
+        done = marks.stat().st_size
+        assert total <= done <= total + 1, (begun, done, total)
+        # A fit that was over is no test of anything.
+        if child.exitcode != 0:
+            killed.append(begun)
+    assert max(killed) > min(killed)
+    return killed, total
+
+
+def test_killed_at_any_moment_a_run_goes_on(tmp_path):
+    kills(tmp_path, 120, 5)
+
+
+@pytest.mark.full
+def test_twenty_kills(tmp_path):
+    killed, total = kills(tmp_path, 200, 20)
+    print(f"killed in evaluations {sorted(killed)} of {total}: all went on")
+
+
+def test_killed_again_and_again(tmp_path):
+    """A run that never gets far still comes to its end."""
+    X, y = make_moons_with_noise(120, random_state=0)
+    expected = BilevelSVC("ard", cv=3, random_state=0).fit(X, y)
+    context = multiprocessing.get_context("fork")
+    path = tmp_path / "run.jsonl"
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for _ in range(5):
+        child = context.Process(target=fit, args=(path, X, y, nowhere))
+        child.start()
+        time.sleep(0.08)
+        child.kill()
+        child.join()
+    assert_same(fit(path, X, y, nowhere), expected, X)
+    os.close(nowhere)

@@ -1,0 +1,233 @@
+"""A fit that was broken off goes on to the result of one that was not."""
+
+import warnings
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.base import clone
+from sklearn.datasets import load_digits, make_moons
+
+from bisvm import BilevelLinearSVC, BilevelSVC, Chunks
+from bisvm.datasets import make_moons_with_noise
+from bisvm.estimators.convolutional import ConvolutionalSVC
+from bisvm.optimizers import GradientDescent
+from bisvm.swapping import SwapHoldout
+from tests.checkpoint.runs import Killed, assert_same, counted, killed_before_line
+from tests.problems import noisy, three_classes, toy_data
+
+MOONS = make_moons(900, noise=0.3, random_state=0)
+DIGITS = tuple(part[:90] for part in load_digits(n_class=3, return_X_y=True))
+
+
+def svc(kernel="rbf", **settings):
+    return BilevelSVC(kernel, **{"random_state": 0, "cv": 3, **settings})
+
+
+def nothing(progress):
+    """A callback that lets everything be."""
+
+
+# What is fitted, on which data, and whether to stop at every evaluation or at some.
+CASES = {
+    "the whole climb": (svc("ard"), make_moons_with_noise(200, random_state=0), 4),
+    "by way of samples": (svc(), MOONS, 1),
+    "on landmarks": (svc(approximation="nystroem", max_iter=8), MOONS, 1),
+    "no climb": (svc("ard", starts=1, max_iter=8), toy_data(60), 3),
+    "starts apart": (svc(starts=3, max_iter=4), toy_data(60), 3),
+    # A callback sees them all: they are one unit, on one objective.
+    "starts in turn": (svc(starts=3, max_iter=4, callback=nothing), toy_data(60), 3),
+    "one set a class": (svc(shared=False), three_classes(60), 6),
+    "mini-batches": (
+        svc(starts=1, optimizer=GradientDescent(batch_size=40, max_iter=10)),
+        toy_data(80),
+        3,
+    ),
+    "hold-outs that change": (
+        svc(cv=SwapHoldout(0.3, n_partitions=6, random_state=0), max_iter=12),
+        toy_data(60),
+        5,
+    ),
+    "exact hinge": (svc(loss="hinge", learn="C", max_iter=20), toy_data(40), 5),
+    "structural risk": (svc("ard", criterion="structural_risk"), toy_data(60), 4),
+    "bundle": (svc(loss="hinge", optimizer="bundle", max_iter=8), toy_data(40), 15),
+    "linear": (
+        BilevelLinearSVC(penalty="per_feature", cv=3, random_state=0),
+        noisy(120),
+        5,
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("case", CASES)
+def test_broken_off_anywhere_the_result_is_the_same(case, monkeypatch, tmp_path):
+    estimator, (X, y), every = CASES[case]
+    with counted(monkeypatch) as all_of_them:
+        expected = clone(estimator).fit(X, y)
+    if case == "the whole climb":
+        assert {r.stage for r in expected.history_} >= {"weaker prior", "last steps"}
+    for stop in range(1, len(all_of_them), every):
+        estimator = clone(estimator).set_params(checkpoint=tmp_path / f"{stop}.jsonl")
+        with counted(monkeypatch, stop) as first, pytest.raises(Killed):
+            estimator.fit(X, y)
+        with counted(monkeypatch) as second:
+            model = estimator.fit(X, y)
+        assert_same(model, expected, X)
+        assert len(first) + len(second) == len(all_of_them)
+    # What is complete is only read.
+    with counted(monkeypatch) as again:
+        assert_same(estimator.fit(X, y), expected, X)
+    assert not again
+
+
+def test_a_state_without_its_line_is_not_lost(monkeypatch, tmp_path):
+    X, y = toy_data(60)
+    expected = svc().fit(X, y)
+    total = len(expected.history_)
+    for number in range(1, total + 1, 3):
+        estimator = svc(checkpoint=tmp_path / f"{number}.jsonl")
+        with killed_before_line(monkeypatch, number), pytest.raises(Killed):
+            estimator.fit(X, y)
+        with counted(monkeypatch) as rest:
+            assert_same(estimator.fit(X, y), expected, X)
+        assert len(rest) == total - number
+
+
+def test_a_torn_line_is_dropped(monkeypatch, tmp_path):
+    X, y = toy_data(60)
+    path = tmp_path / "run.jsonl"
+    estimator = svc(checkpoint=path)
+    expected = clone(estimator).fit(X, y)
+    whole = path.read_bytes()
+    for missing in (1, 10, 400):
+        path.write_bytes(whole[:-missing])
+        with counted(monkeypatch) as rest:
+            assert_same(estimator.fit(X, y), expected, X)
+        assert not rest
+        assert path.read_bytes() == whole
+
+
+def test_without_its_states_evaluations_are_done_again(monkeypatch, tmp_path):
+    X, y = toy_data(60)
+    path = tmp_path / "run.jsonl"
+    estimator = svc(checkpoint=path)
+    expected = clone(estimator).fit(X, y)
+    (state,) = (tmp_path / "run.jsonl.state").iterdir()
+    content = state.read_bytes()
+    for damaged in (b"", content[:100], content[:-1] + b"?", None):
+        state.unlink() if damaged is None else state.write_bytes(damaged)
+        with counted(monkeypatch) as again, pytest.warns(UserWarning, match="again"):
+            assert_same(estimator.fit(X, y), expected, X)
+        assert len(again) == len(expected.history_)
+    # And then they are on file again.
+    with counted(monkeypatch) as again:
+        assert_same(estimator.fit(X, y), expected, X)
+    assert not again
+
+
+def test_states_that_another_run_has_left_do_not_count(tmp_path):
+    X, y = toy_data(60)
+    path = tmp_path / "run.jsonl"
+    svc("ard", checkpoint=path).fit(X, y)
+    path.unlink()
+    model = svc(C=3.0, checkpoint=path).fit(X, y)
+    assert_same(model, svc(C=3.0).fit(X, y), X)
+
+
+def test_in_threads(tmp_path, monkeypatch):
+    X, y = three_classes(60)
+    expected = svc(shared=False).fit(X, y)
+    estimator = svc(shared=False, n_jobs=2, checkpoint=tmp_path / "run.jsonl")
+    with counted(monkeypatch, 9), pytest.raises(Killed):
+        estimator.fit(X, y)
+    assert_same(estimator.fit(X, y), expected, X)
+    assert_same(estimator.set_params(n_jobs=None).fit(X, y), expected, X)
+
+
+def test_units_stay_here(tmp_path):
+    X, y = three_classes(60)
+    estimator = svc(shared=False, n_jobs=2, checkpoint=tmp_path / "run.jsonl")
+    with (
+        parallel_config("loky"),
+        pytest.warns(UserWarning, match="checkpoint is written in this process"),
+    ):
+        estimator.fit(X, y)
+
+
+def test_data_in_chunks(tmp_path, monkeypatch):
+    X, y = noisy(120)
+    data = Chunks.of(X, y, rows=50)
+    settings = dict(cv=3, random_state=0)
+    expected = BilevelLinearSVC(**settings).fit(data)
+    path = tmp_path / "run.jsonl"
+    estimator = BilevelLinearSVC(**settings, checkpoint=path)
+    with counted(monkeypatch, 3), pytest.raises(Killed):
+        estimator.fit(data)
+    assert_same(estimator.fit(data), expected, X)
+    X = X.copy()
+    X[7, 1] += 1e-9
+    with pytest.raises(ValueError, match="other values of X"):
+        estimator.fit(Chunks.of(X, y, rows=50))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(
+    "settings", [{}, {"shared": False}, {"kernel": "poly", "max_iter": 4}]
+)
+def test_convolutional(settings, tmp_path):
+    X, y = DIGITS[0] / 16, DIGITS[1]
+    settings = dict(cv=2, random_state=0, **settings)
+    expected = ConvolutionalSVC((8, 8), (3, 3), **settings).fit(X, y)
+    total = len(expected.history_)
+    for stop in (1, total // 2, total - 1):
+        path = tmp_path / f"{stop}.jsonl"
+
+        def end(progress, stop=stop, seen=[]):  # noqa: B006
+            seen.append(progress)
+            if len(seen) == stop:
+                raise Killed
+
+        estimator = ConvolutionalSVC((8, 8), (3, 3), **settings, checkpoint=path)
+        with pytest.raises(Killed):
+            estimator.set_params(callback=end).fit(X, y)
+        model = estimator.set_params(callback=None).fit(X, y)
+        np.testing.assert_array_equal(
+            model.decision_function(X), expected.decision_function(X)
+        )
+        assert [r.value for r in model.history_] == [r.value for r in expected.history_]
+
+
+def test_a_callback_is_told_all_again_and_may_stop(tmp_path):
+    X, y = toy_data(60)
+    seen = []
+
+    def at_five(progress):
+        seen.append(progress.record.number)
+        return len(seen) >= 5
+
+    path = tmp_path / "run.jsonl"
+    with pytest.warns(Warning, match="callback"):
+        stopped = svc(checkpoint=path, callback=at_five).fit(X, y)
+    assert len(stopped.history_) == 5
+    seen.clear()
+    model = svc(checkpoint=path, callback=lambda p: seen.append(p.best_value)).fit(X, y)
+    assert len(seen) == len(model.history_) > 5
+    assert_same(model, svc().fit(X, y), X)
+
+
+def test_time_on_file_counts_and_a_later_limit_goes_on(tmp_path, monkeypatch):
+    X, y = toy_data(60)
+    path = tmp_path / "run.jsonl"
+    with pytest.warns(Warning, match="time limit"):
+        stopped = svc(checkpoint=path, time_limit=1e-9).fit(X, y)
+    assert len(stopped.history_) == 1
+    with counted(monkeypatch) as again, pytest.warns(Warning, match="time limit"):
+        assert_same(svc(checkpoint=path, time_limit=1e-9).fit(X, y), stopped, X)
+    assert not again
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = svc(checkpoint=path, time_limit=1000.0).fit(X, y)
+    assert_same(model, svc().fit(X, y), X)
+    seconds = [record.seconds for record in model.history_]
+    assert seconds == sorted(seconds)
