@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bisvm.objective import Evaluation
+from bisvm.objective import BilevelObjective, Evaluation
 from bisvm.optimizers import BFGS
 from bisvm.pieces import Pieces
 from bisvm.tuning import Descent, Run, StopTuning, Tie
@@ -101,7 +101,7 @@ def _anew(run: Run, descent: Descent, where: np.ndarray) -> np.ndarray:
     for number in np.unique(split)[: _affordable(run, descent)]:
         theta = _chosen_without(run, descent, number)
         if theta is not None:
-            at = run.objective.on_split(number).evaluate(theta)
+            at = _run_on(run, run.objective.on_split(number)).evaluate(theta, "anew")
             of_split = np.broadcast_to(split == number, where.shape)[where]
             if np.isfinite(at.value):
                 values[of_split] = at.held_out
@@ -133,12 +133,9 @@ def _chosen_without(run: Run, descent: Descent, number: int) -> np.ndarray | Non
     if part is None:
         return None
     tied = Tie(run.objective)
-    optimizer = BFGS(max_iter=STEPS, ftol=1e-3, gtol=0.1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        again = Run(
-            part, optimizer, deadline=run.deadline, accuracy=10.0 * run.accuracy
-        )
+        again = _run_on(run, part)
         start = 0.5 * (theta + tied.expand(tied.reduce(theta)))
         if not np.isfinite(again.evaluate(start, "anew").value):
             return None
@@ -146,3 +143,14 @@ def _chosen_without(run: Run, descent: Descent, number: int) -> np.ndarray | Non
             return again.descend(start, "anew").best.theta
         except StopTuning:
             return None
+
+
+def _run_on(run: Run, objective: BilevelObjective) -> Run:
+    """A run of few steps, within the limits of a search that has come to its end."""
+    return Run(
+        objective,
+        BFGS(max_iter=STEPS, ftol=1e-3, gtol=0.1),
+        deadline=run.deadline,
+        accuracy=10.0 * run.accuracy,
+        journal=run.journal,
+    )
