@@ -140,9 +140,9 @@ def _chosen_without(run: Run, descent: Descent, number: int) -> np.ndarray | Non
             part, optimizer, deadline=run.deadline, accuracy=10.0 * run.accuracy
         )
         start = 0.5 * (theta + tied.expand(tied.reduce(theta)))
-        if not np.isfinite(again.evaluate(start, "anew").value):
-            return None
         try:
+            if not np.isfinite(again.evaluate(start, "anew").value):
+                return None
             return again.descend(start, "anew").best.theta
         except StopTuning:
             return None
