@@ -137,9 +137,9 @@ def _chosen_without(run: Run, descent: Descent, number: int) -> np.ndarray | Non
         warnings.simplefilter("ignore", UserWarning)
         again = _run_on(run, part)
         start = 0.5 * (theta + tied.expand(tied.reduce(theta)))
-        if not np.isfinite(again.evaluate(start, "anew").value):
-            return None
         try:
+            if not np.isfinite(again.evaluate(start, "anew").value):
+                return None
             return again.descend(start, "anew").best.theta
         except StopTuning:
             return None

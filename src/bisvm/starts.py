@@ -144,33 +144,32 @@ def _coarse(run: Run, random_state: np.random.RandomState) -> Descent | None:
     """
     problem = run.objective.problem
     n = len(problem.sample_weight)
-    found, below, size = None, None, 0
+    below: tuple[Run, Descent, int] | None = None
     # Linear machines cost no more than their rows: the first sample is enough for them.
-    for size_here in ladder(n)[: 1 if problem.model.linear else None]:
-        rows = _coarse_rows(run.objective, size_here, random_state)
+    for size in ladder(n)[: 1 if problem.model.linear else None]:
+        rows = _coarse_rows(run.objective, size, random_state)
         if rows is None:
             continue
         part = problem.subsample(rows)
         level = run.on(BilevelObjective.from_problem(part), loosened=ROUGHLY)
         try:
-            if found is None or below is None:
-                found = _common(level, run.objective.theta0, "sketch")
-            else:
-                found = _next_level(level, below, found, size_here / size, "sketch")
+            found = (
+                _common(level, run.objective.theta0, "sketch")
+                if below is None
+                else _next_level(level, *below, size, "sketch")
+            )
         except StopTuning as stop:
-            theta = _grown(run.objective, stop.theta, n / size_here)
+            theta = _grown(run.objective, stop.theta, n / size)
             raise StopTuning(str(stop), theta) from None
-        below, size = level, size_here
-    if found is None or below is None:
-        return None
-    return _next_level(run, below, found, n / size, "one for all")
+        below = level, found, size
+    return None if below is None else _next_level(run, *below, n, "one for all")
 
 
 def _next_level(
-    run: Run, below: Run, found: Descent, ratio: float, stage: str
+    run: Run, below: Run, found: Descent, size_below: int, size: int, stage: str
 ) -> Descent:
-    """A descent from the optimum of a sample that is smaller by `ratio`."""
-    theta = _grown(run.objective, found.best.theta, ratio)
+    """A descent from the optimum of a smaller sample, and from its functions."""
+    theta = _grown(run.objective, found.best.theta, size / size_below)
     run.objective.warm_up(below.objective)
     run.restrict(theta)
     return run.descend(theta, stage, found.result, tied=True)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import (
     RepeatedStratifiedKFold,
     ShuffleSplit,
@@ -14,7 +15,13 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 
 import bisvm
-from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, SwapHoldout
+from bisvm import (
+    BilevelLinearSVC,
+    BilevelObjective,
+    BilevelSVC,
+    SwapHoldout,
+    expectation,
+)
 from bisvm.estimators.expected import ExpectedScore
 from bisvm.objective import BilevelObjective as Objective
 from tests.problems import three_classes, toy_data
@@ -183,6 +190,13 @@ def test_a_choice_without_a_split_does_not_know_its_rows():
         np.testing.assert_allclose(one, two, rtol=1e-9)
     assert len(parts[0].problem.sample_weight) == 90 - len(held_out)
     assert np.unique(parts[0].problem.columns.split).tolist() == [1, 2, 3, 4]
+
+
+def test_a_time_limit_that_passes_meanwhile_costs_no_fit(monkeypatch):
+    monkeypatch.setattr(expectation, "_affordable", lambda run, descent: 2)
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        model = over_fitted(time_limit=1e-3)
+    assert model.expected_score_ is not None
 
 
 def test_it_takes_a_small_part_of_the_search(monkeypatch):

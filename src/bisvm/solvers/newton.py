@@ -77,22 +77,59 @@ class Newton(Solver):
         self, machine: Machine, start: np.ndarray, tol: float
     ) -> tuple[Coefficients, int, bool]:
         """The solution, the steps of all columns, and whether some ran to the limit."""
-        x, tangent = _newton_step(machine, machine.tangent(start))
+        tangent = machine.tangent(start)
+        x = self._first(machine).linearize(_usable(machine, tangent)).minimizer()
+        tangent = machine.tangent(machine.fit_values(x))
+        x, tangent = _balanced(machine, x, tangent)
         watch = _Watch(machine.n_columns)
         iterations = machine.n_columns
-        todo = watch.unfinished(machine.residual(x, tangent), tol)
+        residual = machine.residual(x, tangent)
+        todo = watch.unfinished(residual, tol)
         for _ in range(self.max_iter):
             if not len(todo):
                 break
+            worst = float(residual[todo].max())
             if len(todo) == machine.n_columns:
-                x, tangent = _step(machine, x, tangent)
+                x, tangent = self._step(machine, x, tangent, worst, tol)
             else:
-                part = machine.select(todo)
-                stepped = _step(part, x.select(todo), tangent.select(todo))
+                part = machine.select(todo), x.select(todo), tangent.select(todo)
+                stepped = self._step(*part, worst, tol)
                 x, tangent = x.put(todo, stepped[0]), tangent.put(todo, stepped[1])
             iterations += len(todo)
-            todo = watch.unfinished(machine.residual(x, tangent), tol)
+            residual = machine.residual(x, tangent)
+            todo = watch.unfinished(residual, tol)
         return x, iterations, len(todo) > 0
+
+    def _step(
+        self,
+        machine: Machine,
+        x: Coefficients,
+        tangent: Tangent,
+        residual: float,
+        tol: float,
+    ) -> tuple[Coefficients, Tangent]:
+        """Towards the Newton point, as far as E falls."""
+        usable = _usable(machine, tangent)
+        direction, values = self._direction(machine, x, usable, residual, tol)
+        length = exact_step(machine, x, tangent, direction, values)
+        x = x.step(direction, length)
+        return _balanced(machine, x, machine.tangent(tangent.fitted + length * values))
+
+    def _first(self, machine: Machine) -> Machine:
+        """The machine as it is linearised for the first step, from another's values."""
+        return machine
+
+    def _direction(
+        self,
+        machine: Machine,
+        x: Coefficients,
+        tangent: Tangent,
+        residual: float,
+        tol: float,
+    ) -> tuple[Coefficients, np.ndarray]:
+        """From x to the Newton point, and by how much fitted values change."""
+        target = machine.linearize(tangent).minimizer()
+        return target - x, machine.fit_values(target) - tangent.fitted
 
 
 class _Watch:
@@ -109,32 +146,6 @@ class _Watch:
         stalled = (self.waited >= PATIENCE) & (residual <= ROUNDING)
         self.done |= (residual <= tol) | stalled
         return np.flatnonzero(~self.done)
-
-
-def _newton_point(
-    machine: Machine, tangent: Tangent
-) -> tuple[Coefficients, np.ndarray]:
-    """The minimiser of the linearisation, and its fitted values."""
-    x = machine.linearize(_usable(machine, tangent)).minimizer()
-    return x, machine.fit_values(x)
-
-
-def _newton_step(machine: Machine, tangent: Tangent) -> tuple[Coefficients, Tangent]:
-    """To the Newton point, however far it is."""
-    x, fitted = _newton_point(machine, tangent)
-    return _balanced(machine, x, machine.tangent(fitted))
-
-
-def _step(
-    machine: Machine, x: Coefficients, tangent: Tangent
-) -> tuple[Coefficients, Tangent]:
-    """Towards the Newton point, as far as E falls."""
-    target, values = _newton_point(machine, tangent)
-    direction = target - x
-    values -= tangent.fitted
-    length = exact_step(machine, x, tangent, direction, values)
-    x = x.step(direction, length)
-    return _balanced(machine, x, machine.tangent(tangent.fitted + length * values))
 
 
 def _unheld(machine: Machine, tangent: Tangent) -> np.ndarray:

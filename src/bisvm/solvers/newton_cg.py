@@ -6,8 +6,7 @@ import numpy as np
 
 from bisvm.machines import Coefficients, LinearMachine, Machine, Tangent
 from bisvm.solvers.base import Solution, Solver
-from bisvm.solvers.line_search import exact_step
-from bisvm.solvers.newton import Newton, _balanced, _newton_step, _usable, _Watch
+from bisvm.solvers.newton import Newton
 
 # Relative residual of the conjugate gradients for a step far from the optimum; near it
 # steps are better, so that convergence is faster than linear.
@@ -42,24 +41,21 @@ class NewtonCG(Newton):
             )
         return super().solve(machine, start, tol)
 
-    def _steps(
-        self, machine: Machine, start: np.ndarray, tol: float
-    ) -> tuple[Coefficients, int, bool]:
+    def _first(self, machine: Machine) -> Machine:
+        return machine.within(FORCING)
+
+    def _direction(
+        self,
+        machine: Machine,
+        x: Coefficients,
+        tangent: Tangent,
+        residual: float,
+        tol: float,
+    ) -> tuple[Coefficients, np.ndarray]:
         assert isinstance(machine, LinearMachine)
-        x, tangent = _newton_step(machine.within(FORCING), machine.tangent(start))
-        watch = _Watch(machine.n_columns)
-        iterations = machine.n_columns
-        for _ in range(self.max_iter):
-            residual = machine.residual(x, tangent)
-            todo = watch.unfinished(residual, tol)
-            if not len(todo):
-                return x, iterations, False
-            part = machine.select(todo).within(_forcing(residual[todo].max(), tol))
-            stepped = _step(part, x.select(todo), tangent.select(todo))
-            x, tangent = x.put(todo, stepped[0]), tangent.put(todo, stepped[1])
-            iterations += len(todo)
-        todo = watch.unfinished(machine.residual(x, tangent), tol)
-        return x, iterations, len(todo) > 0
+        inexact = machine.within(_forcing(residual, tol))
+        direction = inexact.linearize(tangent).direction(x)
+        return direction, machine.fit_values(direction)
 
 
 class Auto(Solver):
@@ -74,14 +70,3 @@ class Auto(Solver):
 
 def _forcing(residual: float, tol: float) -> float:
     return max(min(FORCING, residual**0.5), LAST_SHARE * tol / residual)
-
-
-def _step(
-    machine: LinearMachine, x: Coefficients, tangent: Tangent
-) -> tuple[Coefficients, Tangent]:
-    """Towards the Newton point, as far as E falls."""
-    direction = machine.linearize(_usable(machine, tangent)).direction(x)
-    values = machine.fit_values(direction)
-    length = exact_step(machine, x, tangent, direction, values)
-    x = x.step(direction, length)
-    return _balanced(machine, x, machine.tangent(tangent.fitted + length * values))
