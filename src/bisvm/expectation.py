@@ -100,12 +100,19 @@ def _anew(run: Run, descent: Descent, where: np.ndarray) -> np.ndarray:
     split = run.objective.problem.columns.split
     for number in np.unique(split)[: _affordable(run, descent)]:
         theta = _chosen_without(run, descent, number)
-        if theta is not None:
-            at = _run_on(run, run.objective.on_split(number)).evaluate(theta, "anew")
+        at = None if theta is None else _judged(run, theta, number)
+        if at is not None and np.isfinite(at.value):
             of_split = np.broadcast_to(split == number, where.shape)[where]
-            if np.isfinite(at.value):
-                values[of_split] = at.held_out
+            values[of_split] = at.held_out
     return values
+
+
+def _judged(run: Run, theta: np.ndarray, number: int) -> Evaluation | None:
+    """H of one split at theta; None if the time is over."""
+    try:
+        return _run_on(run, run.objective.on_split(number)).evaluate(theta, "anew")
+    except StopTuning:
+        return None
 
 
 def _affordable(run: Run, descent: Descent) -> int:
