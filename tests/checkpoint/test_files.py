@@ -199,7 +199,8 @@ def test_numbers_come_back_bit_for_bit():
         unit="0", number=1, key=None, stage="\u00fc", theta=np.array(numbers),
         accuracy=1 / 3, value=np.inf, gradient=rng.normal(size=7), converged=True,
         shares=rng.normal(size=50), held_out=rng.normal(size=7), criterion=2 / 3,
-        residual=1e-17, solves=3, iterations=4, error=0.0, seconds=1e-9, landmarks=False, at=12.3,
+        residual=1e-17, solves=3, iterations=4, error=0.0, seconds=1e-9,
+        landmarks=False, at=12.3,
     )  # fmt: skip
     back = Entry.of(read(written(entry.as_json())))
     for name in ("theta", "gradient", "shares", "held_out"):
