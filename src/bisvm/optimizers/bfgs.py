@@ -33,6 +33,8 @@ _FIRST_STEP = 0.3
 _FLOOR = 1e-6
 # Part of the predicted decrease that an error of H may reach.
 _LOOSE = 0.03
+# A rise of so many times the error that H is said to have may be that error.
+_DOUBT = 3.0
 
 
 class BFGS(Optimizer):
@@ -131,7 +133,7 @@ _SMALL = "The next step would lower H by less than ftol."
 
 
 class _State:
-    """Iterate, log H and its gradient there, inverse Hessian, longest next step."""
+    """Iterate, log H, its error and gradient there, inverse Hessian, longest step."""
 
     def __init__(
         self, problem: Problem, carried: Floats | None, max_step: float
@@ -143,6 +145,7 @@ class _State:
         # H + shift > 0: a criterion may vanish, or be negative.
         self.shift = _FLOOR * value if value > 0 else 1.0 - 2.0 * value
         self.value, self.gradient = self._log(value, gradient)
+        self.reached = problem.reached
         n = len(self.x)
         self.fresh = carried is None or carried.shape != (n, n)
         self.inverse = _FIRST * np.eye(n) if self.fresh else np.array(carried)
@@ -185,20 +188,35 @@ class _State:
         for _ in range(_MAX_BACKTRACKS):
             x = self.problem.project(self.x + length * step)
             value, gradient, finite = self.problem.evaluate(x, accuracy)
+            reached = self.problem.reached
             value, gradient = self._log(value, gradient)
             finite = finite and math.isfinite(value)
             if finite:
                 self._update(x - self.x, gradient - self.gradient)
-                if value <= self.value + _ARMIJO * length * slope:
+                beyond = value - self.value - _ARMIJO * length * slope
+                if 0.0 < beyond < _DOUBT * self.reached and self.reached > accuracy:
+                    self._look_again(accuracy)
+                    slope = float(self.gradient @ step)
+                    beyond = value - self.value - _ARMIJO * length * slope
+                    if slope >= 0.0:
+                        return None
+                if beyond <= 0.0:
                     decrease = self.value - value
                     self._learn_reach(x - self.x, risen=risen)
                     self.x, self.value, self.gradient = x, value, gradient
+                    self.reached = reached
                     return decrease
                 risen = True
             length *= (
                 _interpolated(value - self.value, slope * length) if finite else 0.25
             )
         return None
+
+    def _look_again(self, accuracy: float) -> None:
+        """H here may have been taken for lower than it is: nothing would be below."""
+        value, gradient, _ = self.problem.evaluate(self.x, accuracy)
+        self.value, self.gradient = self._log(value, gradient)
+        self.reached = self.problem.reached
 
     def _learn_reach(self, step: Floats, *, risen: bool) -> None:
         """Longest next step: one at which H had risen is not tried again at once."""
