@@ -8,7 +8,7 @@ from bisvm.optimizers import BFGS
 
 
 class Flattering:
-    """1 + |x - c|^2 / 2, but far too low at its third point until asked more closely."""
+    """1 + |x - c|^2 / 2, but far too low at its third point, until asked again."""
 
     centre = np.array([1.5, -1.0])
 
