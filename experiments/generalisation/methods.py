@@ -1,6 +1,6 @@
 """What is compared: ways to tune an SVM, and one setting of ours at a time.
 
-Around the default, `BilevelSVC()` with one gamma, one setting after the other is
+Around `BilevelSVC("rbf")`, with one gamma, one setting after the other is
 changed. All methods but those that are about splits see the same five folds.
 """
 
@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import (
     GridSearchCV,
     GroupShuffleSplit,
@@ -23,10 +22,8 @@ from sklearn.model_selection import (
 )
 from sklearn.svm import SVC
 
-from bisvm import BilevelObjective, BilevelSVC
+from bisvm import BilevelSVC
 from bisvm.criteria import VALIDATION
-from bisvm.kernels import KERNELS
-from bisvm.starts import gains
 from bisvm.swapping import SwapHoldout
 from experiments.generalisation.data import Part
 
@@ -99,40 +96,6 @@ def optuna(part: Part, seed: int) -> Any:
     return SVC(**search.best_params).fit(part.X, part.y)
 
 
-class StepUp(ClassifierMixin, BaseEstimator):
-    """A linear machine, one gamma, or many: the simplest that the folds do not refute.
-
-    A stand-in until the library has `kernel="auto"`: both the linear machine and
-    `kernel="ard"`, which itself climbs from one gamma, are tuned; the second is taken
-    if it lowers the losses of held-out rows by more than two standard errors.
-    """
-
-    errors = 2.0
-
-    def fit(self, part: Part, seed: int) -> StepUp:
-        found = [self._tuned(kernel, part, seed) for kernel in ("linear", "ard")]
-        (simple, low), (rich, high) = found
-        self.model_ = rich if gains(low, high, self.errors) else simple
-        return self
-
-    def _tuned(self, kernel: str, part: Part, seed: int) -> tuple[Any, Any]:
-        given = {"groups": part.groups}
-        model = BilevelSVC(kernel, cv=folds(part, seed), random_state=seed)
-        objective = BilevelObjective(model, part.X, part.y, **given)
-        model.fit(part.X, part.y, **given)
-        theta = objective.space.theta(model.hyperparameters_)
-        return model, objective.evaluate(theta)
-
-    def score(self, X: Any, y: Any) -> float:
-        return self.model_.score(X, y)
-
-
-def auto(part: Part, seed: int) -> Any:
-    if "auto" in KERNELS:
-        return bilevel("auto")(part, seed)
-    return StepUp().fit(part, seed)
-
-
 # --- the study's table ----------------------------------------------------------------
 
 DEFAULT = "bilevel, one gamma"
@@ -142,7 +105,7 @@ METHODS: dict[str, Fit] = {
     **({"optuna": optuna} if find_spec("optuna") else {}),
     DEFAULT: bilevel(),
     "bilevel, one per feature": bilevel("ard"),
-    "bilevel, auto": auto,
+    "bilevel, auto": bilevel("auto"),
 }
 
 FACTORS: dict[str, dict[str, Fit]] = {

@@ -14,16 +14,21 @@ from typing import Any
 
 import numpy as np
 
+from bisvm import nested
 from bisvm.evaluation import Evaluation
+from bisvm.gains import Gain
 from bisvm.objective import BilevelObjective
 from bisvm.optimizers import Optimizer, Scan
 from bisvm.parts import INVERSE_WIDTH, PENALTY
-from bisvm.tuning import Descent, Run, StopTuning, Whole, upper_gradient
+from bisvm.tuning import Descent, Run, Step, StopTuning, Whole, upper_gradient
 
 # Standard errors by which a step up must lower the paired validation losses: to let the
 # entries of a vector differ at all, and to weaken the prior that holds them together.
 APART_ERRORS = 4.0
 WEAKEN_ERRORS = 2.0
+# And what must be left of the gain on rows that had no say: less, since theta is then
+# chosen by fewer rows, in fewer steps, and judged by some of the splits.
+LAST_ERRORS = 1.0
 WEAKER = (0.3, 0.1)
 # By how much tolerances are wider while it is open whether a step up is taken.
 ROUGHLY = 10.0
@@ -275,7 +280,8 @@ def climb(run: Run, common: Descent) -> Descent:
 
     From the common optimum alone features that matter little on their own are missed;
     narrow widths at C's start find them. Whether a step up is worth it shows before it
-    is taken to its end: only the last one is.
+    is taken to its end: only the last one is. Then it must last: chosen anew without
+    the rows of some splits, many hyperparameters must still gain on them.
     """
     objective = run.objective
     narrow = objective.theta0
@@ -291,17 +297,20 @@ def climb(run: Run, common: Descent) -> Descent:
         ),
         key=lambda descent: descent.best.value,
     )
-    if not gains(common.best, apart.best, APART_ERRORS):
-        return common
+    gain = Gain.between(common.best, apart.best)
+    up = Step("one for each", gain, APART_ERRORS)
+    if not up.taken:
+        return replace(common, steps=(up,))
     # H under different priors does not compare: the richer model is the better one.
     run.best = apart.best
-    last, found = _weaken(run, rough, apart)
+    last, found = _weaken(run, rough, replace(apart, steps=(up,)))
     last = replace(last, optimizer=run.optimizer, best=found.best)
     try:
-        return last.descend(found.best.theta, "last steps", found.result)
+        end = last.descend(found.best.theta, "last steps", found.result)
     except StopTuning:
         run.best = last.best
         raise
+    return _lasting(run, common, replace(end, steps=found.steps))
 
 
 def _weaken(run: Run, rough: Run, found: Descent) -> tuple[Run, Descent]:
@@ -318,22 +327,27 @@ def _weaken(run: Run, rough: Run, found: Descent) -> tuple[Run, Descent]:
         further = weaker.descend(
             found.best.theta, "weaker prior", found.result, tentative=True
         )
-        if not gains(found.best, further.best, WEAKEN_ERRORS):
-            break
-        last, found = weaker, further
+        gain = Gain.between(found.best, further.best)
+        step = Step("weaker prior", gain, WEAKEN_ERRORS)
+        steps = (*found.steps, step)
+        if not step.taken:
+            return last, replace(found, steps=steps)
+        last, found = weaker, replace(further, steps=steps)
         run.best = found.best
     return last, found
 
 
-def gains(simple: Evaluation, rich: Evaluation, errors: float) -> bool:
-    """Whether the richer model lowers the paired losses by more than their noise.
-
-    With observation i's share d_i in the difference of the two losses and w_i its
-    weight, the gain is D = sum d_i and its squared standard error sum (d_i - w_i D)^2:
-    a row that is held out several times, or for several classes, is still one
-    observation, and so are rows of one group.
-    """
-    share = simple.shares - rich.shares
-    gain = share.sum()
-    error = np.sqrt(np.sum((share - simple.share_weights * gain) ** 2))
-    return bool(gain > errors * error)
+def _lasting(run: Run, common: Descent, found: Descent) -> Descent:
+    """The answer with many hyperparameters, if its gain lasts; else the common one."""
+    if not nested.possible(run, found):
+        return found
+    anew = nested.chosen_anew(run, found, nested.SPLITS)
+    if not anew:
+        return found
+    gain = nested.lasting_gain(run, common, anew)
+    last = Step("chosen without the judges", gain, LAST_ERRORS)
+    steps = (*found.steps, last)
+    if last.taken:
+        return replace(found, anew=tuple(anew), steps=steps)
+    run.best = common.best
+    return replace(common, steps=steps)

@@ -13,6 +13,7 @@ from scipy.optimize import OptimizeResult
 from bisvm import progress
 from bisvm.checkpoint import Journal
 from bisvm.evaluation import Evaluation
+from bisvm.gains import Gain
 from bisvm.history import Progress, Record
 from bisvm.levels import Levels
 from bisvm.objective import BilevelObjective
@@ -47,6 +48,8 @@ class Descent:
     upper_gradient : largest entry of the projected gradient in the coordinates that
         were searched, relative to H
     near : fitted values of every class task, from which a final machine may start
+    steps : steps up to more hyperparameters that were looked at on the way
+    anew : theta chosen again, without the rows of some splits
     """
 
     best: Evaluation
@@ -55,6 +58,34 @@ class Descent:
     reason: str
     result: OptimizeResult | None = None
     near: np.ndarray | None = None
+    steps: tuple[Step, ...] = ()
+    anew: tuple[Anew, ...] = ()
+
+
+@dataclass(frozen=True)
+class Anew:
+    """theta chosen without the rows that one split holds out, and that split's H."""
+
+    split: int
+    theta: np.ndarray
+    at: Evaluation
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step up to a richer model, and whether held-out points paid for it.
+
+    gain : of the paired held-out losses
+    needed : standard errors that it had to exceed
+    """
+
+    name: str
+    gain: Gain
+    needed: float
+
+    @property
+    def taken(self) -> bool:
+        return self.gain.exceeds(self.needed)
 
 
 @dataclass

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bisvm.approximation import Approximation, settled
 from bisvm.criteria import get_criterion
+from bisvm.estimators.choice import KernelChoice
 from bisvm.estimators.data import (
     Data,
     check_readable,
@@ -64,6 +65,8 @@ class BilevelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     }
     # Whether X holds the values of the kernel instead of features.
     _pairwise = False
+    # Whether the kernel is chosen by held-out rows.
+    _open_kernel = False
 
     def _kernel(self) -> Kernel:
         raise NotImplementedError
@@ -108,13 +111,16 @@ class BilevelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             `penalty="per_group"`: sources, devices, annotators. Folds drawn for an int
             `cv` hold every group in its share.
         """
+        # A second fit knows nothing of the first one's choice.
+        self._take(None)
         self._check_settings()
         random_state = check_random_state(self.random_state)
         given = (y, sample_weight, groups, sample_groups)
         watched = Watched(self, X, y, sample_weight)
         data = self._prepared(X, *given, random_state)
         with one_blas_thread():
-            tuned = tune_all(self, data, random_state, watched.callback)
+            tuned, choice = tune_all(self, data, random_state, watched.callback)
+        self._take(choice)
         values, solutions = zip(*((t.values, t.solution) for t in tuned), strict=True)
         self._settle(data, tuned[0].frame, list(values), list(solutions))
         self._report(data, tuned)
@@ -157,6 +163,8 @@ class BilevelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     ) -> Problem:
         """The bilevel program of these tasks."""
         model, criterion = self._bound_model(), get_criterion(self.criterion)
+        # The rule is that of a fit, whose kernel may still be open.
+        approximation = None if model.linear else approximation
         on_training = criterion.on_training
         columns = (
             training_columns(tasks, data.weight)
@@ -246,13 +254,21 @@ class BilevelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         rule: Approximation | None,
     ) -> Any:
         """A fitted copy at given hyperparameters, for a callback during a run."""
-        copy = clone(self)
-        for name in ("classes_", "n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(copy, name, getattr(self, name))
+        copy = self._sibling()
         with one_blas_thread():
             copy._refit(data, values, rule)
         return copy
+
+    def _sibling(self, **settings: Any) -> Any:
+        """A copy with other settings, for the same data."""
+        copy = clone(self).set_params(**settings)
+        for name in ("classes_", "n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(copy, name, getattr(self, name))
+        return copy
+
+    def _take(self, choice: KernelChoice | None) -> None:
+        """Go on with the kernel that was chosen, where one was."""
 
     # --- final machine ----------------------------------------------------------------
 
@@ -391,7 +407,9 @@ class BilevelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             if on_training
             else np.mean([b.criterion for b in best])
         )
-        self.n_svm_evaluations_ = sum(record.solves for record in self.history_)
+        own = sum(record.solves for record in self.history_)
+        choice = getattr(self, "kernel_choice_", None)
+        self.n_svm_evaluations_ = own + (choice.n_svm_evaluations if choice else 0)
         self.n_iter_ = len(self.history_)
         results = [t.descent.result for t in tuned]
         self.result_ = results[0] if one else results

@@ -10,8 +10,9 @@ from scipy import sparse
 
 from bisvm.approximation import CHOICES
 from bisvm.estimators.base import BilevelClassifier
+from bisvm.estimators.choice import KernelChoice
 from bisvm.estimators.data import Data
-from bisvm.kernels import Kernel, Precomputed, get_kernel
+from bisvm.kernels import RBF, Kernel, Precomputed, get_kernel
 
 
 class BilevelSVC(BilevelClassifier):
@@ -22,10 +23,15 @@ class BilevelSVC(BilevelClassifier):
 
     Parameters
     ----------
-    kernel : {"rbf", "ard", "linear", "poly", "laplacian", "matern32", "matern52", \
-            "chi2", "additive_chi2", "mkl", "precomputed"} or Kernel, default="rbf"
-        "rbf" has one gamma, "ard" one for each feature, "mkl" a weight for each of
-        several kinds; "precomputed" takes k(x_i, x_j) as X. Kernel objects combine:
+    kernel : {"auto", "rbf", "ard", "linear", "poly", "laplacian", "matern32", \
+            "matern52", "chi2", "additive_chi2", "mkl", "precomputed"} or Kernel, \
+            default="auto"
+        "auto" goes from a linear machine to one gamma, one for each feature, and a
+        kernel for each group of features (columns of one order of magnitude), as far
+        as held-out rows gain beyond their noise; `print(model.kernel_choice_)` says
+        what it chose and why. "rbf" has one gamma, "ard" one for each feature, "mkl" a
+        weight for each of several kinds; "precomputed" takes k(x_i, x_j) as X. Kernel
+        objects combine:
         `RBF().on(["age", "bmi"]) + Linear()`, `k1 * k2`, `RBF() @ Convolution2D(...)`.
     C : float or array, default=1.0
         Start of C, or its value if `learn` leaves it out. C multiplies the summed loss,
@@ -117,6 +123,8 @@ class BilevelSVC(BilevelClassifier):
     group_names_, group_weights_ : array of labels, and dict from label to C
         Of the groups that have a C of their own (classes, with class_weight="learn");
         None without such groups.
+    kernel_choice_ : `bisvm.estimators.choice.KernelChoice`, or None
+        What kernel="auto" chose, and why.
     kernel_ : the kernel at the learned values; `kernel_.transform(X)` are the inputs
         behind a transform
     relevance_ : array of shape (n_features,)
@@ -159,7 +167,7 @@ class BilevelSVC(BilevelClassifier):
 
     def __init__(
         self,
-        kernel: Any = "rbf",
+        kernel: Any = "auto",
         *,
         C: Any = 1.0,
         penalty: Any = "shared",
@@ -220,10 +228,21 @@ class BilevelSVC(BilevelClassifier):
     def _pairwise(self) -> bool:  # type: ignore[override]
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
+    @property
+    def _open_kernel(self) -> bool:  # type: ignore[override]
+        return isinstance(self.kernel, str) and self.kernel == "auto"
+
     def _kernel(self) -> Kernel:
         if self._pairwise:
             return Precomputed(getattr(self, "_matrix", np.empty((0, 0))))
+        if self._open_kernel:
+            choice = getattr(self, "kernel_choice_", None)
+            # Before one is chosen, what the richest of them needs.
+            return RBF(per_feature=True) if choice is None else choice.kernel
         return get_kernel(self.kernel)
+
+    def _take(self, choice: KernelChoice | None) -> None:
+        self.kernel_choice_ = choice
 
     def _prepared(self, *given: Any) -> Data:
         """With a precomputed kernel the inputs are row numbers of its matrix."""

@@ -27,6 +27,7 @@ from joblib.parallel import get_active_backend
 from bisvm import progress
 from bisvm.approximation import Approximation, LeftOut
 from bisvm.checkpoint import Checkpoint
+from bisvm.estimators.choice import KernelChoice, Rung, climb, rungs
 from bisvm.estimators.data import Data
 from bisvm.estimators.resuming import checkpoint_of, rule_of
 from bisvm.estimators.settings import own_optimizer
@@ -39,7 +40,7 @@ from bisvm.problem import Problem
 from bisvm.solvers import Solution
 from bisvm.starts import n_apart, tune
 from bisvm.threads import one_blas_thread
-from bisvm.tuning import TIME_STOP, Descent, Run
+from bisvm.tuning import TIME_STOP, Descent, Run, Tie
 from bisvm.walk import run_for
 
 # How often units are begun anew if their workers die with the data.
@@ -54,6 +55,7 @@ class Tuned:
     coordinates : names and scales of theta's entries
     left_out : what landmarks leave out of the kernel, if it was approximated
     held_out : decision values of held-out points, if there are any
+    tied : whether every vector of hyperparameters has one common size
     """
 
     values: dict[str, Any]
@@ -64,6 +66,7 @@ class Tuned:
     coordinates: list[tuple[str, str]]
     left_out: LeftOut | None = None
     held_out: HeldOut | None = None
+    tied: bool = False
 
     @property
     def certificate(self) -> Certificate:
@@ -91,6 +94,7 @@ class Work:
     here : whether units are done in this process
     callback : told of every evaluation
     file : evaluations that are kept, and those of a run that was interrupted
+    name : of the kernel that is tried, where there are several
     so_far : best values of every set, of which a callback's model is made
     """
 
@@ -103,6 +107,7 @@ class Work:
     here: bool
     callback: Callable[[Progress], Any] | None = None
     file: Checkpoint | None = None
+    name: str = ""
     so_far: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     def __sizeof__(self) -> int:
@@ -120,8 +125,11 @@ def tune_all(
     data: Data,
     random_state: np.random.RandomState,
     callback: Callable[[Progress], Any] | None = None,
-) -> list[Tuned]:
-    """One answer for all class tasks, or one for each if they are not shared."""
+) -> tuple[list[Tuned], KernelChoice | None]:
+    """One answer for all class tasks, or one for each if they are not shared.
+
+    With the kernel that was chosen, if the estimator leaves it open.
+    """
     n_tasks = data.tasks.shape[1]
     tasks = np.arange(n_tasks)
     sets = [tasks] if estimator.shared else list(tasks[:, None])
@@ -143,7 +151,16 @@ def tune_all(
         if file is not None:
             rule, began = rule_of(file), began - file.seconds
         work = Work(estimator, data, sets, seeds, began, rule, here, callback, file)
-        return _answers(work, units, len(starts))
+
+        def tuned(rung: Rung) -> list[Tuned]:
+            sibling = estimator._sibling(kernel=rung.kernel)
+            name = f"{rung.name} "
+            own = replace(work, estimator=sibling, name=name, so_far={})
+            return _answers(own, units, len(starts))
+
+        if estimator._open_kernel:
+            return climb(rungs(estimator, data), tuned)
+        return _answers(work, units, len(starts)), None
 
 
 def _answers(
@@ -209,7 +226,7 @@ def tune_unit(work: Work, number: int, start: int | None) -> Found:
     began = time.perf_counter() - (time.time() - work.began)
     limit = work.estimator.time_limit
     deadline = None if limit is None else began + limit
-    unit = str(number) if start is None else f"{number}.{start}"
+    unit = work.name + (str(number) if start is None else f"{number}.{start}")
     journal = None if work.file is None else work.file.journal(unit)
     late = deadline is not None and time.perf_counter() > deadline
     if start and late and not journal:
@@ -246,6 +263,8 @@ def tune_unit(work: Work, number: int, start: int | None) -> Found:
             else LeftOut.of(problem.model.kernel_at(values), problem.X, landmarks)
         )
         known = held_out(run, descent)
+        tie, theta = Tie(run.objective), descent.best.theta
+        tied = bool(np.allclose(tie.expand(tie.reduce(theta)), theta, atol=1e-6))
     tuned = Tuned(
         values,
         descent,
@@ -255,6 +274,7 @@ def tune_unit(work: Work, number: int, start: int | None) -> Found:
         run.objective.space.coordinates,
         left_out,
         known,
+        tied,
     )
     return run.history, tuned
 

@@ -1,0 +1,163 @@
+"""kernel="auto": the simplest kernel that held-out rows do not refute.
+
+    linear  ->  one width for all features  ->  one for each  ->  one kernel per group
+
+A richer rung is taken where it lowers the paired losses of held-out rows by more than
+their noise, and where it does not the climb ends. The two rungs in the middle are one
+search, which climbs by itself (`bisvm.starts`): with few of many features to go by, one
+width for all may gain nothing, and one for each a lot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bisvm.criteria import get_criterion
+from bisvm.estimators.data import Data
+from bisvm.estimators.settings import own_optimizer
+from bisvm.gains import Gain
+from bisvm.kernels import RBF, Kernel, Linear, feature_groups, on_groups
+from bisvm.starts import APART_ERRORS
+from bisvm.tuning import CALLBACK_STOP, TIME_STOP, Step
+
+if TYPE_CHECKING:
+    from bisvm.estimators.units import Tuned
+
+# Standard errors by which one width must beat a linear machine: both have few
+# hyperparameters, and hardly over-fit.
+WIDTH_ERRORS = 2.0
+# Columns up to which each may have its own width, and groups of them a kernel each.
+MANY_COLUMNS = 1000
+MANY_GROUPS = 10
+
+LINEAR, ONE, EACH, GROUPS = "linear", "rbf", "ard", "groups"
+WORDS = {
+    LINEAR: "a linear machine",
+    ONE: "a Gaussian kernel with one width for all features",
+    EACH: "a Gaussian kernel with one width for each feature",
+    GROUPS: "a sum of Gaussian kernels, one for each group of features",
+    "one for each": "one width for each feature instead of one for all",
+    "weaker prior": "a weaker prior on these widths",
+    "chosen without the judges": "one for each, chosen without the rows that judge",
+}
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """What kernel="auto" chose, and why; `str` says it in words.
+
+    name : "linear", "rbf", "ard" or "groups"
+    kernel : as it would be given to `BilevelSVC`
+    steps : comparisons with simpler kernels, in the order in which they were made
+    n_svm_evaluations : lower-level problems that were solved for other kernels
+    """
+
+    name: str
+    kernel: Kernel
+    steps: tuple[Step, ...] = ()
+    n_svm_evaluations: int = 0
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                f"Chosen: {WORDS[self.name]}.",
+                *(f"- {_said(step)}" for step in self.steps),
+            ]
+        )
+
+
+def _said(step: Step) -> str:
+    gain, what = step.gain, WORDS[step.name]
+    if gain.value <= 0.0:
+        return f"Not {what}: the held-out loss is no lower."
+    size = f"lower by {gain.value:.3g}, {gain.in_errors:.1f} standard errors"
+    asked = f"(more than {step.needed:g} needed)"
+    verdict = "" if step.taken else "Not "
+    what = what if verdict else what[0].upper() + what[1:]
+    return f"{verdict}{what}: the held-out loss is {size} {asked}."
+
+
+@dataclass(frozen=True)
+class Rung:
+    """A kernel to be tried, and the standard errors that its gain must exceed."""
+
+    name: str
+    kernel: Kernel
+    needed: float = 0.0
+
+
+def rungs(estimator: Any, data: Data) -> list[Rung]:
+    """What may be tried, from simple to rich.
+
+    Settings that mean one kind of kernel decide: penalties of features belong to a
+    linear machine, and what is named in `learn` to one width. Many widths are left to
+    the climb, and are not tried where there is none.
+    """
+    if isinstance(estimator.penalty, str) and estimator.penalty == "per_feature":
+        return [Rung(LINEAR, Linear())]
+    whole = all(
+        isinstance(given, str) and given == usual
+        for given, usual in ((estimator.learn, "all"), (estimator.starts, "auto"))
+    )
+    searched = own_optimizer(estimator).uses_start
+    judged = not get_criterion(estimator.criterion).on_training
+    if not (whole and searched and judged):
+        return [Rung(ONE, RBF())]
+    few = data.X.shape[1] <= MANY_COLUMNS
+    found = [
+        Rung(LINEAR, Linear()),
+        Rung(EACH, RBF(per_feature=few), WIDTH_ERRORS),
+    ]
+    groups = feature_groups(data.X) if few else []
+    if 1 < len(groups) <= MANY_GROUPS:
+        kernel = on_groups(groups, RBF(per_feature=True))
+        found.append(Rung(GROUPS, kernel, APART_ERRORS))
+    return found
+
+
+def climb(
+    ladder: list[Rung], tune: Callable[[Rung], list[Tuned]]
+) -> tuple[list[Tuned], KernelChoice]:
+    """Up the rungs while held-out rows gain; the last one taken, and its answers."""
+    rung, *richer = ladder
+    tuned = tune(rung)
+    solves = _solves(tuned)
+    steps: list[Step] = []
+    for higher in richer:
+        if any(one.descent.reason in (CALLBACK_STOP, TIME_STOP) for one in tuned):
+            break
+        further = tune(higher)
+        solves += _solves(further)
+        if higher.name == EACH:
+            # Of several sets of hyperparameters the first speaks.
+            steps += further[0].descent.steps
+        step = Step(_name(higher, further), _gain(tuned, further), higher.needed)
+        steps.append(step)
+        if not step.taken:
+            break
+        rung, tuned = higher, further
+    others = solves - _solves(tuned)
+    return tuned, KernelChoice(_name(rung, tuned), rung.kernel, tuple(steps), others)
+
+
+def _name(rung: Rung, tuned: list[Tuned]) -> str:
+    return ONE if rung.name == EACH and all(one.tied for one in tuned) else rung.name
+
+
+def _gain(simple: list[Tuned], rich: list[Tuned]) -> Gain:
+    """Of the mean loss over the sets of hyperparameters."""
+    both = zip(simple, rich, strict=True)
+    pairs = [(one.descent.best, other.descent.best) for one, other in both]
+    return Gain.of(
+        np.mean([one.shares for one, _ in pairs], axis=0),
+        np.mean([other.shares for _, other in pairs], axis=0),
+        pairs[0][0].share_weights,
+    )
+
+
+def _solves(tuned: list[Tuned]) -> int:
+    return sum(record.solves for one in tuned for record in one.history)
