@@ -1,6 +1,6 @@
 """The price of tuning, in cross-validations: `python -m benchmarks price [--full]`.
 
-    price = seconds of BilevelSVC().fit
+    price = seconds of BilevelSVC("rbf").fit
             / seconds of one five-fold cross_val_score(SVC) at the best values of a grid
 
 of 11 x 11, in one process, on the same folds, with one thread. A price says nothing

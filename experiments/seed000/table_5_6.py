@@ -85,7 +85,7 @@ FILE, RANDOM = "file's split", "random splits"
 NATURAL, LOG = "c, γ", "logarithms"
 DEFAULTS = {
     "bisvm defaults, one γ per feature": BilevelSVC(kernel="ard"),
-    "bisvm defaults, one γ": BilevelSVC(),
+    "bisvm defaults, one γ": BilevelSVC("rbf"),
     "bisvm defaults, linear": BilevelLinearSVC(),
 }
 

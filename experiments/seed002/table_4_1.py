@@ -116,7 +116,7 @@ def plain(digits: Digits) -> Fits:
             Normalizer(), SVC(**hard | {"C": 100.0, "coef0": OFFSET})
         ),
         OURS: BilevelSVC(polynomial(2), learn=("C", "gamma"), random_state=0),
-        OURS_RBF: BilevelSVC(random_state=0),
+        OURS_RBF: BilevelSVC("rbf", random_state=0),
     }
     fits = {name: [fit(machine, *parts)] for name, machine in machines.items()}
     fits[PLAIN_RBF] = [best_rbf(*parts)]

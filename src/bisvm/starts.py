@@ -26,9 +26,9 @@ from bisvm.tuning import Descent, Run, Step, StopTuning, Whole, upper_gradient
 # entries of a vector differ at all, and to weaken the prior that holds them together.
 APART_ERRORS = 4.0
 WEAKEN_ERRORS = 2.0
-# And what must be left of the gain on rows that had no say: less, since theta is then
-# chosen by fewer rows, in fewer steps, and judged by some of the splits.
-LAST_ERRORS = 1.0
+# On rows that had no say a gain of any size must be left: theta is then chosen by fewer
+# rows, in fewer steps, and judged by some of the splits.
+LAST_ERRORS = 0.0
 WEAKER = (0.3, 0.1)
 # By how much tolerances are wider while it is open whether a step up is taken.
 ROUGHLY = 10.0

@@ -75,10 +75,10 @@ def _said(step: Step) -> str:
     if gain.value <= 0.0:
         return f"Not {what}: the held-out loss is no lower."
     size = f"lower by {gain.value:.3g}, {gain.in_errors:.1f} standard errors"
-    asked = f"(more than {step.needed:g} needed)"
+    asked = f" (more than {step.needed:g} needed)" if step.needed else ""
     verdict = "" if step.taken else "Not "
     what = what if verdict else what[0].upper() + what[1:]
-    return f"{verdict}{what}: the held-out loss is {size} {asked}."
+    return f"{verdict}{what}: the held-out loss is {size}{asked}."
 
 
 @dataclass(frozen=True)
