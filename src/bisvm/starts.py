@@ -26,9 +26,9 @@ from bisvm.tuning import Descent, Run, Step, StopTuning, Whole, upper_gradient
 # entries of a vector differ at all, and to weaken the prior that holds them together.
 APART_ERRORS = 4.0
 WEAKEN_ERRORS = 2.0
-# On rows that had no say a gain of any size must be left: theta is then chosen by fewer
-# rows, in fewer steps, and judged by some of the splits.
-LAST_ERRORS = 0.0
+# On rows that had no say some gain must be left: less, since theta is then chosen by
+# fewer rows, in fewer steps, and judged by some of the splits.
+LAST_ERRORS = 0.5
 WEAKER = (0.3, 0.1)
 # By how much tolerances are wider while it is open whether a step up is taken.
 ROUGHLY = 10.0
@@ -292,7 +292,7 @@ def climb(run: Run, common: Descent) -> Descent:
     rough.best = run.best
     apart = min(
         (
-            rough.descend(start, "one for each", tentative=True)
+            replace(rough.descend(start, "one for each", tentative=True), start=start)
             for start in (common.best.theta, _within(objective, narrow))
         ),
         key=lambda descent: descent.best.value,
@@ -310,7 +310,8 @@ def climb(run: Run, common: Descent) -> Descent:
     except StopTuning:
         run.best = last.best
         raise
-    return _lasting(run, common, replace(end, steps=found.steps))
+    end = replace(end, start=found.start, steps=found.steps)
+    return _lasting(run, common, end)
 
 
 def _weaken(run: Run, rough: Run, found: Descent) -> tuple[Run, Descent]:
@@ -332,7 +333,7 @@ def _weaken(run: Run, rough: Run, found: Descent) -> tuple[Run, Descent]:
         steps = (*found.steps, step)
         if not step.taken:
             return last, replace(found, steps=steps)
-        last, found = weaker, replace(further, steps=steps)
+        last, found = weaker, replace(further, start=found.start, steps=steps)
         run.best = found.best
     return last, found
 

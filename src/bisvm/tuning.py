@@ -48,6 +48,7 @@ class Descent:
     upper_gradient : largest entry of the projected gradient in the coordinates that
         were searched, relative to H
     near : fitted values of every class task, from which a final machine may start
+    start : where the search for many hyperparameters began, if it climbed to them
     steps : steps up to more hyperparameters that were looked at on the way
     anew : theta chosen again, without the rows of some splits
     """
@@ -58,6 +59,7 @@ class Descent:
     reason: str
     result: OptimizeResult | None = None
     near: np.ndarray | None = None
+    start: np.ndarray | None = None
     steps: tuple[Step, ...] = ()
     anew: tuple[Anew, ...] = ()
 

@@ -27,9 +27,9 @@ from bisvm.tuning import CALLBACK_STOP, TIME_STOP, Step
 if TYPE_CHECKING:
     from bisvm.estimators.units import Tuned
 
-# Standard errors by which one width must beat a linear machine: both have few
-# hyperparameters, and hardly over-fit.
-WIDTH_ERRORS = 2.0
+# Standard errors by which one width must beat a linear machine. Both have few
+# hyperparameters and hardly over-fit: the simpler one is taken if it is within one.
+WIDTH_ERRORS = 1.0
 # Columns up to which each may have its own width, and groups of them a kernel each.
 MANY_COLUMNS = 1000
 MANY_GROUPS = 10
