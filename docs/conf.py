@@ -57,6 +57,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "min_reported_time": 1e9,
     "write_computation_times": False,
+    "default_thumb_file": str(HERE / "images" / "text.png"),
     "download_all_examples": False,
     "plot_gallery": True,
     "image_scrapers": ("matplotlib",),
