@@ -62,8 +62,8 @@ experiments: $(READY) ## published tables and figures, into experiments/results/
 docs: $(SPHINX) ## the documentation, into docs/_build/html; every warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
 
-clean: ## remove the environment, caches and the demo's picture
-	rm -rf $(VENV) build dist demo-output .mypy_cache .pytest_cache .ruff_cache
+clean: ## remove the environment, caches, the demo's picture and built documentation
+	rm -rf $(VENV) build dist demo-output docs/_build docs/api docs/gallery .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml

@@ -10,6 +10,7 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -162,6 +163,30 @@ def test_every_page_is_in_a_table_of_contents():
                 listed.add((page.parent / f"{entry}.md").resolve())
     missing = set(PAGES[1:]) - listed - {ROOT / "docs" / "index.md"}
     assert not missing
+
+
+def test_docstrings_become_markup():
+    """What stands in a docstring as plain text is no markup by accident."""
+    spec = spec_from_file_location("plain", ROOT / "docs/_ext/plain_docstrings.py")
+    plain = module_from_spec(spec)
+    spec.loader.exec_module(plain)
+    text = """\
+E = |f|^2 of `C_`, *args and C_, with
+
+    w * x = |y|_1
+
+value, size : the number
+    of it
+
+Parameters
+----------
+a_ : float
+    |a|, or `|b|`"""
+    lines = plain.readable(plain.with_lists(text.splitlines()))
+    assert "E = \\|f\\|^2 of `C_`, \\*args and C\\_, with" in lines
+    assert lines[2:5] == ["::", "", "    w * x = |y|_1"]
+    assert lines[6:8] == ["- ``value, size``: the number", "  of it"]
+    assert lines[-2:] == ["a_ : float", "    \\|a\\|, or `|b|`"]
 
 
 @pytest.mark.full
