@@ -58,8 +58,8 @@ report(f"good enough ({model.n_iter_} evaluations)", model)
 print(f"  {model.certificate_.reason}")
 
 # %%
-# What was left out. Each stage has an objective of its own (some rows first, then all;
-# one width first, then one a column), so that the best loss begins anew with it.
+# What was left out. Stages may differ in what they minimise (a weaker prior, say), so
+# that the best loss begins anew with each.
 display = ConvergenceDisplay.from_estimator(whole)
 end = display.ax_.axvline(model.n_iter_ + 0.5, color="0.3", linestyle="--", linewidth=1)
 end.set_label("good enough")

@@ -35,7 +35,7 @@ def draw(n, length=64):
 
 
 # %%
-# One signal of each class: the wave is hard to see.
+# One signal of each class.
 X, y = draw(120)
 X_test, y_test = draw(1000)
 figure, axes = plt.subplots(2, 1, figsize=(6.4, 2.8), sharex=True, layout="constrained")
