@@ -6,6 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 RIVALS := $(VENV)/.rivals
+SPHINX := $(VENV)/.sphinx
 
 # Directory of data archives, where there is one; `bisvm.datasets` does without.
 ifndef BISVM_DATA
@@ -19,12 +20,12 @@ export PIP_NO_INPUT := 1
 export MPLBACKEND ?= Agg
 
 # Small matrices: one BLAS thread in each of two processes beats two in one.
-test test-full bench bench-full: export OMP_NUM_THREADS := 1
-test test-full bench bench-full: export OPENBLAS_NUM_THREADS := 1
+test test-full bench bench-full docs: export OMP_NUM_THREADS := 1
+test test-full bench bench-full docs: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-full lint format bench bench-full experiments clean
+.PHONY: help demo test test-full lint format bench bench-full experiments docs clean
 
 help: ## list the targets
 	@echo "Targets:"
@@ -58,8 +59,11 @@ bench-full: $(RIVALS) ## the same on every size and data set: hours; goes on whe
 experiments: $(READY) ## published tables and figures, into experiments/results/
 	$(BIN)/python -m experiments --all
 
-clean: ## remove the environment, caches and the demo's picture
-	rm -rf $(VENV) build dist demo-output .mypy_cache .pytest_cache .ruff_cache
+docs: $(SPHINX) ## the documentation, into docs/_build/html; every warning is an error
+	$(BIN)/python -m sphinx -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
+
+clean: ## remove the environment, caches, the demo's picture and built documentation
+	rm -rf $(VENV) build dist demo-output docs/_build docs/api docs/gallery .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml
@@ -72,4 +76,8 @@ $(READY): pyproject.toml
 
 $(RIVALS): $(READY)
 	@$(BIN)/python -m pip install --quiet -e '.[bench]'
+	@touch $@
+
+$(SPHINX): $(READY)
+	@$(BIN)/python -m pip install --quiet -e '.[docs]'
 	@touch $@

@@ -1,4 +1,6 @@
-"""Tune on several machines; fit to data that none of them holds.
+"""
+Several machines, and data that none of them holds
+==================================================
 
 Here the cluster is two processes of this machine. `Client("scheduler:8786")` connects
 to a real one; nothing else changes.

@@ -1,4 +1,6 @@
-"""Log every evaluation of a fit to MLflow, and stop when it no longer gains.
+"""
+Log a fit to MLflow, and stop when it no longer gains
+=====================================================
 
 `callback=` takes any function of a `bisvm.history.Progress`. Without MLflow installed a
 stand-in prints what would be logged; any other tracker is called in the same places.

@@ -1,6 +1,8 @@
-"""A kernel of your own, with parameters that are learned.
+"""
+A kernel of your own, with parameters that are learned
+======================================================
 
-The rational quadratic kernel is a mixture of Gaussians of all widths:
+The rational quadratic kernel is a mixture of Gaussians of all widths::
 
     k(x, y) = B^-a,    B = 1 + gamma |x - y|^2 / a.
 
@@ -9,6 +11,7 @@ weighted sum of its entries. Everything else follows: the machine, the hypergrad
 the estimator. `check_kernel` compares the gradients with differences.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_moons
 
@@ -63,11 +66,18 @@ class RationalQuadratic(Kernel):
         )
 
 
+# %%
+# The contract: symmetric, positive semidefinite, and with the gradients it says.
 check_kernel(RationalQuadratic(gamma=0.5, a=2.0), sparse=False)
 print("check_kernel: gradients agree with differences")
 
+# %%
+# Then it is a kernel like any other. Its tails are learned along with its width.
 X, y = make_moons(1300, noise=0.25, random_state=0)
 X, X_test, y, y_test = X[:300], X[300:], y[:300], y[300:]
+figure, axes = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
+distance = np.linspace(0, 3, 200)[:, None]
+styles = iter(("--", "-"))
 for kernel in ("rbf", RationalQuadratic(gamma=0.1, a=3.0)):
     model = BilevelSVC(kernel, random_state=0).fit(X, y)
     values = ", ".join(f"{k} = {v:.3g}" for k, v in model.hyperparameters_.items())
@@ -75,3 +85,9 @@ for kernel in ("rbf", RationalQuadratic(gamma=0.1, a=3.0)):
         f"{type(model.kernel_).__name__:>18}: loss {model.criterion_value_:.4f}, "
         f"test accuracy {model.score(X_test, y_test):.1%}   ({values})"
     )
+    profile = model.kernel_(np.zeros((1, 1)), distance)[0]
+    label = type(model.kernel_).__name__
+    axes.plot(distance, profile, next(styles), color="0.1", label=label)
+axes.set(xlabel="distance |x - y|", ylabel="k(x, y), as learned", ylim=(0, 1.02))
+axes.legend(frameon=False)
+plt.show()

@@ -1,17 +1,16 @@
-"""Two half moons hidden among ten columns of noise.
+"""
+Which features matter: two moons among noise
+============================================
+
+Two half moons, hidden among ten columns of noise.
 
 One gamma cannot tell signal from noise: a grid search over C and gamma, whatever its
 resolution, ends near 14% test error. One gamma for every column, learned by gradients,
 finds the two columns that matter.
-
-Writes moons.png.
 """
 
 import time
 
-import matplotlib
-
-matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
@@ -26,6 +25,8 @@ X, X_test, y, y_test = X[:500], X[500:], y[:500], y[500:]
 names = ["moons 1", "moons 2", *(f"noise {j}" for j in range(1, 11))]
 folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
 
+# %%
+# One gamma per column, C along with them.
 began = time.perf_counter()
 model = BilevelSVC(kernel="ard", cv=folds, random_state=0).fit(X, y)
 seconds = time.perf_counter() - began
@@ -34,6 +35,8 @@ first, second = relevance_data(model, names).names[:2]
 print(f"one gamma per column: {error:6.1%} test error, {seconds:4.1f} s")
 print(f"  most relevant: {first} and {second}")
 
+# %%
+# A grid over C and one gamma, on the same folds.
 began = time.perf_counter()
 grid = {"C": np.logspace(-2, 3, 6), "gamma": np.logspace(-4, 0.5, 5)}  # keep it short
 search = GridSearchCV(SVC(), grid, cv=folds).fit(X, y)
@@ -41,6 +44,7 @@ seconds = time.perf_counter() - began
 grid_error = 1 - search.score(X_test, y_test)
 print(f"grid search, 6 x 5:   {grid_error:6.1%} test error, {seconds:4.1f} s")
 
+# %%
 # The relevances, and the boundary in the plane of the two columns found.
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.4), layout="constrained")
 RelevanceDisplay.from_estimator(model, feature_names=names, ax=left)
@@ -68,4 +72,4 @@ for label, marker, color in [(0, "o", "#2f5d8a"), (1, "^", "#c46a1a")]:
     )
 right.set(xlabel=names[horizontal], ylabel=names[vertical])
 right.set_title(f"and what it sees: {error:.1%} test error", loc="left")
-figure.savefig("moons.png", dpi=100)
+plt.show()

@@ -1,4 +1,6 @@
-"""A fit that is killed goes on where it was, to the same result.
+"""
+A fit that was killed goes on where it was
+==========================================
 
 `checkpoint=` names a file that every evaluation is written to. Here the end of the
 process is only played: the callback raises what nothing catches.

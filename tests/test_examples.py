@@ -9,7 +9,7 @@ import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
-# What an example must have printed, or written.
+# What an example must have printed.
 PRINTS = {
     "cluster.py": ["largest difference from one process: 0e+00", "rows are right"],
     "callback.py": ["to the end", "good enough", "Ctrl-C at evaluation"],
@@ -19,14 +19,17 @@ PRINTS = {
     "own_optimizer.py": ["L-BFGS-B", "31 hyperparameters"],
     "multiple_kernels.py": ["kernels used", "learned plane"],
     "signals.py": ["filter bank, learned", "pass bands"],
+    "plot_landscape.py": ["evaluations, validation loss"],
+    "plot_unbalanced.py": ["as they come", "balanced accuracy"],
     "plot_moons.py": ["most relevant: moons 1 and moons 2", "grid search"],
 }
 NEEDS = {"cluster.py": ["dask.array", "distributed"]}
-WRITES = {"plot_moons.py": ["moons.png"]}
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_example(path, tmp_path):
+    if "matplotlib" in path.read_text(encoding="utf-8"):
+        pytest.importorskip("matplotlib")
     for package in NEEDS.get(path.name, []):
         pytest.importorskip(package)
     environment = {
@@ -34,6 +37,7 @@ def test_example(path, tmp_path):
         "MPLBACKEND": "Agg",
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
+        "DISPLAY": "",  # with one, Agg complains that it cannot show a window
     }
     done = subprocess.run(
         [sys.executable, "-W", "error::RuntimeWarning", str(path)],
@@ -46,8 +50,6 @@ def test_example(path, tmp_path):
     assert not done.stderr
     for text in PRINTS[path.name]:
         assert text in done.stdout
-    for name in WRITES.get(path.name, []):
-        assert (tmp_path / name).stat().st_size > 0
 
 
 def test_every_example_is_listed():
