@@ -34,6 +34,7 @@ TRUSTED_HOMES = (
     "bilinear",
     "criteria",
     "estimators",
+    "gains",
     "history",
     "images",
     "kernels",

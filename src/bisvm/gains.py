@@ -44,3 +44,20 @@ class Gain:
         if self.error > 0.0:
             return self.value / self.error
         return float(np.sign(self.value) * np.inf) if self.value else 0.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step up to a richer model, and whether held-out points paid for it.
+
+    gain : of the paired held-out losses
+    needed : standard errors that it had to exceed
+    """
+
+    name: str
+    gain: Gain
+    needed: float
+
+    @property
+    def taken(self) -> bool:
+        return self.gain.exceeds(self.needed)

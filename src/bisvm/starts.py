@@ -16,11 +16,11 @@ import numpy as np
 
 from bisvm import nested
 from bisvm.evaluation import Evaluation
-from bisvm.gains import Gain
+from bisvm.gains import Gain, Step
 from bisvm.objective import BilevelObjective
 from bisvm.optimizers import Optimizer, Scan
 from bisvm.parts import INVERSE_WIDTH, PENALTY
-from bisvm.tuning import Descent, Run, Step, StopTuning, Whole, upper_gradient
+from bisvm.tuning import Descent, Run, StopTuning, Whole, upper_gradient
 
 # Standard errors by which a step up must lower the paired validation losses: to let the
 # entries of a vector differ at all, and to weaken the prior that holds them together.

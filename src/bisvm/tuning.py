@@ -13,7 +13,7 @@ from scipy.optimize import OptimizeResult
 from bisvm import progress
 from bisvm.checkpoint import Journal
 from bisvm.evaluation import Evaluation
-from bisvm.gains import Gain
+from bisvm.gains import Step
 from bisvm.history import Progress, Record
 from bisvm.levels import Levels
 from bisvm.objective import BilevelObjective
@@ -71,23 +71,6 @@ class Anew:
     split: int
     theta: np.ndarray
     at: Evaluation
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step up to a richer model, and whether held-out points paid for it.
-
-    gain : of the paired held-out losses
-    needed : standard errors that it had to exceed
-    """
-
-    name: str
-    gain: Gain
-    needed: float
-
-    @property
-    def taken(self) -> bool:
-        return self.gain.exceeds(self.needed)
 
 
 @dataclass

@@ -34,6 +34,7 @@ def facts(model: Any) -> dict[str, Any]:
     return {
         "classes": list(machine.classes_),
         "kernel": one_line(repr(machine.kernel_)),
+        "kernel_choice": chosen_in_words(machine),
         "hyperparameters": machine.hyperparameters_,
         "inputs": columns_of(model),
         "relevance": relevances_by_column(model),
@@ -79,10 +80,16 @@ def _kinds(model: Any) -> str:
 
 def _hyperparameters(model: Any) -> list[str]:
     machine = model[-1]
-    lines = ["Learned on held-out rows:"]
+    lines = [*chosen_in_words(machine), "Learned on held-out rows:"]
     for name, value in machine.hyperparameters_.items():
         lines.append(f"  {in_words(name, value)}")
     return lines
+
+
+def chosen_in_words(machine: Any) -> list[str]:
+    """What kernel="auto" chose, and why; nothing where the kernel was given."""
+    choice = getattr(machine, "kernel_choice_", None)
+    return [] if choice is None else str(choice).splitlines()
 
 
 def _relevance(model: Any) -> list[str]:

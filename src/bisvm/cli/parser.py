@@ -229,7 +229,8 @@ def _add_learning(parser: Any) -> None:
         "--kernel",
         choices=KERNELS,
         default="auto",
-        help="auto: one width, and one for each column where that pays (default)",
+        help="auto: linear, one width, or one for each column, whichever held-out rows "
+        "ask for (default)",
     )
     parser.add_argument(
         "--test-size",

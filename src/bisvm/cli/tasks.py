@@ -13,7 +13,6 @@ from sklearn.model_selection import train_test_split
 
 from bisvm.cli.output import say
 from bisvm.estimators import BilevelLinearSVC, BilevelSVC
-from bisvm.kernels import KERNELS
 from bisvm.reporting.scores import share_of
 from bisvm.tables import (
     ColumnTypes,
@@ -23,10 +22,6 @@ from bisvm.tables import (
     read_table,
     split_target,
 )
-
-# What "auto" is until there is a kernel of that name: one width for each column, which
-# the climb lets differ only where held-out rows gain by it.
-AUTO = "ard"
 
 
 @dataclass(frozen=True)
@@ -100,12 +95,6 @@ def _split(rest: Table, y: np.ndarray, options: Any, name: str) -> Any:
     return rows(rest.frame, train), rows(rest.frame, test), y[train], y[test]
 
 
-def kernel_of(name: str) -> str:
-    if name == "auto" and "auto" not in KERNELS:
-        return AUTO
-    return name
-
-
 def machine_of(
     options: Any,
     callback: Callable[[Any], Any] | None = None,
@@ -122,7 +111,7 @@ def machine_of(
     )
     if options.kernel == "linear":
         return BilevelLinearSVC(**settings)
-    return BilevelSVC(kernel_of(options.kernel), **settings)
+    return BilevelSVC(options.kernel, **settings)
 
 
 def prepared(options: Any, task: Task, machine: Any) -> Any:

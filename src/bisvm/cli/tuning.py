@@ -70,6 +70,7 @@ def summary(task: Task, model: Any, seconds: float) -> dict[str, Any]:
     machine = model[-1]
     counts = np.unique(task.y, return_counts=True)[1]
     certificates = np.atleast_1d(np.asarray(machine.certificate_, dtype=object))
+    choice = getattr(machine, "kernel_choice_", None)
     return {
         "file": str(task.table.path),
         "target": task.target,
@@ -77,6 +78,7 @@ def summary(task: Task, model: Any, seconds: float) -> dict[str, Any]:
         "rows": len(task.y) + len(task.y_test),
         "inputs": machine.n_features_in_,
         "kernel": str(machine.kernel_).split("(")[0],
+        "kernel_choice": None if choice is None else choice.name,
         "hyperparameters": {
             name: value for name, value in machine.hyperparameters_.items()
         },

@@ -19,10 +19,10 @@ import numpy as np
 from bisvm.criteria import get_criterion
 from bisvm.estimators.data import Data
 from bisvm.estimators.settings import own_optimizer
-from bisvm.gains import Gain
+from bisvm.gains import Gain, Step
 from bisvm.kernels import RBF, Kernel, Linear, feature_groups, on_groups
 from bisvm.starts import APART_ERRORS
-from bisvm.tuning import CALLBACK_STOP, TIME_STOP, Step
+from bisvm.tuning import CALLBACK_STOP, TIME_STOP
 
 if TYPE_CHECKING:
     from bisvm.estimators.units import Tuned
@@ -61,13 +61,18 @@ class KernelChoice:
     steps: tuple[Step, ...] = ()
     n_svm_evaluations: int = 0
 
+    @property
+    def words(self) -> str:
+        return WORDS[self.name]
+
+    @property
+    def reasons(self) -> list[str]:
+        """A sentence for each comparison."""
+        return [_said(step) for step in self.steps]
+
     def __str__(self) -> str:
-        return "\n".join(
-            [
-                f"Chosen: {WORDS[self.name]}.",
-                *(f"- {_said(step)}" for step in self.steps),
-            ]
-        )
+        reasons = [f"- {reason}" for reason in self.reasons]
+        return "\n".join([f"Chosen: {self.words}.", *reasons])
 
 
 def _said(step: Step) -> str:

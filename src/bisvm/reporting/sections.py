@@ -23,6 +23,10 @@ def asked(facts: Facts) -> Markup:
     words["estimator"] = named(type(machine).__name__)
     kernel = getattr(machine, "kernel", "linear")
     words["kernel"] = named(kernel if isinstance(kernel, str) else _short(kernel))
+    choice = getattr(machine, "kernel_choice_", None)
+    if choice is not None:
+        words["kernel chosen"] = choice.words
+        words["because"] = " ".join(choice.reasons)
     words["validated on"] = f"{facts.folds} splits of the rows to learn from"
     words["criterion minimised there"] = named(machine.criterion)
     words["hyperparameters learned"] = str(facts.tuned)

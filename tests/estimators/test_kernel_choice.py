@@ -1,0 +1,191 @@
+"""kernel="auto": the simplest kernel that held-out rows do not refute."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, make_classification
+from sklearn.exceptions import ConvergenceWarning
+
+import bisvm
+from bisvm import BilevelSVC
+from bisvm.datasets import make_moons_with_noise, make_rings
+from bisvm.estimators import choice
+from bisvm.gains import Gain
+from bisvm.kernels import RBF, Linear
+
+
+def linear_data(n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 5))
+    return X, (X @ [1.0, -1.0, 0.5, 0.0, 0.0] + 0.7 * rng.normal(size=n) > 0).astype(
+        int
+    )
+
+
+@pytest.fixture(scope="module")
+def moons():
+    X, y = make_moons_with_noise(240, random_state=0)
+    return X, y, BilevelSVC(random_state=0).fit(X, y)
+
+
+def test_auto_is_the_default_and_every_rung_is_found(moons):
+    assert BilevelSVC().kernel == "auto"
+    X, y, many = moons
+    assert many.kernel_choice_.name == "ard"
+    X, y = linear_data()
+    plain = BilevelSVC(random_state=0).fit(X, y)
+    assert plain.kernel_choice_.name == "linear"
+    assert plain.coef_.shape == (1, 5) and isinstance(plain.kernel_, Linear)
+    X, y = make_rings(150, noise=0.2, random_state=0)
+    round_ = BilevelSVC(random_state=0).fit(X, y)
+    assert round_.kernel_choice_.name == "rbf"
+
+
+def test_the_machine_is_that_of_the_kernel_chosen(moons):
+    """Bit for bit, with its record; only the other rungs' work is added."""
+    X, y, auto = moons
+    named = BilevelSVC("ard", random_state=0).fit(X, y)
+    np.testing.assert_array_equal(auto.decision_function(X), named.decision_function(X))
+    assert auto.criterion_value_ == named.criterion_value_
+    assert len(auto.history_) == len(named.history_)
+    extra = auto.n_svm_evaluations_ - named.n_svm_evaluations_
+    assert extra == auto.kernel_choice_.n_svm_evaluations > 0
+
+
+def test_it_says_in_words_what_and_why(moons):
+    said = str(moons[2].kernel_choice_)
+    assert said.startswith("Chosen: a Gaussian kernel with one width for each feature.")
+    assert "instead of one for all: the held-out loss is lower by" in said
+    assert "chosen without the rows that judge" in said
+    assert said.count("standard errors") >= 3
+    X, y = linear_data()
+    said = str(BilevelSVC(random_state=0).fit(X, y).kernel_choice_)
+    assert "\n- Not a Gaussian kernel with one width for all features" in said
+
+
+def test_groups_of_columns_are_a_rung_of_data_as_measured():
+    X, _y = make_classification(120, 6, random_state=0)
+    data = type("Data", (), {"X": X * [1, 1, 1, 100.0, 100.0, 100.0]})
+    names = [rung.name for rung in choice.rungs(BilevelSVC(), data)]
+    assert names == ["linear", "ard", "groups"]
+    data = type("Data", (), {"X": (X - X.mean(0)) / X.std(0)})
+    assert [rung.name for rung in choice.rungs(BilevelSVC(), data)] == ["linear", "ard"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "kernel"),
+    [
+        ({"penalty": "per_feature"}, Linear),
+        ({"learn": "C"}, RBF),
+        ({"learn": ("C", "gamma")}, RBF),
+        ({"starts": 2}, RBF),
+        ({"optimizer": "grid"}, RBF),
+        ({"criterion": "structural_risk"}, RBF),
+    ],
+)
+def test_settings_that_mean_one_kernel_decide(settings, kernel):
+    X, y = linear_data(80)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = BilevelSVC(random_state=0, cv=3, **settings).fit(X, y)
+    assert isinstance(model.kernel_, kernel)
+    assert model.kernel_choice_.steps == ()
+
+
+def test_every_class_may_have_its_own_values_of_one_kernel():
+    X, y = load_iris(return_X_y=True)
+    model = BilevelSVC(shared=False, cv=3, random_state=0).fit(X, y)
+    assert model.kernel_choice_.name == "rbf"
+    assert np.shape(model.C_) == (3,)
+    assert model.score(X, y) > 0.93
+
+
+def test_a_stop_keeps_the_rung_that_was_reached():
+    X, y = make_rings(150, noise=0.2, random_state=0)
+    seen = []
+
+    def stop(progress):
+        seen.append(progress)
+        return len(seen) == 2
+
+    with pytest.warns(ConvergenceWarning, match="callback asked"):
+        model = BilevelSVC(callback=stop, random_state=0).fit(X, y)
+    assert model.kernel_choice_.name == "linear" and len(seen) == 2
+    assert model.predict(X).shape == y.shape
+
+
+def test_a_callback_sees_models_of_the_rung_that_is_tried():
+    X, y = make_rings(100, noise=0.2, random_state=0)
+    kinds = []
+
+    def look(progress):
+        kinds.append(type(progress.model().kernel_).__name__)
+
+    BilevelSVC(callback=look, cv=3, random_state=0).fit(X, y)
+    assert {"Linear", "RBF"} <= set(kinds)
+
+
+def test_a_second_fit_knows_nothing_of_the_first():
+    rings, linear = make_rings(150, noise=0.2, random_state=0), linear_data()
+    model = BilevelSVC(random_state=0).fit(*rings)
+    again = model.fit(*linear)
+    fresh = BilevelSVC(random_state=0).fit(*linear)
+    assert again.kernel_choice_.name == fresh.kernel_choice_.name == "linear"
+    X = linear[0]
+    np.testing.assert_array_equal(again.predict(X), fresh.predict(X))
+
+
+def test_a_run_on_file_goes_on_within_any_rung(tmp_path):
+    X, y = make_rings(100, noise=0.2, random_state=0)
+    path = tmp_path / "run.jsonl"
+    whole = BilevelSVC(cv=3, random_state=0).fit(X, y)
+    seen = []
+
+    def die(progress):
+        seen.append(progress)
+        if len(seen) == len(whole.history_):
+            raise KeyboardInterrupt
+
+    settings = {"cv": 3, "random_state": 0, "checkpoint": path}
+    with pytest.raises(KeyboardInterrupt):
+        BilevelSVC(**settings, callback=die).fit(X, y)
+    resumed = BilevelSVC(**settings).fit(X, y)
+    np.testing.assert_array_equal(
+        resumed.decision_function(X), whole.decision_function(X)
+    )
+
+
+def test_files_keep_the_choice(moons, tmp_path):
+    pytest.importorskip("skops")
+    X, _, model = moons
+    bisvm.save(model, tmp_path / "m.skops")
+    back = bisvm.load(tmp_path / "m.skops")
+    assert str(back.kernel_choice_) == str(model.kernel_choice_)
+    np.testing.assert_array_equal(back.decision_function(X), model.decision_function(X))
+
+
+def test_a_gain_and_its_error():
+    """Two groups of halves of one row each are one row; no noise is no error."""
+    simple, rich = np.array([0.3, 0.1, 0.2]), np.array([0.1, 0.1, 0.1])
+    gain = Gain.of(simple, rich, np.full(3, 1 / 3))
+    assert gain.value == pytest.approx(0.3)
+    assert gain.error == pytest.approx(np.sqrt(0.1**2 + 0.1**2 + 0.0**2))
+    assert gain.exceeds(2.0) and not gain.exceeds(2.2)
+    sure = Gain.of(np.full(4, 0.5), np.full(4, 0.25), np.full(4, 0.25))
+    assert sure.error == 0.0 and sure.in_errors == np.inf and sure.exceeds(100.0)
+    assert Gain.of(simple, simple, np.full(3, 1 / 3)).in_errors == 0.0
+
+
+def test_widths_that_only_fit_their_judges_are_turned_down():
+    """Labels by chance in many columns: the paired gain is large, and does not last."""
+    turned_down = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(80, 30)), rng.permutation(80) % 2
+        model = BilevelSVC("ard", random_state=0).fit(X, y)
+        gamma = model.hyperparameters_["gamma"] * X.var(axis=0)
+        turned_down += np.ptp(np.log(gamma)) < 1e-6
+    assert turned_down >= 3
