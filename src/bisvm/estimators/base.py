@@ -161,7 +161,7 @@ class BilevelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         columns = (
             training_columns(tasks, data.weight)
             if on_training
-            else split_columns(tasks, data.splits, data.weight)
+            else split_columns(tasks, data.splits, data.weight, data.held_weight)
         )
         return Problem.of(
             model,
