@@ -54,6 +54,7 @@ class Tuned:
     coordinates : names and scales of theta's entries
     left_out : what landmarks leave out of the kernel, if it was approximated
     held_out : decision values of held-out points, if there are any
+    at_bounds : which hyperparameters are where their bounds hold them
     """
 
     values: dict[str, Any]
@@ -64,6 +65,7 @@ class Tuned:
     coordinates: list[tuple[str, str]]
     left_out: LeftOut | None = None
     held_out: HeldOut | None = None
+    at_bounds: tuple[str, ...] = ()
 
     @property
     def certificate(self) -> Certificate:
@@ -78,6 +80,7 @@ class Tuned:
             converged=descent.converged and solved,
             reason=descent.reason if solved else limit,
             criterion_error=descent.best.accuracy,
+            at_bounds=self.at_bounds,
         )
 
 
@@ -255,6 +258,7 @@ def tune_unit(work: Work, number: int, start: int | None) -> Found:
         run.objective.space.coordinates,
         left_out,
         known,
+        run.objective.space.at_bounds(descent.best.theta),
     )
     return run.history, tuned
 
