@@ -199,6 +199,7 @@ def certificate(facts: Facts) -> Markup:
                 reason=one.reason,
             )
         )
+        held = {"held by bounds": _few(one.at_bounds)} if one.at_bounds else {}
         parts.append(
             pairs(
                 {
@@ -206,9 +207,7 @@ def certificate(facts: Facts) -> Markup:
                     "residual of those on the folds": f"{one.lower_residual:.1e}",
                     "slope of the validation loss": f"{one.upper_gradient:.1e} of it",
                     "error of it by the residuals": f"{one.criterion_error:.1e} of it",
-                    **(
-                        {"held by bounds": _few(one.at_bounds)} if one.at_bounds else {}
-                    ),
+                    **held,
                 }
             )
         )
