@@ -406,8 +406,13 @@ def test_ranking_ignores_splits_with_one_label():
     assert result.value == pytest.approx(expected, rel=1e-13)
     assert not result.slopes[~own].any()
     np.testing.assert_allclose(result.losses[~own], result.value, rtol=1e-13)
-    with pytest.raises(ValueError, match="no split holds out points of both"):
-        PairwiseRanking().evaluate(u, weights, whose._replace(labels=np.ones(60)))
+    unpaired = whose._replace(labels=np.where(whose.column % 2, 1.0, -1.0))
+    value, losses, slopes = PairwiseRanking().evaluate(u, weights, unpaired)
+    assert value == 1.0 and np.all(losses == 1.0) and not slopes.any()
+    for criterion in ("auc", "balanced_auc", Blend("auc", "mse")):
+        get_criterion(criterion).check(one_sided)
+        with pytest.raises(ValueError, match="no split holds out points of both"):
+            get_criterion(criterion).check(unpaired)
 
 
 def test_the_noise_of_a_ranking_is_that_of_delong():

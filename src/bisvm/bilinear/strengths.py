@@ -109,6 +109,7 @@ class StrengthObjective:
         self.patches, self.X, self.tasks, self.weight = patches, X, tasks, weight
         self.columns, self.loss, self.criterion = list(columns), loss, criterion
         self.held_weight = weight if held_weight is None else held_weight
+        criterion.check(self._points())
         self.root_ratio = float(np.sqrt(lambda_w / lambda_f))
         self.n_filters, self.inner_tol, self.n_jobs = n_filters, inner_tol, n_jobs
         self.points: list[Point | None] = [None] * len(self.columns)

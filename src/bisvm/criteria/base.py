@@ -62,6 +62,9 @@ class Criterion(Part):
         """
         raise NotImplementedError
 
+    def check(self, points: Points) -> None:
+        """Refuse held-out points of which it can say nothing at all."""
+
     def evaluate(
         self,
         u: npt.ArrayLike,

@@ -38,12 +38,25 @@ class PairwiseRanking(Criterion):
     It asks in which order the points of a split are, not where zero lies: for
     predictions that need a threshold see `best_threshold`. Sorting makes it as cheap as
     any other criterion: O(n log n) for all pairs. Splits that hold out points of one
-    label only have no pairs, and do not count.
+    label only have no pairs, and do not count; without any pairs at all H is 1, as of a
+    machine that says nothing.
     """
 
     @property
     def at_zero(self) -> float:
         return 1.0
+
+    def check(self, points: Points) -> None:
+        """There must be pairs in one of the columns at least."""
+        positive, negative = (
+            points.column[sign * points.labels > 0] for sign in (1, -1)
+        )
+        if not np.isin(positive, negative).any():
+            raise ValueError(
+                "criterion 'auc' compares held-out points of different classes, and no "
+                "split holds out points of both. Use fewer folds or a stratified "
+                "splitter."
+            )
 
     def evaluate(
         self,
@@ -65,6 +78,8 @@ class PairwiseRanking(Criterion):
         if broken is not None:
             return broken
         sides = _sides(f / max(size, _TINY), weights, points)
+        if sides is None:
+            return CriterionValue(self.at_zero, np.ones_like(u), np.zeros_like(u))
         a = _scale(sides[0])
         means = [side.means(a) for side in sides]
         column = sides[0].in_columns(means[0][:, 0])
@@ -119,8 +134,8 @@ class _Side(NamedTuple):
         return total / np.where(self.mass > 0, self.mass, 1.0)
 
 
-def _sides(f: Floats, weights: Floats, points: Points) -> tuple[_Side, _Side]:
-    """Positive points with negative ones, and the other way round."""
+def _sides(f: Floats, weights: Floats, points: Points) -> tuple[_Side, _Side] | None:
+    """Positive points with negative ones, and the other way round; None without any."""
     n_columns = int(points.column.max(initial=-1)) + 1
     positive, negative = (
         np.bincount(points.column, weights * own, n_columns).astype(float)
@@ -130,10 +145,7 @@ def _sides(f: Floats, weights: Floats, points: Points) -> tuple[_Side, _Side]:
     has_pairs = (positive > 0) & (negative > 0)
     paired = float(whole[has_pairs].sum())
     if not paired > 0.0:
-        raise ValueError(
-            "criterion 'auc' compares held-out points of different classes, and no "
-            "split holds out points of both. Use fewer folds or a stratified splitter."
-        )
+        return None
     mass = np.where(has_pairs, whole, 0.0) / paired
     counted = (weights > 0) & has_pairs[points.column]
 

@@ -324,6 +324,10 @@ class Blend(Criterion):
             _check_member(get_validation(member))
         return self
 
+    def check(self, points: Points) -> None:
+        for member in (self.first, self.second):
+            get_validation(member).check(points)
+
     @property
     def at_zero(self) -> float:
         first, second = get_validation(self.first), get_validation(self.second)

@@ -57,6 +57,9 @@ class Weighted(Criterion):
         _check_weights(self.class_weight)
         return self
 
+    def check(self, points: Points) -> None:
+        get_validation(self.criterion).check(points)
+
     @property
     def at_zero(self) -> float:
         return get_validation(self.criterion).at_zero

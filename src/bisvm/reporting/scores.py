@@ -73,10 +73,11 @@ def losses_of(machine: Any, inputs: Any, y: Any) -> Losses | None:
     weights = np.repeat(weight / n_tasks, n_tasks)
     points = Points(labels.ravel(), task, task)
     try:
-        done = criterion.evaluate(margins.ravel(), weights, points)
+        criterion.check(points)
     except ValueError:
         # Rows of one class have no pairs to be ranked.
         return None
+    done = criterion.evaluate(margins.ravel(), weights, points)
     by_row = np.asarray(done.losses).reshape(margins.shape).mean(axis=1)
     apart = weight * (by_row - weight @ by_row)
     error = math.sqrt(float(np.sum(apart**2)) * n / max(n - 1, 1))
