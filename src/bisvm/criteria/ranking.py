@@ -36,8 +36,8 @@ class PairwiseRanking(Criterion):
     """Squared hinge of differences of decision values, at their best common scale.
 
     It asks in which order the points of a split are, not where zero lies: for
-    predictions that need a threshold see `best_threshold`. Sorting makes it as cheap as
-    any other criterion: O(n log n) for all pairs. Splits that hold out points of one
+    predictions that need a threshold see `best_threshold`. By sorting, all
+    pairs together take O(n log n). Splits that hold out points of one
     label only have no pairs, and do not count; without any pairs at all H is 1, as of a
     machine that says nothing.
     """

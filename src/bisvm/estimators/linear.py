@@ -36,7 +36,8 @@ class BilevelLinearSVC(BilevelClassifier):
         What the upper level minimises on held-out points. "blend" is the calibrated
         logistic loss with half the calibrated squared error. "balanced_" before any
         name gives all classes the same weight there;
-        `criteria.Weighted("blend", {"sick": 10})` says what errors cost.
+        `criteria.Weighted("blend", {"sick": 10})` says what errors cost. "auc" asks for
+        the order of decision values alone: give it a `threshold`.
     cv : int, splitter or list of (train, validation) index pairs, default=5
         An int means stratified, shuffled folds, which keep `groups` together and spread
         `sample_groups` if `fit` is given any. Splits are drawn once per fit. With

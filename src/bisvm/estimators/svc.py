@@ -45,7 +45,8 @@ class BilevelSVC(BilevelClassifier):
         What the upper level minimises on held-out points. "blend", the default, is the
         calibrated logistic loss with half the calibrated squared error. "balanced_"
         before any but the last gives all classes the same weight there;
-        `criteria.Weighted("blend", {"sick": 10})` says what errors cost.
+        `criteria.Weighted("blend", {"sick": 10})` says what errors cost. "auc" asks for
+        the order of decision values alone: give it a `threshold`.
         "structural_risk" holds no points out: the training problem's own optimum plus a
         regulariser on the kernel, C as given.
     cv : int, splitter or list of (train, validation) index pairs, default=5
