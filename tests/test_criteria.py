@@ -6,20 +6,33 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 from sklearn.base import clone
+from sklearn.metrics import f1_score
 
 from bisvm.criteria import (
     CRITERIA,
     VALIDATION,
+    Blend,
     CalibratedLogistic,
     CalibratedSquaredError,
     MeanHinge,
     MeanLogistic,
     MeanSquaredError,
     MeanSquaredHinge,
+    PairwiseRanking,
+    Points,
+    SmoothedError,
+    SmoothedF1,
+    Weighted,
     get_criterion,
 )
 
 EVERY = [kind() for kind in VALIDATION.values()] + [CalibratedLogistic(1e-2, 0.5)]
+
+
+def points(n):
+    """Two tasks in two splits each, both labels in all of them."""
+    column = np.arange(n) % 4
+    return Points(np.where(np.arange(n) % 12 < 5, 1.0, -1.0), column % 2, column)
 
 
 def sample(n=60, shift=0.8, seed=0):
@@ -36,7 +49,7 @@ def numerical_slopes(criterion, u, weights, h):
         def value(k, i=i, step=step):
             moved = u.copy()
             moved[i] += k * step
-            return criterion.evaluate(moved, weights).value
+            return criterion.evaluate(moved, weights, points(len(u))).value
 
         near, far = value(1) - value(-1), value(2) - value(-2)
         slopes[i] = (8.0 * near - far) / (12.0 * step)
@@ -68,7 +81,7 @@ def lowest(u, weights, criterion):
 def test_slopes_are_the_derivatives_of_the_value(criterion):
     u, weights = sample()
     u[np.abs(u - 1.0) < 0.02] = 1.1  # differences must not straddle a kink
-    result = criterion.evaluate(u, weights)
+    result = criterion.evaluate(u, weights, points(len(u)))
     expected = numerical_slopes(criterion, u, weights, 1e-3)
     error = np.linalg.norm(result.slopes - expected)
     assert error < 5e-6 * np.linalg.norm(expected)
@@ -78,7 +91,7 @@ def test_slopes_are_the_derivatives_of_the_value(criterion):
 @pytest.mark.parametrize("criterion", EVERY, ids=repr)
 def test_value_is_the_weighted_mean_of_the_losses(criterion):
     u, weights = sample()
-    result = criterion.evaluate(u, weights)
+    result = criterion.evaluate(u, weights, points(len(u)))
     ridge = 0.0
     logistic = get_criterion(getattr(criterion, "first", criterion))
     if isinstance(logistic, CalibratedLogistic):
@@ -125,16 +138,20 @@ def test_mean_squared_error_is_that_of_the_decision_values():
 
 @pytest.mark.parametrize("criterion", EVERY, ids=repr)
 def test_at_zero_is_the_loss_of_a_silent_machine(criterion):
-    result = criterion.evaluate(np.zeros(5), np.full(5, 0.2))
-    assert result.value == pytest.approx(criterion.at_zero, rel=1e-15)
+    labels = np.array([1.0, 1.0, -1.0, -1.0, -1.0])
+    one = np.zeros(5, dtype=int)
+    weights = np.array([0.1, 0.4, 0.1, 0.1, 0.3])
+    result = criterion.evaluate(np.zeros(5), weights, Points(labels, one, one))
+    assert result.value == pytest.approx(criterion.at_zero, rel=1e-14)
 
 
 @pytest.mark.parametrize("criterion", EVERY, ids=repr)
 def test_points_without_weight_do_not_count(criterion):
     u, weights = sample()
     longer = np.append(u, [-np.inf, np.inf, 1e300, 0.0])
-    result = criterion.evaluate(longer, np.append(weights, np.zeros(4)))
-    expected = criterion.evaluate(u, weights)
+    weights = np.append(weights, np.zeros(4))
+    result = criterion.evaluate(longer, weights, points(len(longer)))
+    expected = criterion.evaluate(u, weights[:-4], points(len(u)))
     assert result.value == pytest.approx(expected.value, rel=1e-13)
     np.testing.assert_allclose(result.slopes[:-4], expected.slopes, rtol=1e-10)
     assert not result.slopes[-4:].any()
@@ -144,9 +161,10 @@ def test_points_without_weight_do_not_count(criterion):
 def test_margins_that_are_not_numbers_show_in_the_value(criterion):
     u, weights = sample()
     u[3] = np.nan
-    assert math.isnan(criterion.evaluate(u, weights).value)
+    whose = points(len(u))
+    assert math.isnan(criterion.evaluate(u, weights, whose).value)
     u[3] = -np.inf
-    assert criterion.evaluate(u, weights).value == math.inf
+    assert criterion.evaluate(u, weights, whose).value == math.inf
 
 
 RNG = np.random.default_rng(1)
@@ -254,3 +272,159 @@ def test_get_criterion():
         get_criterion(CalibratedLogistic(ridge=0))
     with pytest.raises(ValueError, match="center must be a positive.*got -1"):
         get_criterion(CalibratedLogistic(center=-1))
+    with pytest.raises(ValueError, match="width must be a positive.*got 0"):
+        get_criterion(SmoothedError(width=0))
+    with pytest.raises(ValueError, match="average='micro'.*'binary' or 'macro'"):
+        get_criterion(SmoothedF1(average="micro"))
+
+
+@pytest.mark.parametrize("name", VALIDATION)
+def test_every_criterion_has_a_balanced_version(name):
+    assert get_criterion("balanced_" + name) == Weighted(name, "balanced")
+    u, weights = sample()
+    plain = get_criterion(name).evaluate(u, weights, points(60))
+    # Weights of classes are in the weights: there is nothing left to do.
+    balanced = get_criterion("balanced_" + name).evaluate(u, weights, points(60))
+    assert balanced.value == plain.value
+
+
+def test_what_cannot_be_weighted_or_blended_is_refused():
+    with pytest.raises(ValueError, match="Unknown criterion 'blnd'.*mean 'blend'"):
+        get_criterion("balanced_blnd")
+    with pytest.raises(ValueError, match="Unknown criterion 'structural_risk'"):
+        get_criterion("balanced_structural_risk")
+    with pytest.raises(ValueError, match="cannot be weighted"):
+        get_criterion(Weighted(Weighted("mse")))
+    with pytest.raises(ValueError, match="cannot be a part of a blend"):
+        get_criterion(Blend(Weighted("mse")))
+    for given in ("equal", {"a": -1.0}, {"a": 0.0}, {"a": math.nan}, None, 3.0):
+        with pytest.raises(ValueError, match="class_weight=.*'balanced', or a dict"):
+            get_criterion(Weighted("mse", given))
+    with pytest.raises(ValueError, match="has to know their labels.*Points"):
+        SmoothedF1().evaluate([0.5, 1.0], [0.5, 0.5])
+
+
+# --- counts and pairs -----------------------------------------------------------------
+
+
+def test_smoothed_errors_become_errors_as_their_width_shrinks():
+    u, weights = sample()
+    whose, wrong = points(60), u < 0
+    error = SmoothedError(width=1e-6).evaluate(u, weights).value
+    assert error == pytest.approx(weights @ wrong, rel=1e-9)
+    f1 = SmoothedF1(width=1e-6).evaluate(u, weights, whose).value
+    macro = SmoothedF1(width=1e-6, average="macro").evaluate(u, weights, whose).value
+    said = np.where(wrong, -whose.labels, whose.labels)
+    scores, shares = [], []
+    for task in (0, 1):
+        own = whose.task == task
+        given = (whose.labels[own], said[own])
+        scores.append(
+            [
+                f1_score(*given, pos_label=sign, sample_weight=weights[own])
+                for sign in (1, -1)
+            ]
+        )
+        shares.append(weights[own].sum())
+    by_sign = shares @ np.array(scores)
+    assert f1 == pytest.approx(1.0 - by_sign[0], rel=1e-9)
+    assert macro == pytest.approx(1.0 - by_sign.mean(), rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [SmoothedError, SmoothedF1, PairwiseRanking])
+@pytest.mark.parametrize("scale", [1e-200, 1e-9, 1e9, 1e200])
+def test_the_size_of_decision_values_does_not_count(kind, scale):
+    u, weights = sample()
+    one, other = (kind().evaluate(c * u, weights, points(60)) for c in (1.0, scale))
+    assert other.value == pytest.approx(one.value, rel=1e-12)
+    np.testing.assert_allclose(scale * other.slopes, one.slopes, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(other.losses, one.losses, rtol=1e-10)
+
+
+def pairwise(a, u, weights, whose):
+    """The mean over all pairs, one by one; columns without pairs do not count."""
+    f, total, mass = whose.labels * u, 0.0, 0.0
+    for column in np.unique(whose.column):
+        own = (whose.column == column) & (weights > 0)
+        plus, minus = own & (whose.labels > 0), own & (whose.labels < 0)
+        if not plus.any() or not minus.any():
+            continue
+        loss = np.maximum(1.0 - a * (f[plus][:, None] - f[minus]), 0.0) ** 2
+        mean = weights[plus] @ loss @ weights[minus]
+        mean /= weights[plus].sum() * weights[minus].sum()
+        total += weights[own].sum() * mean
+        mass += weights[own].sum()
+    return total / mass
+
+
+@pytest.mark.parametrize("shift", [-1.0, -0.1, 0.2, 0.8, 2.0, 5.0])
+@pytest.mark.parametrize("n", [8, 60, 401])
+def test_ranking_is_the_least_mean_over_pairs(shift, n):
+    u, weights = sample(n, shift)
+    u[:2] = u[2]  # ties
+    whose = points(n)
+    found = PairwiseRanking().evaluate(u, weights, whose).value
+    brute = minimize_scalar(
+        pairwise,
+        args=(u, weights, whose),
+        bounds=(0.0, 50.0),
+        method="bounded",
+        options={"xatol": 1e-12},
+    )
+    expected = min(brute.fun, pairwise(0.0, u, weights, whose))
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_ranking_is_zero_where_all_pairs_are_in_order():
+    whose = points(24)
+    u = 10.0 ** np.random.default_rng(0).uniform(-3, 3, 24)
+    value, losses, slopes = PairwiseRanking().evaluate(u, np.full(24, 1 / 24), whose)
+    assert value == pytest.approx(0.0, abs=1e-12)
+    assert np.abs(losses).max() < 1e-12 and np.abs(slopes).max() < 1e-6
+
+
+def test_ranking_does_not_know_where_zero_is():
+    u, weights = sample()
+    whose = points(60)
+    f = whose.labels * u
+    moved = f + np.array([0.0, 3.0, -2.0, 0.7])[whose.column]
+    one, other = (
+        PairwiseRanking().evaluate(whose.labels * g, weights, whose).value
+        for g in (f, moved)
+    )
+    assert other == pytest.approx(one, rel=1e-12)
+
+
+def test_ranking_ignores_splits_with_one_label():
+    u, weights = sample()
+    whose = points(60)
+    own = whose.column != 3
+    kept = Points(*(part[own] for part in whose))
+    expected = PairwiseRanking().evaluate(u[own], weights[own], kept).value
+    one_sided = whose._replace(labels=np.where(own, whose.labels, 1.0))
+    result = PairwiseRanking().evaluate(u, weights, one_sided)
+    assert result.value == pytest.approx(expected, rel=1e-13)
+    assert not result.slopes[~own].any()
+    np.testing.assert_allclose(result.losses[~own], result.value, rtol=1e-13)
+    unpaired = whose._replace(labels=np.where(whose.column % 2, 1.0, -1.0))
+    value, losses, slopes = PairwiseRanking().evaluate(u, weights, unpaired)
+    assert value == 1.0 and np.all(losses == 1.0) and not slopes.any()
+    for criterion in ("auc", "balanced_auc", Blend("auc", "mse")):
+        get_criterion(criterion).check(one_sided)
+        with pytest.raises(ValueError, match="no split holds out points of both"):
+            get_criterion(criterion).check(unpaired)
+
+
+def test_the_noise_of_a_ranking_is_that_of_delong():
+    """Spread of the influences against the variance over samples drawn anew."""
+    criterion, n = PairwiseRanking(), 200
+    rng = np.random.default_rng(0)
+    column = np.zeros(n, dtype=int)
+    labels = np.where(np.arange(n) < 40, 1.0, -1.0)
+    whose, weights = Points(labels, column, column), np.full(n, 1 / n)
+    values, stated = [], []
+    for _ in range(400):
+        done = criterion.evaluate(rng.normal(0.5, 1.0, n), weights, whose)
+        values.append(done.value)
+        stated.append(np.sqrt(np.sum((weights * (done.losses - done.value)) ** 2)))
+    assert np.std(values) == pytest.approx(np.mean(stated), rel=0.15)

@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 from sklearn.model_selection import GroupKFold
 
 from bisvm import criteria, losses
@@ -13,6 +14,7 @@ from bisvm.objective import BilevelObjective
 from bisvm.penalties import PerFeature
 from bisvm.priors import Shrinkage
 from bisvm.problem import Landmarks
+from bisvm.splits import Columns
 from bisvm.testing import check_hypergradient
 from tests.problems import (
     INTERCEPTS,
@@ -58,7 +60,8 @@ def distance_to_kinks(objective: BilevelObjective, theta: np.ndarray) -> float:
     """Least distance of a training or held-out margin from a kink that counts."""
     problem, columns = objective.problem, objective.problem.columns
     below, above = kinks_of(problem.model.loss), kinks_of_criterion(problem.criterion)
-    if not below + above:
+    ranking = isinstance(problem.criterion, criteria.PairwiseRanking)
+    if not below + above and not ranking:
         return np.inf
     values = objective.hyperparameters(theta)
     machine = problem.model.machine(
@@ -73,7 +76,41 @@ def distance_to_kinks(objective: BilevelObjective, theta: np.ndarray) -> float:
     trained, held_out = margins[columns.train > 0], margins[columns.validation > 0]
     gaps = [np.abs(trained - kink).min() for kink in below]
     gaps += [np.abs(held_out - kink).min() for kink in above]
+    if ranking:
+        gaps.append(distance_of_pairs(columns, held_out))
     return min(gaps)
+
+
+def distance_of_pairs(columns: Columns, held_out: np.ndarray) -> float:
+    """Least distance of a pair from where it drops out of the pairwise hinge."""
+    points, weights = columns.points, columns.validation[columns.validation > 0]
+    scale = brute_scale(points, held_out, weights)
+    f, gaps = points.labels * held_out, []
+    for column in np.unique(points.column):
+        own = points.column == column
+        plus, minus = (own & (sign * points.labels > 0) for sign in (1, -1))
+        apart = f[plus][:, None] - f[minus]
+        gaps.append(np.abs(scale * apart - 1.0).min())
+    return min(gaps)
+
+
+def brute_scale(points, margins, weights) -> float:
+    """The scale at which the mean of the pairs' squared hinges is least."""
+    f = points.labels * margins
+    own = points.column[:, None] == points.column
+    pairs = own & (points.labels[:, None] > 0) & (points.labels < 0)
+    # Each label's weights sum to one in a column, and columns count alike.
+    size = np.zeros_like(weights)
+    for column in np.unique(points.column):
+        for sign in (1, -1):
+            these = (points.column == column) & (sign * points.labels > 0)
+            size[these] = weights[these] / weights[these].sum()
+    apart, mass = (f[:, None] - f)[pairs], np.outer(size, size)[pairs]
+
+    def mean(a: float) -> float:
+        return mass @ np.maximum(1.0 - a * apart, 0.0) ** 2
+
+    return minimize_scalar(mean, bounds=(0.0, 1e3), method="bounded").x
 
 
 def smooth_point(objective: BilevelObjective) -> np.ndarray:
@@ -120,6 +157,20 @@ def test_several_classes_share_one_hypergradient(machine, multi_class):
     )
     assert objective.problem.columns.labels.shape[1] == 2 * 3
     check(objective)
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+@pytest.mark.parametrize("criterion", ["smoothed_error", "f1", "auc"])
+def test_counts_and_pairs_of_several_classes_have_hypergradients(
+    criterion, multi_class
+):
+    X3, y3 = three_classes(48)
+    weight = np.random.default_rng(2).uniform(0.3, 2.0, size=48)
+    check(
+        make_objective(
+            X3, y3, multi_class=multi_class, criterion=criterion, weight=weight
+        )
+    )
 
 
 @pytest.mark.parametrize("machine", MACHINES)

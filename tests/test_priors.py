@@ -33,7 +33,7 @@ def test_a_common_size_costs_nothing():
 
 
 def test_a_negative_strength_is_refused():
-    for strength in (-1.0, np.nan):
+    for strength in (-1.0, np.nan, np.inf, "strong", None, True):
         with pytest.raises(ValueError, match="must not be negative"):
             Shrinkage(strength).validate()
 

@@ -112,6 +112,10 @@ FACTORS: dict[str, dict[str, Fit]] = {
     "criterion": {
         **{name: bilevel(criterion=name) for name in VALIDATION if name != "blend"},
         "blend, balanced": bilevel(class_weight="balanced"),
+        **{
+            name: bilevel(criterion=name)
+            for name in ("balanced_blend", "balanced_smoothed_error")
+        },
     },
     "splits": {
         "3 folds": bilevel(cv=lambda part, seed: folds(part, seed, 3)),

@@ -71,6 +71,9 @@ class Certificate:
     criterion_error : by how much the lower level's residual makes H wrong, relatively
     converged : whether both levels met their tolerances
     reason : why it stopped
+    at_bounds : in words, which hyperparameters ended at their bounds. They would have
+        gone on: the data do not tell how far, as where they are separated, or a column
+        is better left out
     """
 
     lower_residual: float
@@ -79,3 +82,4 @@ class Certificate:
     converged: bool
     reason: str
     criterion_error: float = 0.0
+    at_bounds: tuple[str, ...] = ()

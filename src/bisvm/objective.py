@@ -114,6 +114,7 @@ class BilevelObjective:
         self.n_svm_evaluations = 0
         self._held_out = problem.columns.validation > 0
         self._outside = problem.columns.outside
+        self._points = problem.columns.points
         self.share_weights = self._observations(problem.columns.validation.sum(axis=1))
         # Fitted values from which the next solve starts.
         self._fitted: np.ndarray | None = fitted
@@ -462,13 +463,12 @@ class BilevelObjective:
 
     def _validate(self, solution: Solution) -> tuple[Any, np.ndarray]:
         """The criterion on the held-out margins, and P = dH/dF."""
-        columns, held_out = self.problem.columns, self._held_out
-        labels = columns.labels[held_out]
-        upper = self.problem.criterion.evaluate(
-            labels * solution.fitted[held_out], columns.validation[held_out]
-        )
+        held_out, points = self._held_out, self._points
+        margins = points.labels * solution.fitted[held_out]
+        weights = self.problem.columns.validation[held_out]
+        upper = self.problem.criterion.evaluate(margins, weights, points)
         cotangent = np.zeros_like(solution.fitted)
-        cotangent[held_out] = upper.slopes * labels
+        cotangent[held_out] = upper.slopes * points.labels
         return upper, cotangent
 
     def _observations(self, by_row: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -37,9 +38,11 @@ class Shrinkage(Prior):
         self.strength = strength
 
     def validate(self) -> Self:
-        if not self.strength >= 0:
+        number = isinstance(self.strength, Real) and not isinstance(self.strength, bool)
+        if not number or not 0.0 <= float(self.strength) < np.inf:
             raise ValueError(
-                f"strength of a prior must not be negative, got {self.strength!r}."
+                "strength of a prior must not be negative, but a finite number; got "
+                f"{self.strength!r}. 0 is no prior, 0.1 the default."
             )
         return self
 

@@ -72,6 +72,7 @@ class Problem:
         **rest: Any,
     ) -> Problem:
         """The program on inputs as they were given."""
+        rest["criterion"].check(columns.points)
         frame = model.frame(X, sample_weight)
         return cls(
             model=model,

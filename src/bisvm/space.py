@@ -15,6 +15,8 @@ from bisvm.parts import INVERSE_WIDTH, WEIGHT, Parameter, did_you_mean
 # Share of its strength with which a prior holds the C of groups together: a decade of C
 # changes the validation loss less than a decade of a width.
 GROUP_HOLD = 0.3
+# Entries of theta as near to a bound as this are held by it.
+AT_BOUND = 1e-6
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,18 @@ class Space:
                 f"The start {p.name} = {p.natural(coordinates)!r} lies outside its "
                 f"bounds {p.bounds}."
             )
+
+    def at_bounds(self, theta: np.ndarray) -> tuple[str, ...]:
+        """In words, which entries of theta are where their bounds hold them."""
+        said = []
+        for (name, scale), x, limits in zip(
+            self.coordinates, theta, self.bounds, strict=True
+        ):
+            for word, bound in zip(("lower", "upper"), limits, strict=True):
+                if abs(x - bound) <= AT_BOUND and limits[0] < limits[1]:
+                    value = np.exp(bound) if scale == "log" else bound
+                    said.append(f"{name} at its {word} bound, {value:.4g}")
+        return tuple(said)
 
     def restrict(self, gradient: Mapping[str, np.ndarray]) -> np.ndarray:
         """The learned entries of a gradient that is given by parameter."""

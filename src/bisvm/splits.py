@@ -12,6 +12,8 @@ import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_random_state
 
+from bisvm.criteria import Points
+
 Split = tuple[np.ndarray, np.ndarray]
 
 
@@ -32,6 +34,13 @@ class Columns:
     validation: np.ndarray
     task: np.ndarray
     split: np.ndarray
+
+    @property
+    def points(self) -> Points:
+        """Whose held-out margins there are, in the order of `array[validation > 0]`."""
+        held_out = self.validation > 0
+        column = np.nonzero(held_out)[1]
+        return Points(self.labels[held_out], self.task[column], column)
 
     @property
     def outside(self) -> np.ndarray:
@@ -88,13 +97,18 @@ def training_columns(tasks: np.ndarray, weight: np.ndarray) -> Columns:
 
 
 def split_columns(
-    tasks: np.ndarray, splits: Sequence[Split], weight: np.ndarray
+    tasks: np.ndarray,
+    splits: Sequence[Split],
+    weight: np.ndarray,
+    validation_weight: np.ndarray | None = None,
 ) -> Columns:
     """One column for every split and task that can be trained and validated.
 
     A split that holds out all of a class says nothing about that class's task: such a
-    column is left out.
+    column is left out. Points have the same weight in both parts unless they are given
+    another one in validation.
     """
+    held_weight = weight if validation_weight is None else validation_weight
     whole = training_columns(tasks, weight)
     labels, train, validation, task, split = [], [], [], [], []
     for number, (rows, held_out) in enumerate(splits):
@@ -104,7 +118,8 @@ def split_columns(
         outside[held_out] = 1.0
         kept = 0
         for k in range(tasks.shape[1]):
-            fit, check = whole.train[:, k] * inside, whole.train[:, k] * outside
+            fit = whole.train[:, k] * inside
+            check = (tasks[:, k] != 0) * held_weight * outside
             one_sided = len(np.unique(tasks[fit > 0, k])) < 2
             if one_sided or not check.sum() > 0:
                 continue

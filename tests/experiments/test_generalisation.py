@@ -15,6 +15,7 @@ from experiments.generalisation import (
     methods,
     promises,
     ranks,
+    unbalanced,
 )
 from experiments.generalisation.rows import Rows, of_fits
 
@@ -177,9 +178,48 @@ def test_corrections_in_small(tmp_path, monkeypatch):
         assert found == pytest.approx(promise, abs=1e-5)
 
 
+def test_unbalanced_classes_in_small(tmp_path, monkeypatch):
+    few = {name: unbalanced.MODELS[name] for name in (unbalanced.DEFAULT, "f1")}
+    monkeypatch.setattr(unbalanced, "MODELS", few)
+    monkeypatch.setattr(unbalanced, "TRAIN_ROWS", 120)
+    monkeypatch.setattr(unbalanced, "TEST_ROWS", 200)
+    sets = {
+        "moons": unbalanced._generated(unbalanced._moons),
+        "digits": unbalanced._against_rest("digits", 8, 0.2),
+    }
+    monkeypatch.setattr(unbalanced, "SETS", sets)
+    part = sets["digits"](0)
+    assert len(part.y) == 120 and part.y.sum() == 24
+    np.testing.assert_allclose(part.X.mean(axis=0), 0.0, atol=1e-9)
+    context = Context(splits=2, output=tmp_path)
+    result = unbalanced.run(context)
+    assert [table.name for table in result.tables] == [
+        "balanced_accuracy",
+        "F1",
+        "AUC",
+        "cost",
+    ]
+    ways = [row[0] for row in result.tables[1].rows]
+    assert ways[:2] == ["blend", "f1"] and len(ways) == 5
+    assert unbalanced.run(context).to_text() == result.to_text()
+
+
+def test_costs_are_those_of_the_errors():
+    y, values = np.array([1, 1, 0, 0, 0]), np.array([1.0, -1.0, 2.0, -1.0, -2.0])
+    assert unbalanced._score("cost", y, values, 0.0) == pytest.approx(100 * 11 / 20)
+    assert unbalanced._score("cost", y, values, 9.0) == pytest.approx(100.0)
+    assert unbalanced._score("F1", y, values, 0.0) == pytest.approx(50.0)
+
+
+def test_marks_are_beyond_chance_on_all_sets():
+    rng = np.random.default_rng(0)
+    gains = rng.normal(size=(3, 10)) + np.array([[5.0], [0.0], [-5.0]])
+    assert unbalanced._marks(gains, np.zeros(3)) == [" +*", "", " -*"]
+
+
 def test_a_package_is_all_of_its_experiments():
     names = [one.name for one in experiments.named("generalisation")]
-    assert names == ["corrections", "curves", "factors", "promises"]
+    assert names == ["corrections", "curves", "factors", "promises", "unbalanced"]
     assert [one.name for one in experiments.named("table_5_1")] == ["table_5_1"]
     with pytest.raises(ValueError, match="no experiment"):
         experiments.named("nonsense")

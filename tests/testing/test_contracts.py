@@ -271,13 +271,23 @@ def test_a_loss_that_breaks_the_contract_is_noticed(loss, message):
         check_loss(loss)
 
 
-@pytest.mark.parametrize("criterion", criteria.VALIDATION)
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        *criteria.VALIDATION,
+        criteria.SmoothedError(width=1.0),
+        criteria.SmoothedF1(width=0.5, average="macro"),
+        criteria.Blend("auc", "f1", weight=2.0),
+        criteria.Weighted("smoothed_error", {0: 3.0}),
+    ],
+    ids=str,
+)
 def test_every_criterion_keeps_the_contract(criterion):
     check_criterion(criteria.get_criterion(criterion))
 
 
 class Unweighted(criteria.MeanSquaredError):
-    def evaluate(self, u, weights):
+    def evaluate(self, u, weights, points=None):
         value, pointwise, slopes = super().evaluate(u, np.full(len(u), 1 / len(u)))
         return criteria.CriterionValue(value, pointwise, slopes)
 
@@ -286,6 +296,18 @@ class WrongSlopes(criteria.MeanSquaredError):
     def _pointwise(self, u):
         value, slope = super()._pointwise(u)
         return value, -slope
+
+
+class WrongInfluence(criteria.SmoothedF1):
+    def evaluate(self, u, weights, points=None):
+        value, losses, slopes = super().evaluate(u, weights, points)
+        return criteria.CriterionValue(value, np.full_like(losses, value), slopes)
+
+
+class WrongSum(criteria.MeanSquaredError):
+    def evaluate(self, u, weights, points=None):
+        value, losses, slopes = super().evaluate(u, weights, points)
+        return criteria.CriterionValue(value, losses + 1.0, slopes)
 
 
 class WrongZero(criteria.MeanLogistic):
@@ -299,6 +321,8 @@ class WrongZero(criteria.MeanLogistic):
     [
         (Unweighted(), "weight zero|two of half"),
         (WrongSlopes(), "slopes: relative error"),
+        (WrongInfluence(), "influences of the points"),
+        (WrongSum(), "add up to H"),
         (WrongZero(), "at_zero"),
     ],
     ids=repr,

@@ -114,6 +114,7 @@ class LinearConvolution:
         criterion: Criterion,
         lambda_w: float,
         lambda_f: float,
+        held_weight: np.ndarray | None = None,
     ) -> StrengthObjective:
         """The upper level over these tasks, with one strength for all of them."""
         return StrengthObjective(
@@ -124,6 +125,7 @@ class LinearConvolution:
             columns_of(tasks, splits),
             loss=self.loss,
             criterion=criterion,
+            held_weight=held_weight,
             lambda_w=lambda_w,
             lambda_f=lambda_f,
             n_filters=self.n_filters,

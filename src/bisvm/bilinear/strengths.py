@@ -26,7 +26,7 @@ from bisvm.bilinear.joint import minimize, sensitivity
 from bisvm.bilinear.patches import Patches
 from bisvm.bilinear.problem import Point, Problem
 from bisvm.bilinear.training import sketch
-from bisvm.criteria import Criterion
+from bisvm.criteria import Criterion, Points
 from bisvm.evaluation import Evaluation
 from bisvm.losses import Loss
 from bisvm.splits import Split
@@ -79,7 +79,8 @@ class StrengthObjective:
     ----------
     patches, X, loss : as in `Problem`; X are all images
     tasks : (n, n_tasks), +1, -1, or 0 where an image has no part in the task
-    weight : (n,), weights of the images
+    weight, held_weight : (n,), weights of the images, and of those that are held out
+        where they have others
     columns : what is trained and held out
     criterion : of the pooled held-out margins; every column has an equal share
     lambda_w, lambda_f : where the search starts, and the ratio that it keeps
@@ -98,6 +99,7 @@ class StrengthObjective:
         *,
         loss: Loss,
         criterion: Criterion,
+        held_weight: np.ndarray | None = None,
         lambda_w: float = 0.1,
         lambda_f: float = 0.1,
         n_filters: int = 1,
@@ -106,6 +108,8 @@ class StrengthObjective:
     ):
         self.patches, self.X, self.tasks, self.weight = patches, X, tasks, weight
         self.columns, self.loss, self.criterion = list(columns), loss, criterion
+        self.held_weight = weight if held_weight is None else held_weight
+        criterion.check(self._points())
         self.root_ratio = float(np.sqrt(lambda_w / lambda_f))
         self.n_filters, self.inner_tol, self.n_jobs = n_filters, inner_tol, n_jobs
         self.points: list[Point | None] = [None] * len(self.columns)
@@ -155,10 +159,21 @@ class StrengthObjective:
     @property
     def share_weights(self) -> np.ndarray:
         """Weights of the images in the criterion, over all columns."""
-        held_out = [column.validation for column in self.columns]
-        weights = [self.weight[rows] / self.weight[rows].sum() for rows in held_out]
-        share = np.concatenate(weights) / len(weights)
-        return np.bincount(np.concatenate(held_out), share, len(self.weight))
+        rows = np.concatenate([column.validation for column in self.columns])
+        return np.bincount(rows, self._shares(), len(self.weight))
+
+    def _shares(self) -> np.ndarray:
+        """Weights of the held-out images, column by column."""
+        weights = [self.held_weight[column.validation] for column in self.columns]
+        return np.concatenate([w / w.sum() for w in weights]) / len(weights)
+
+    def _points(self) -> Points:
+        """Whose held-out values there are."""
+        rows = [column.validation for column in self.columns]
+        task = [column.task for column in self.columns]
+        column = np.repeat(np.arange(len(rows)), [len(own) for own in rows])
+        labels = [self.tasks[own, k] for own, k in zip(rows, task, strict=True)]
+        return Points(np.concatenate(labels), np.array(task)[column], column)
 
     def own_landmarks(self) -> None:
         """There are none."""
@@ -177,14 +192,12 @@ class StrengthObjective:
         outcomes = self._map(self._solve, self.hyperparameters(theta), tol)
         self.points = [outcome.point for outcome in outcomes]
         self.n_svm_evaluations += len(outcomes)
-        held_out = [column.validation for column in self.columns]
-        labels = [self.tasks[column.validation, column.task] for column in self.columns]
-        weights = [self.weight[rows] / self.weight[rows].sum() for rows in held_out]
-        rows, y = np.concatenate(held_out), np.concatenate(labels)
-        share = np.concatenate(weights) / len(weights)
+        rows = np.concatenate([column.validation for column in self.columns])
+        share, points = self._shares(), self._points()
+        y = points.labels
         values = np.concatenate([outcome.values for outcome in outcomes])
         moves = np.concatenate([outcome.moves for outcome in outcomes])
-        found = self.criterion.evaluate(y * values, share)
+        found = self.criterion.evaluate(y * values, share, points)
         if found.value < self._least:
             self._least, self._best = found.value, self.points
         return Evaluation(

@@ -6,7 +6,8 @@ regulariser on the kernel (`structural`).
 
 from __future__ import annotations
 
-from bisvm.criteria.base import Criterion, CriterionValue
+from bisvm.criteria.base import Criterion, CriterionValue, Points
+from bisvm.criteria.ranking import PairwiseRanking
 from bisvm.criteria.regularizers import (
     L1,
     L2,
@@ -17,6 +18,7 @@ from bisvm.criteria.regularizers import (
     SquaredL2,
     get_regularizer,
 )
+from bisvm.criteria.smoothed import SmoothedError, SmoothedF1
 from bisvm.criteria.structural import StructuralRisk
 from bisvm.criteria.validation import (
     VALIDATION,
@@ -28,6 +30,7 @@ from bisvm.criteria.validation import (
     MeanSquaredError,
     MeanSquaredHinge,
 )
+from bisvm.criteria.weighting import BALANCED, Weighted
 from bisvm.parts import resolve
 
 CRITERIA: dict[str, type[Criterion]] = {
@@ -39,9 +42,16 @@ CRITERIA: dict[str, type[Criterion]] = {
 def get_criterion(criterion: str | Criterion) -> Criterion:
     """The criterion named, or the object given, after a check of its parameters.
 
+    "balanced_" before the name of a criterion on held-out points gives all classes the
+    same weight in it.
+
     >>> get_criterion("mse")
     MeanSquaredError()
+    >>> get_criterion("balanced_mse")
+    Weighted(criterion='mse')
     """
+    if isinstance(criterion, str) and criterion.startswith(BALANCED):
+        return Weighted(criterion.removeprefix(BALANCED)).validate()
     return resolve("criterion", criterion, CRITERIA, Criterion)
 
 
@@ -61,10 +71,15 @@ __all__ = [
     "MeanLogistic",
     "MeanSquaredError",
     "MeanSquaredHinge",
+    "PairwiseRanking",
+    "Points",
     "Regularizer",
+    "SmoothedError",
+    "SmoothedF1",
     "SquaredL1",
     "SquaredL2",
     "StructuralRisk",
+    "Weighted",
     "get_criterion",
     "get_regularizer",
 ]

@@ -8,7 +8,8 @@ see it, and weights w_i >= 0 that sum to one::
 A criterion returns H, the losses h(v_i) and the slopes dH/dv_i, from which the
 adjoint goes on. It knows nothing of machines, folds or hyperparameters.
 
-A new criterion subclasses `Criterion` and implements `_pointwise`.
+A new criterion subclasses `Criterion` and implements `_pointwise`. Criteria that are no
+means over points are in `smoothed` and `ranking`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,16 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from bisvm import losses
-from bisvm.criteria.base import Criterion, CriterionValue, Floats, weighted
+from bisvm.criteria.base import (
+    Criterion,
+    CriterionValue,
+    Floats,
+    Points,
+    bad_size,
+    weighted,
+)
+from bisvm.criteria.ranking import PairwiseRanking
+from bisvm.criteria.smoothed import SmoothedError, SmoothedF1
 from bisvm.parts import resolve
 
 
@@ -112,7 +122,12 @@ class CalibratedLogistic(Criterion):
     def at_zero(self) -> float:
         return math.log(2.0)
 
-    def evaluate(self, u: npt.ArrayLike, weights: npt.ArrayLike) -> CriterionValue:
+    def evaluate(
+        self,
+        u: npt.ArrayLike,
+        weights: npt.ArrayLike,
+        points: Points | None = None,
+    ) -> CriterionValue:
         u, weights = np.asarray(u, dtype=float), np.asarray(weights, dtype=float)
         scale = self.scale(u, weights)
         with np.errstate(over="ignore", under="ignore"):
@@ -259,13 +274,18 @@ class CalibratedSquaredError(Criterion):
     def at_zero(self) -> float:
         return 1.0
 
-    def evaluate(self, u: npt.ArrayLike, weights: npt.ArrayLike) -> CriterionValue:
+    def evaluate(
+        self,
+        u: npt.ArrayLike,
+        weights: npt.ArrayLike,
+        points: Points | None = None,
+    ) -> CriterionValue:
         u, weights = np.asarray(u, dtype=float), np.asarray(weights, dtype=float)
         counted = np.where(weights > 0, u, 0.0)
         size = float(np.abs(counted).max(initial=0.0))
-        if not math.isfinite(size):
-            value = math.nan if math.isnan(size) else math.inf
-            return CriterionValue(value, np.full_like(u, value), np.zeros_like(u))
+        broken = bad_size(size, u)
+        if broken is not None:
+            return broken
         # In units of the largest margin nothing overflows.
         v = counted / max(size, np.finfo(float).tiny)
         a = max(float(weights @ v), 0.0) / max(float(weights @ v**2), 1e-300)
@@ -300,16 +320,27 @@ class Blend(Criterion):
 
     def validate(self) -> Self:
         self.check_positive("weight")
+        for member in (self.first, self.second):
+            _check_member(get_validation(member))
         return self
+
+    def check(self, points: Points) -> None:
+        for member in (self.first, self.second):
+            get_validation(member).check(points)
 
     @property
     def at_zero(self) -> float:
-        first, second = _member(self.first), _member(self.second)
+        first, second = get_validation(self.first), get_validation(self.second)
         return first.at_zero + self.weight * second.at_zero
 
-    def evaluate(self, u: npt.ArrayLike, weights: npt.ArrayLike) -> CriterionValue:
-        first = _member(self.first).evaluate(u, weights)
-        second = _member(self.second).evaluate(u, weights)
+    def evaluate(
+        self,
+        u: npt.ArrayLike,
+        weights: npt.ArrayLike,
+        points: Points | None = None,
+    ) -> CriterionValue:
+        first = get_validation(self.first).evaluate(u, weights, points)
+        second = get_validation(self.second).evaluate(u, weights, points)
         return CriterionValue(
             first.value + self.weight * second.value,
             first.losses + self.weight * second.losses,
@@ -325,8 +356,22 @@ VALIDATION: dict[str, type[Criterion]] = {
     "logistic": MeanLogistic,
     "calibrated_logistic": CalibratedLogistic,
     "calibrated_mse": CalibratedSquaredError,
+    "smoothed_error": SmoothedError,
+    "f1": SmoothedF1,
+    "auc": PairwiseRanking,
 }
 
 
-def _member(criterion: str | Criterion) -> Criterion:
+def get_validation(criterion: str | Criterion) -> Criterion:
+    """The criterion on held-out points of that name, or the object given."""
     return resolve("criterion", criterion, VALIDATION, Criterion)
+
+
+def _check_member(criterion: Criterion) -> None:
+    """Parts of a blend see the same points, with the same weights."""
+    if criterion.on_training or criterion.class_weight is not None:
+        raise ValueError(
+            f"{criterion!r} cannot be a part of a blend, whose parts see the same "
+            "held-out points with the same weights. Weigh the blend as a whole: "
+            "Weighted(Blend(...), class_weight=...)."
+        )

@@ -33,6 +33,7 @@ from bisvm.estimators.grouping import by_name, own_grouping, own_penalty
 from bisvm.estimators.relevance import relevance
 from bisvm.estimators.resuming import check_resumable
 from bisvm.estimators.settings import check_common, chosen, decisions, own_optimizer
+from bisvm.estimators.thresholds import ThresholdMixin
 from bisvm.estimators.units import Tuned, tune_all
 from bisvm.estimators.watching import (
     DEEPER,
@@ -55,7 +56,9 @@ from bisvm.tuning import CALLBACK_STOP
 REFIT_TOL = 1e-9
 
 
-class BilevelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class BilevelClassifier(
+    CallbackSupportMixin, ThresholdMixin, ClassifierMixin, BaseEstimator
+):
     """Base of the estimators; a subclass says what kernel it has."""
 
     # Settings that are one of a few words.
@@ -118,6 +121,7 @@ class BilevelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         given = (y, sample_weight, groups, sample_groups)
         watched = Watched(self, X, y, sample_weight)
         data = self._prepared(X, *given, random_state)
+        self._check_threshold()
         with one_blas_thread():
             tuned, choice = tune_all(self, data, random_state, watched.callback)
         self._take(choice)
@@ -169,7 +173,7 @@ class BilevelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         columns = (
             training_columns(tasks, data.weight)
             if on_training
-            else split_columns(tasks, data.splits, data.weight)
+            else split_columns(tasks, data.splits, data.weight, data.held_weight)
         )
         return Problem.of(
             model,
@@ -416,7 +420,7 @@ class BilevelClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         certificates = [t.certificate for t in tuned]
         self.certificate_ = certificates[0] if one else certificates
         self.relevance_ = relevance(self, data.X, data.weight)
-        known = [t.held_out for t in tuned]
+        known = self._set_threshold(data, [t.held_out for t in tuned])
         self.expected_score_, self.generalization_gap_ = expected_score(
             self, data, known
         )

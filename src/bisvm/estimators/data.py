@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from bisvm.chunks import Chunks
+from bisvm.criteria import get_criterion
 from bisvm.estimators.grouping import check_sample_groups, warn_of_small_groups
 from bisvm.model import Model
 from bisvm.pieces import Pieces, keep
@@ -32,6 +33,8 @@ class Data:
     X : dense, CSR, or in pieces
     rows : where each row stands in the X that was given
     weight : sample weight times class weight
+    sample_weight : as it was given
+    held_weight : that of held-out points, with class weights of the criterion's own
     tasks : (n, n_tasks), binary labels of every class task, 0 for "no part in it"
     groups : (n,), numbers of groups that splits keep together, or None
     sample_groups : those that have a C of their own, or None
@@ -41,6 +44,8 @@ class Data:
     y: np.ndarray
     rows: np.ndarray
     weight: np.ndarray
+    sample_weight: np.ndarray
+    held_weight: np.ndarray
     tasks: np.ndarray
     splits: list[Split]
     groups: np.ndarray | None = None
@@ -74,13 +79,18 @@ def prepare(
         X = sparse.csr_array(X)
         X.sort_indices()
     classes, codes = np.unique(y, return_inverse=True)
-    weight = _check_sample_weight(
+    given = _check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
-    _check_classes(classes, codes, weight)
+    _check_classes(classes, codes, given)
     class_weight = None if grouping == "classes" else estimator.class_weight
-    factors = class_factors(class_weight, classes, codes, weight)
-    weight = weight * factors[codes]
+    weight = given * class_factors(class_weight, classes, codes, given)[codes]
+    costs = get_criterion(estimator.criterion).class_weight
+    held_weight = (
+        weight
+        if costs is None
+        else given * class_factors(costs, classes, codes, given)[codes]
+    )
     rows = np.flatnonzero(weight > 0)
     _check_classes(classes, codes, weight)
     estimator.classes_ = classes
@@ -93,6 +103,8 @@ def prepare(
         y=codes[rows],
         rows=rows,
         weight=weight[rows],
+        sample_weight=given[rows],
+        held_weight=held_weight[rows],
         tasks=class_tasks(codes[rows], len(classes), estimator.multi_class),
         splits=_splits(
             estimator.cv, classes, X, codes, rows, groups, spread, random_state

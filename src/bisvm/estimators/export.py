@@ -84,6 +84,9 @@ def _refuse_what_cannot_be_expressed(estimator: Any) -> None:
             and np.ndim(estimator.refit_C_) > 0
             and estimator.intercept == "penalized"
         ),
+        "its zero was moved by threshold_, which takes a FixedThresholdClassifier": (
+            estimator.threshold is not None
+        ),
         "class_weight means something else to one machine per class": (
             estimator.class_weight is not None and len(estimator.classes_) > 2
         ),

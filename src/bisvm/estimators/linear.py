@@ -31,9 +31,13 @@ class BilevelLinearSVC(BilevelClassifier):
         With the exact "hinge" H is only piecewise smooth; its gradient is that of the
         piece, through the vectors on the margin.
     criterion : {"blend", "calibrated_logistic", "calibrated_mse", "mse", \
-            "squared_hinge", "hinge", "logistic"} or Criterion, default="blend"
+            "squared_hinge", "hinge", "logistic", "smoothed_error", "f1", "auc"} \
+            or Criterion, default="blend"
         What the upper level minimises on held-out points. "blend" is the calibrated
-        logistic loss with half the calibrated squared error.
+        logistic loss with half the calibrated squared error. "balanced_" before any
+        name gives all classes the same weight there;
+        `criteria.Weighted("blend", {"sick": 10})` says what errors cost. "auc" asks for
+        the order of decision values alone: give it a `threshold`.
     cv : int, splitter or list of (train, validation) index pairs, default=5
         An int means stratified, shuffled folds, which keep `groups` together and spread
         `sample_groups` if `fit` is given any. Splits are drawn once per fit. With
@@ -62,7 +66,12 @@ class BilevelLinearSVC(BilevelClassifier):
         Factors of the sample weights, in training and validation. "learn" gives every
         class a C of its own instead, in training only: the validation loss is the mean
         over samples as it is, so that what is learned lowers that, and not the error of
-        a rare class. One C a class for all class tasks.
+        a rare class; with criterion="balanced_blend" it is that of both. One C a class
+        for all class tasks.
+    threshold : None, "accuracy", "balanced_accuracy", "f1" or dict, default=None
+        Where zero is moved to after tuning, for two classes: to the decision value that
+        serves this goal best on the held-out points. A dict from class to number is
+        what an error on its members costs. F1 is that of the second class.
     refit : {"rescaled", "same"} or float, default="rescaled"
         Whether C is scaled to the larger sample when the final machine is trained; a
         number is the final machine's C.
@@ -109,6 +118,9 @@ class BilevelLinearSVC(BilevelClassifier):
     generalization_gap_ : float, or None
         By how much the accuracy of held-out rows at the optimum is too good, since the
         hyperparameters were chosen by them; it has been taken off `expected_score_`.
+    threshold_ : float
+        What `threshold` has taken off all decision values, and off `intercept_`; other
+        goals have their thresholds by `best_threshold(goal)`.
     certificate_ : how near to optimal both levels are, and why tuning stopped
     history_ : list of `bisvm.history.Record`, one for every evaluation
     coordinates_ : list of (name, "log" or "linear"), what theta is in these records
@@ -154,6 +166,7 @@ class BilevelLinearSVC(BilevelClassifier):
         multi_class: str = "ovr",
         shared: bool = True,
         class_weight: Any = None,
+        threshold: Any = None,
         refit: Any = "rescaled",
         tol: float = 1e-3,
         max_iter: int = 100,
@@ -178,6 +191,7 @@ class BilevelLinearSVC(BilevelClassifier):
         self.multi_class = multi_class
         self.shared = shared
         self.class_weight = class_weight
+        self.threshold = threshold
         self.refit = refit
         self.tol = tol
         self.max_iter = max_iter

@@ -59,6 +59,7 @@ def _objective(
         get_criterion(estimator.criterion),
         float(estimator.lambda_w),
         float(estimator.lambda_f),
+        data.held_weight,
     )
 
 

@@ -46,9 +46,13 @@ class BilevelSVC(BilevelClassifier):
         With the exact "hinge" H is only piecewise smooth; its gradient is that of the
         piece, through the free vectors.
     criterion : {"blend", "calibrated_logistic", "calibrated_mse", "mse", \
-            "squared_hinge", "hinge", "logistic", "structural_risk"} or Criterion
+            "squared_hinge", "hinge", "logistic", "smoothed_error", "f1", "auc", \
+            "structural_risk"} or Criterion
         What the upper level minimises on held-out points. "blend", the default, is the
-        calibrated logistic loss with half the calibrated squared error.
+        calibrated logistic loss with half the calibrated squared error. "balanced_"
+        before any but the last gives all classes the same weight there;
+        `criteria.Weighted("blend", {"sick": 10})` says what errors cost. "auc" asks for
+        the order of decision values alone: give it a `threshold`.
         "structural_risk" holds no points out: the training problem's own optimum plus a
         regulariser on the kernel, C as given.
     cv : int, splitter or list of (train, validation) index pairs, default=5
@@ -80,7 +84,12 @@ class BilevelSVC(BilevelClassifier):
         Factors of the sample weights, in training and validation. "learn" gives every
         class a C of its own instead, in training only: the validation loss is the mean
         over samples as it is, so that what is learned lowers that, and not the error of
-        a rare class. One C a class for all class tasks.
+        a rare class; with criterion="balanced_blend" it is that of both. One C a class
+        for all class tasks.
+    threshold : None, "accuracy", "balanced_accuracy", "f1" or dict, default=None
+        Where zero is moved to after tuning, for two classes: to the decision value that
+        serves this goal best on the held-out points. A dict from class to number is
+        what an error on its members costs. F1 is that of the second class.
     refit : {"rescaled", "same"} or float, default="rescaled"
         Whether C is scaled to the larger sample when the final machine is trained; a
         number is the final machine's C.
@@ -142,6 +151,9 @@ class BilevelSVC(BilevelClassifier):
         hyperparameters were chosen by them; it has been taken off `expected_score_`.
     approximation_ : None, or `bisvm.approximation.LeftOut`
         How many landmarks there are, and what they leave out of the kernel.
+    threshold_ : float
+        What `threshold` has taken off all decision values, and off `intercept_`; other
+        goals have their thresholds by `best_threshold(goal)`.
     certificate_ : how near to optimal both levels are, and why tuning stopped
     history_ : list of `bisvm.history.Record`, one for every evaluation
     coordinates_ : list of (name, "log" or "linear"), what theta is in these records
@@ -183,6 +195,7 @@ class BilevelSVC(BilevelClassifier):
         multi_class: str = "ovr",
         shared: bool = True,
         class_weight: Any = None,
+        threshold: Any = None,
         refit: Any = "rescaled",
         approximation: str = "auto",
         max_memory: float | None = None,
@@ -210,6 +223,7 @@ class BilevelSVC(BilevelClassifier):
         self.multi_class = multi_class
         self.shared = shared
         self.class_weight = class_weight
+        self.threshold = threshold
         self.refit = refit
         self.approximation = approximation
         self.max_memory = max_memory

@@ -56,6 +56,7 @@ class Tuned:
     left_out : what landmarks leave out of the kernel, if it was approximated
     held_out : decision values of held-out points, if there are any
     tied : whether every vector of hyperparameters has one common size
+    at_bounds : which hyperparameters are where their bounds hold them
     """
 
     values: dict[str, Any]
@@ -67,6 +68,7 @@ class Tuned:
     left_out: LeftOut | None = None
     held_out: HeldOut | None = None
     tied: bool = False
+    at_bounds: tuple[str, ...] = ()
 
     @property
     def certificate(self) -> Certificate:
@@ -81,6 +83,7 @@ class Tuned:
             converged=descent.converged and solved,
             reason=descent.reason if solved else limit,
             criterion_error=descent.best.accuracy,
+            at_bounds=self.at_bounds,
         )
 
 
@@ -275,6 +278,7 @@ def tune_unit(work: Work, number: int, start: int | None) -> Found:
         left_out,
         known,
         tied,
+        run.objective.space.at_bounds(descent.best.theta),
     )
     return run.history, tuned
 

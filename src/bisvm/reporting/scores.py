@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bisvm.criteria import get_criterion
+from bisvm.criteria import Points, get_criterion
+from bisvm.estimators.data import class_factors
 from bisvm.splits import class_tasks
 
 # Of a normal distribution, 95% lie within this many standard deviations.
@@ -64,11 +65,23 @@ def losses_of(machine: Any, inputs: Any, y: Any) -> Losses | None:
     codes = np.searchsorted(classes, np.asarray(y)[known])
     labels = class_tasks(codes, len(classes), "ovr")
     margins = labels * scores.reshape(labels.shape)
-    weights = np.full(margins.size, 1.0 / margins.size)
-    done = criterion.evaluate(margins.ravel(), weights)
+    n, n_tasks = margins.shape
+    ones = np.ones(n)
+    weight = class_factors(criterion.class_weight, classes, codes, ones)[codes]
+    weight /= weight.sum()
+    task = np.tile(np.arange(n_tasks), n)
+    weights = np.repeat(weight / n_tasks, n_tasks)
+    points = Points(labels.ravel(), task, task)
+    try:
+        criterion.check(points)
+    except ValueError:
+        # Rows of one class have no pairs to be ranked.
+        return None
+    done = criterion.evaluate(margins.ravel(), weights, points)
     by_row = np.asarray(done.losses).reshape(margins.shape).mean(axis=1)
-    error = float(by_row.std(ddof=1) / math.sqrt(len(by_row))) if known.sum() > 1 else 0
-    return Losses(float(machine.criterion_value_), float(done.value), float(error))
+    apart = weight * (by_row - weight @ by_row)
+    error = math.sqrt(float(np.sum(apart**2)) * n / max(n - 1, 1))
+    return Losses(float(machine.criterion_value_), float(done.value), error)
 
 
 def disagreement(one: np.ndarray, other: np.ndarray) -> tuple[int, int, bool]:

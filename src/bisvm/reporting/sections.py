@@ -203,6 +203,7 @@ def certificate(facts: Facts) -> Markup:
                 reason=one.reason,
             )
         )
+        held = {"held by bounds": _few(one.at_bounds)} if one.at_bounds else {}
         parts.append(
             pairs(
                 {
@@ -210,10 +211,17 @@ def certificate(facts: Facts) -> Markup:
                     "residual of those on the folds": f"{one.lower_residual:.1e}",
                     "slope of the validation loss": f"{one.upper_gradient:.1e} of it",
                     "error of it by the residuals": f"{one.criterion_error:.1e} of it",
+                    **held,
                 }
             )
         )
     return escape(parts)
+
+
+def _few(said: tuple[str, ...], most: int = 5) -> str:
+    """The first of them, and how many there are more."""
+    more = [f"and {len(said) - most} more"] if len(said) > most else []
+    return "; ".join([*said[:most], *more])
 
 
 def rebuild(facts: Facts) -> Markup:

@@ -1,0 +1,165 @@
+r"""Counts of errors made smooth: the misclassification rate, and F1.
+
+With v_i the margin of held-out point i and s the root of their mean square::
+
+    e_i = 1 / (1 + exp(v_i / (width s))),        s^2 = sum_i w_i v_i^2
+
+is nearly 1 for a point on the wrong side, nearly 0 on the right one, and in between
+where it is near the boundary. Since s is of the size of the margins, neither e nor its
+slopes vanish as decision values shrink or grow: only their proportions count.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit
+
+from bisvm.criteria.base import (
+    Criterion,
+    CriterionValue,
+    Floats,
+    Points,
+    bad_size,
+    known,
+)
+
+_TINY = float(np.finfo(float).tiny)
+
+
+class _Count(NamedTuple):
+    """A function of the soft errors e: its value, dH/de_i / w_i, and H + dH/dw_i."""
+
+    value: float
+    slopes: Floats
+    losses: Floats
+
+
+class _Smoothed(Criterion):
+    """A function of soft errors; a subclass says which (`_count`)."""
+
+    def __init__(self, width: float = 0.25) -> None:
+        self.width = width
+
+    def validate(self) -> Self:
+        self.check_positive("width")
+        return self
+
+    @property
+    def at_zero(self) -> float:
+        return 0.5
+
+    def _count(self, e: Floats, weights: Floats, points: Points | None) -> _Count:
+        raise NotImplementedError
+
+    def evaluate(
+        self,
+        u: npt.ArrayLike,
+        weights: npt.ArrayLike,
+        points: Points | None = None,
+    ) -> CriterionValue:
+        r"""H, its influences and slopes.
+
+        With z = v / s and q_i = dH/dz_i at fixed s, what s adds is
+
+            dH/dv_i = (q_i - w_i z_i sum_j q_j z_j) / s
+            dH/dw_i = ... - (z_i^2 - 1) / 2 sum_j q_j z_j
+        """
+        u, weights = np.asarray(u, dtype=float), np.asarray(weights, dtype=float)
+        counted = np.where(weights > 0, u, 0.0)
+        size = float(np.abs(counted).max(initial=0.0))
+        broken = bad_size(size, u)
+        if broken is not None:
+            return broken
+        # In units of the largest margin nothing overflows; margins of zero have none.
+        v = counted / max(size, _TINY)
+        scale = float(np.sqrt(weights @ v**2))
+        z = v / max(scale, _TINY)
+        e = expit(-z / self.width)
+        count = self._count(e, weights, points)
+        q = -weights * count.slopes * e * (1.0 - e) / self.width
+        pull = float(q @ z)
+        slopes = (q - weights * z * pull) / max(scale * size, _TINY)
+        if scale == 0.0:
+            return CriterionValue(count.value, count.losses, np.zeros_like(u))
+        losses = count.losses - 0.5 * pull * (z**2 - 1.0)
+        return CriterionValue(count.value, losses, slopes)
+
+
+class SmoothedError(_Smoothed):
+    """H = sum_i w_i e_i: a misclassification rate that has a gradient.
+
+    Unlike convex losses it does not go on punishing a point that is far on the wrong
+    side: what cannot be right is given up.
+
+    Parameters
+    ----------
+    width : float, default=0.25
+        In units of the root mean square of the margins: points within about twice this
+        of the boundary are neither right nor wrong. Narrower is nearer to the true
+        rate, and is seen by fewer points.
+    """
+
+    def _count(self, e: Floats, weights: Floats, points: Points | None) -> _Count:
+        return _Count(float(weights @ e), np.ones_like(e), e)
+
+
+class SmoothedF1(_Smoothed):
+    """H = 1 - F1 = (FP + FN) / (2 TP + FP + FN), from soft counts.
+
+    Soft errors are counted over all held-out points of all splits: FN = sum of w e over
+    the positive points, FP over the negative ones, TP = sum of w (1 - e) over the
+    positive ones. Each class task has an F1 of its own, and H is 1 - their mean: that
+    of the second class for two classes, the mean over classes for one-vs-rest.
+
+    Parameters
+    ----------
+    width : float, default=0.25
+        As in `SmoothedError`.
+    average : {"binary", "macro"}, default="binary"
+        Whether a task counts for the class that it is named after, the second of two
+        and the first of a pair, or for the mean over both sides.
+    """
+
+    def __init__(self, width: float = 0.25, average: str = "binary") -> None:
+        super().__init__(width)
+        self.average = average
+
+    def validate(self) -> Self:
+        if self.average not in ("binary", "macro"):
+            raise ValueError(
+                f"average={self.average!r} is not known; expected 'binary' or 'macro'."
+            )
+        return super().validate()
+
+    def _count(self, e: Floats, weights: Floats, points: Points | None) -> _Count:
+        points = known(points, self)
+        signs = (1.0,) if self.average == "binary" else (1.0, -1.0)
+        share = 1.0 / len(signs)
+        value, slopes, losses = 0.0, np.zeros_like(e), np.zeros_like(e)
+        for task in np.unique(points.task):
+            own = np.flatnonzero(points.task == task)
+            mass = float(weights[own].sum())
+            if not mass > 0.0:
+                continue
+            for sign in signs:
+                positive = points.labels[own] * sign > 0
+                one = _one_f1(e[own], weights[own] / mass, positive)
+                value += share * mass * one.value
+                slopes[own] += share * one.slopes
+                losses[own] += share * one.losses
+        return _Count(value, slopes, losses)
+
+
+def _one_f1(e: Floats, weights: Floats, positive: npt.NDArray[np.bool_]) -> _Count:
+    """(FP + FN) / (2 TP + FP + FN) = sum_i w_i n_i / sum_i w_i d_i.
+
+    n_i = e_i, and d_i = 2 - e_i for positive points, e_i for others.
+    """
+    d = np.where(positive, 2.0 - e, e)
+    errors, total = float(weights @ e), max(float(weights @ d), _TINY)
+    value = errors / total
+    slopes = (1.0 - value * np.where(positive, -1.0, 1.0)) / total
+    return _Count(value, slopes, value + (e - value * d) / total)
