@@ -18,12 +18,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bisvm.nested import STEPS, chosen_anew, possible
+from bisvm.nested import chosen_anew, possible
 from bisvm.objective import Evaluation
 from bisvm.tuning import Descent, Run
 
-# Splits without which theta is chosen anew where nobody has done it yet.
+# Splits without which theta is chosen anew where nobody has done it yet, and the steps.
 SPLITS = 2
+STEPS = 4
 # Part of the search's work that this may take; an evaluation without a split's rows
 # takes about half of one with them.
 EFFORT = 0.2
@@ -87,7 +88,7 @@ def _anew(run: Run, descent: Descent, where: np.ndarray) -> np.ndarray:
     """Values of some splits at the theta that is chosen without their rows."""
     values = np.full(int(where.sum()), np.nan)
     split = run.objective.problem.columns.split
-    known = descent.anew or chosen_anew(run, descent, _affordable(run, descent))
+    known = descent.anew or chosen_anew(run, descent, _affordable(run, descent), STEPS)
     for one in known:
         of_split = np.broadcast_to(split == one.split, where.shape)[where]
         values[of_split] = one.at.held_out

@@ -26,10 +26,10 @@ from bisvm.pieces import Pieces
 from bisvm.tuning import Anew, Descent, Run, StopTuning, Tie
 from bisvm.walk import Walk
 
-# Enough to find what there is, and to over-fit as a search does.
-STEPS = 10
-# Splits without which theta is chosen anew before many hyperparameters are trusted.
+# Splits without which theta is chosen anew before many hyperparameters are trusted, and
+# steps: enough to find what there is, and to over-fit as a search does.
 SPLITS = 3
+STEPS = 10
 # Hyperparameters that no rows are over-fitted by.
 FEW = 3
 
@@ -45,10 +45,10 @@ def possible(run: Run, descent: Descent) -> bool:
     return moved > FEW and several and not (late or large or isinstance(run, Walk))
 
 
-def chosen_anew(run: Run, descent: Descent, n_splits: int) -> list[Anew]:
+def chosen_anew(run: Run, descent: Descent, n_splits: int, steps: int) -> list[Anew]:
     """For the first splits, as far as time allows and machines can be trained."""
     numbers = np.unique(run.objective.problem.columns.split)[:n_splits]
-    found = (_without(run, descent, int(number)) for number in numbers)
+    found = (_without(run, descent, int(number), steps) for number in numbers)
     return [one for one in found if one is not None]
 
 
@@ -68,7 +68,7 @@ def lasting_gain(run: Run, simple: Descent, anew: list[Anew]) -> Gain:
     )
 
 
-def _without(run: Run, descent: Descent, number: int) -> Anew | None:
+def _without(run: Run, descent: Descent, number: int, steps: int) -> Anew | None:
     """theta after some steps without the rows that a split holds out; its H there.
 
     Under the prior that the run began with: that it was weakened is the choice of rows
@@ -78,7 +78,8 @@ def _without(run: Run, descent: Descent, number: int) -> Anew | None:
     if part is None:
         return None
     start = _start(run, descent)
-    again, judge = _run_on(run, part), _run_on(run, run.objective.on_split(number))
+    again = _run_on(run, part, steps)
+    judge = _run_on(run, run.objective.on_split(number))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         try:
@@ -99,11 +100,11 @@ def _start(run: Run, descent: Descent) -> np.ndarray:
     return 0.5 * (theta + tied.expand(tied.reduce(theta)))
 
 
-def _run_on(run: Run, objective: BilevelObjective) -> Run:
+def _run_on(run: Run, objective: BilevelObjective, steps: int = 1) -> Run:
     """A run of few steps, within the limits of a search that has come to its end."""
     return Run(
         objective,
-        BFGS(max_iter=STEPS, ftol=1e-3, gtol=0.1),
+        BFGS(max_iter=steps, ftol=1e-3, gtol=0.1),
         deadline=run.deadline,
         accuracy=10.0 * run.accuracy,
         journal=run.journal,

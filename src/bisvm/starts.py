@@ -342,7 +342,7 @@ def _lasting(run: Run, common: Descent, found: Descent) -> Descent:
     """The answer with many hyperparameters, if its gain lasts; else the common one."""
     if not nested.possible(run, found):
         return found
-    anew = nested.chosen_anew(run, found, nested.SPLITS)
+    anew = nested.chosen_anew(run, found, nested.SPLITS, nested.STEPS)
     if not anew:
         return found
     gain = nested.lasting_gain(run, common, anew)

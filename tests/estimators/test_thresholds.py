@@ -47,7 +47,7 @@ METRICS = {"accuracy": accuracy, "balanced_accuracy": balanced, "f1": f1}
 GOALS = [*METRICS.items(), (COSTS, cost)]
 
 
-@pytest.mark.parametrize("goal, metric", GOALS, ids=str)
+@pytest.mark.parametrize("goal, metric", GOALS, ids=[str(goal) for goal, _ in GOALS])
 @pytest.mark.parametrize("shift", [0.0, 1.0, -5.0])
 def test_the_best_threshold_is_that_of_a_search_over_all(goal, metric, shift):
     rng = np.random.default_rng(0)
