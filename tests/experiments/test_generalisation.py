@@ -12,6 +12,7 @@ from experiments.generalisation import (
     curves,
     data,
     factors,
+    few_features,
     methods,
     promises,
     ranks,
@@ -217,9 +218,26 @@ def test_marks_are_beyond_chance_on_all_sets():
     assert unbalanced._marks(gains, np.zeros(3)) == [" +*", "", " -*"]
 
 
+def test_few_features_in_small(tmp_path, monkeypatch):
+    own = {"moons": (data.GENERATORS["moons + 10 noise"], 100, 20)}
+    monkeypatch.setattr(few_features, "SETS", own)
+    result = few_features.run(Context(splits=2, output=tmp_path))
+    (row,) = result.tables[0].rows
+    assert row[0] == "moons" and row[1] == 2
+    assert row[5] == pytest.approx(row[2] - row[3])
+    assert len(list((tmp_path / "generalisation").iterdir())) == 1
+
+
 def test_a_package_is_all_of_its_experiments():
     names = [one.name for one in experiments.named("generalisation")]
-    assert names == ["corrections", "curves", "factors", "promises", "unbalanced"]
+    assert names == [
+        "corrections",
+        "curves",
+        "factors",
+        "few_features",
+        "promises",
+        "unbalanced",
+    ]
     assert [one.name for one in experiments.named("table_5_1")] == ["table_5_1"]
     with pytest.raises(ValueError, match="no experiment"):
         experiments.named("nonsense")
