@@ -226,7 +226,7 @@ def test_unknown_names_list_the_valid_ones(settings, listed):
         ({"C": -1.0}, "C must be positive"),
         ({"C": np.nan}, "C must be positive"),
         ({"C": [1.0, 2.0]}, "penalty='per_feature'"),
-        ({"penalty": "per_feature"}, "kernel='ard'"),
+        ({"kernel": "rbf", "penalty": "per_feature"}, "kernel='ard'"),
         ({"penalty": Shared(C_bounds=(10.0, 1.0))}, "wrong way round"),
         ({"penalty": Shared(C_bounds=(10.0, 20.0))}, "C = 1 lies outside its bounds"),
         ({"kernel": RBF(gamma_bounds=(10.0, 1.0))}, "wrong way round"),

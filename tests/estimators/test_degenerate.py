@@ -11,7 +11,7 @@ from bisvm.penalties import Shared
 from tests.problems import toy_data, within
 
 MAKERS = {
-    "rbf": lambda **s: BilevelSVC(random_state=0, **s),
+    "rbf": lambda **s: BilevelSVC("rbf", random_state=0, **s),
     "ard": lambda **s: BilevelSVC("ard", random_state=0, **s),
     "linear": lambda **s: BilevelLinearSVC(random_state=0, **s),
     "one C per feature": lambda **s: BilevelLinearSVC(

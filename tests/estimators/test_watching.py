@@ -23,7 +23,7 @@ RECORD = Record(
 
 
 def svc(**settings):
-    return BilevelSVC(**{"random_state": 0, "cv": 3, **settings})
+    return BilevelSVC(**{"kernel": "rbf", "random_state": 0, "cv": 3, **settings})
 
 
 class Terminal(io.StringIO):
