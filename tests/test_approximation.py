@@ -73,7 +73,7 @@ def test_more_landmarks_leave_out_less():
 
 
 def test_the_gradient_is_that_of_the_approximated_problem():
-    model = BilevelSVC(approximation="nystroem", prior=None, random_state=0)
+    model = BilevelSVC("rbf", approximation="nystroem", prior=None, random_state=0)
     objective = BilevelObjective(model, X[:200], y[:200])
     objective.evaluate(objective.theta0)
     assert objective.problem.landmarks is not None
@@ -84,7 +84,7 @@ def test_the_gradient_is_that_of_the_approximated_problem():
 
 def test_few_landmarks_give_the_same_answer_as_all_rows():
     models = {
-        choice: BilevelSVC(approximation=choice, random_state=0).fit(X, y)
+        choice: BilevelSVC("rbf", approximation=choice, random_state=0).fit(X, y)
         for choice in ("none", "auto", "nystroem")
     }
     exact = models.pop("none")
@@ -104,7 +104,7 @@ def test_few_landmarks_give_the_same_answer_as_all_rows():
 def test_landmarks_follow_the_search_from_a_bad_start():
     wide = [{"C": 1.0, "gamma": 1e-3}]
     fits = [
-        BilevelSVC(approximation=choice, starts=wide, random_state=0).fit(X, y)
+        BilevelSVC("rbf", approximation=choice, starts=wide, random_state=0).fit(X, y)
         for choice in ("none", "nystroem")
     ]
     assert fits[1].criterion_value_ == pytest.approx(fits[0].criterion_value_, rel=0.01)
@@ -114,7 +114,7 @@ def test_a_callback_does_not_change_the_answer():
     starts = [{"C": 1.0, "gamma": 1e-3}, {"C": 1.0, "gamma": 1.0}]
     settings = dict(approximation="nystroem", starts=starts, random_state=0)
     alone = BilevelSVC(**settings).fit(X, y)
-    watched = BilevelSVC(callback=lambda progress: False, **settings).fit(X, y)
+    watched = BilevelSVC("rbf", callback=lambda progress: False, **settings).fit(X, y)
     np.testing.assert_array_equal(alone.dual_coef_, watched.dual_coef_)
 
 
@@ -130,7 +130,7 @@ def test_many_widths_get_landmarks_of_their_own():
 
 
 def test_h_is_one_function_of_theta():
-    model = BilevelSVC(approximation="nystroem", random_state=0)
+    model = BilevelSVC("rbf", approximation="nystroem", random_state=0)
     values = []
     for first in (0.0, -5.0):
         objective = BilevelObjective(model, X[:200], y[:200])
@@ -141,7 +141,9 @@ def test_h_is_one_function_of_theta():
 
 def test_landmarks_asked_for_by_name_where_there_can_be_none():
     with pytest.raises(ValueError, match="'nystroem' needs a loss with second"):
-        BilevelSVC(approximation="nystroem", loss="hinge", criterion="hinge").fit(X, y)
+        BilevelSVC(
+            "rbf", approximation="nystroem", loss="hinge", criterion="hinge"
+        ).fit(X, y)
 
 
 def test_one_width_per_feature_and_several_classes():
@@ -158,7 +160,7 @@ def test_one_width_per_feature_and_several_classes():
 
 def test_the_same_again():
     fits = [
-        BilevelSVC(approximation="nystroem", random_state=0).fit(X, y).dual_coef_
+        BilevelSVC("rbf", approximation="nystroem", random_state=0).fit(X, y).dual_coef_
         for _ in range(2)
     ]
     np.testing.assert_array_equal(*fits)
@@ -178,7 +180,9 @@ def test_a_callback_gets_a_model_on_landmarks():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_what_cannot_be_approximated_goes_the_exact_way():
-    hinge = BilevelSVC(loss="hinge", criterion="hinge", starts=1, max_iter=2, cv=2)
+    hinge = BilevelSVC(
+        "rbf", loss="hinge", criterion="hinge", starts=1, max_iter=2, cv=2
+    )
     assert hinge.fit(X[:60], y[:60]).approximation_ is None
     with pytest.raises(MemoryError, match="Use fewer samples"):
         hinge.set_params(max_memory=1e4).fit(X[:60], y[:60])
@@ -186,4 +190,4 @@ def test_what_cannot_be_approximated_goes_the_exact_way():
 
 def test_an_unknown_choice_is_refused():
     with pytest.raises(ValueError, match="approximation='nystrom'.*'nystroem'"):
-        BilevelSVC(approximation="nystrom").fit(X, y)
+        BilevelSVC("rbf", approximation="nystrom").fit(X, y)

@@ -514,7 +514,7 @@ def test_kernel_machines_need_their_data_in_memory(model):
 
 
 def test_kernel_machines_predict_in_chunks():
-    model = BilevelSVC(random_state=0).fit(X, y)
+    model = BilevelSVC("rbf", random_state=0).fit(X, y)
     np.testing.assert_allclose(
         model.decision_function(Chunks.of(X, rows=7)),
         model.decision_function(X),

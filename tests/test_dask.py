@@ -95,8 +95,10 @@ def assert_same_fit(a, b, X, rtol=1e-10):
 # --- units of work --------------------------------------------------------------------
 
 UNITS = {
-    "classes": BilevelSVC(shared=False, cv=3, random_state=0),
-    "classes and starts": BilevelSVC(shared=False, starts=2, cv=2, random_state=0),
+    "classes": BilevelSVC("rbf", shared=False, cv=3, random_state=0),
+    "classes and starts": BilevelSVC(
+        "rbf", shared=False, starts=2, cv=2, random_state=0
+    ),
     "starts": BilevelSVC("linear", starts=[{"C": 1.0}, {"C": 9.0}], random_state=0),
 }
 
@@ -175,7 +177,7 @@ def test_the_error_of_a_worker_is_the_users(client):
 
 def test_a_callback_stays_here_and_says_so(client):
     seen = []
-    model = BilevelSVC(shared=False, cv=2, random_state=0, callback=seen.append)
+    model = BilevelSVC("rbf", shared=False, cv=2, random_state=0, callback=seen.append)
     with joblib.parallel_config("dask"):
         with pytest.warns(UserWarning, match="A callback is called in this process"):
             model.fit(X3, y3)
@@ -201,7 +203,7 @@ def test_a_run_on_rows_of_a_cluster_is_resumed(client, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:Tuning stopped early")
 def test_a_time_limit_holds_on_workers(client):
-    model = BilevelSVC(starts=50, time_limit=1e-6, cv=2, random_state=0)
+    model = BilevelSVC("rbf", starts=50, time_limit=1e-6, cv=2, random_state=0)
     with joblib.parallel_config("dask"):
         model.fit(X, y)
     # The first start is looked at; those that would begin too late are left out.
@@ -212,7 +214,7 @@ def test_a_time_limit_holds_on_workers(client):
 def test_units_need_workers(nobody):
     with joblib.parallel_config("dask", wait_for_workers_timeout=1):
         with pytest.raises(TimeoutError, match="no worker after 1 seconds"):
-            BilevelSVC(shared=False, random_state=0).fit(X3, y3)
+            BilevelSVC("rbf", shared=False, random_state=0).fit(X3, y3)
 
 
 # --- data that the workers hold -------------------------------------------------------
@@ -355,13 +357,13 @@ def test_bring_your_own_optimizer():
 
 
 def test_kernel_machines_predict_what_is_spread():
-    model = BilevelSVC(random_state=0).fit(X, y)
+    model = BilevelSVC("rbf", random_state=0).fit(X, y)
     spread = da.from_array(X, chunks=(50, 3))
     np.testing.assert_allclose(
         model.decision_function(spread), model.decision_function(X), atol=1e-12
     )
     with pytest.raises(ValueError, match=r"in memory, not in chunks.*X.compute\(\)"):
-        BilevelSVC(random_state=0).fit(spread, y)
+        BilevelSVC("rbf", random_state=0).fit(spread, y)
 
 
 # --- bad input ------------------------------------------------------------------------

@@ -33,8 +33,8 @@ QUICK = dict(cv=3, max_iter=2, starts=1, random_state=0)
 MODELS = {
     **{name: (BilevelSVC(name, **QUICK), X, Y) for name in KERNELS},
     "text labels": (BilevelSVC(**QUICK), X, NAMES[Y]),
-    "each class its own": (BilevelSVC(shared=False, **QUICK), X, Y),
-    "pairs of classes": (BilevelSVC(multi_class="ovo", **QUICK), X, Y),
+    "each class its own": (BilevelSVC("rbf", shared=False, **QUICK), X, Y),
+    "pairs of classes": (BilevelSVC("rbf", multi_class="ovo", **QUICK), X, Y),
     "sparse": (BilevelSVC(**QUICK), sparse.csr_array(X), Y),
     "precomputed": (BilevelSVC("precomputed", **QUICK), X @ X.T, Y),
     "nested": (
@@ -198,7 +198,7 @@ def test_later_layouts_are_refused(saved, tmp_path):
 
 
 def test_what_cannot_be_kept_is_not_written(tmp_path):
-    model = BilevelSVC(callback=print, **QUICK).fit(X, Y)
+    model = BilevelSVC("rbf", callback=print, **QUICK).fit(X, Y)
     pipe = make_pipeline(StandardScaler(), model).fit(X, Y)
     for one in (model, pipe):
         with pytest.raises(TypeError, match="callback"):

@@ -41,7 +41,7 @@ COUNT = """
 import numba, sys
 from bisvm import BilevelSVC
 from sklearn.datasets import make_moons
-BilevelSVC(random_state=0).fit(*make_moons(60, noise=0.25, random_state=0))
+BilevelSVC("rbf", random_state=0).fit(*make_moons(60, noise=0.25, random_state=0))
 compiled = {
     id(f): f
     for name, module in list(sys.modules.items()) if name.startswith("bisvm")

@@ -102,4 +102,4 @@ def test_a_gram_matrix_of_whole_numbers_is_one_of_numbers():
 def test_conjugate_gradients_are_for_linear_machines():
     X, y = np.eye(20)[:, :2] + np.arange(20)[:, None], np.arange(20) % 2
     with pytest.raises(ValueError, match="newton-cg.*linear machines"):
-        BilevelSVC(solver="newton-cg").fit(X, y)
+        BilevelSVC("rbf", solver="newton-cg").fit(X, y)

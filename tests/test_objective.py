@@ -203,7 +203,7 @@ def test_the_estimator_that_is_given_stays_unfitted():
 def test_several_objectives_are_not_one():
     X3, y3 = three_classes()
     with pytest.raises(ValueError, match="shared=False"):
-        BilevelObjective(BilevelSVC(shared=False), X3, y3)
+        BilevelObjective(BilevelSVC("rbf", shared=False), X3, y3)
 
 
 def test_theta_of_the_wrong_length_is_refused():

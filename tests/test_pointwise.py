@@ -146,7 +146,7 @@ def test_columns_without_active_points_are_solved():
 def test_single_precision_serves_a_search_and_no_more():
     """Loose values agree with tight ones; tight ones are in double precision."""
     X, y = make_moons(600, noise=0.25, random_state=0)
-    objective = BilevelObjective(BilevelSVC(random_state=0), X, y)
+    objective = BilevelObjective(BilevelSVC("rbf", random_state=0), X, y)
     assert objective.problem.single.dtype == np.float32
     theta = np.array([0.5, 0.5])
     loose, tight = objective.evaluate(theta, 1e-3), objective.evaluate(theta, 1e-9)

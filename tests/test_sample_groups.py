@@ -191,7 +191,7 @@ def test_samples_of_the_rows_keep_their_groups():
 def test_large_samples_go_by_way_of_a_subsample():
     Xl, yl = toy_data(900)
     labels = np.arange(900) % 3
-    model = BilevelSVC(penalty="per_group", random_state=0)
+    model = BilevelSVC("rbf", penalty="per_group", random_state=0)
     model.fit(Xl, yl, sample_groups=labels)
     stages = [record.stage for record in model.history_]
     assert "sketch" in stages and "one C per group" in stages

@@ -97,7 +97,7 @@ def test_bad_data():
 
 
 def test_it_is_a_value_that_estimators_clone():
-    model = BilevelSVC(cv=SwapHoldout(0.7, n_swaps=2, every=3, random_state=1))
+    model = BilevelSVC("rbf", cv=SwapHoldout(0.7, n_swaps=2, every=3, random_state=1))
     copy = clone(model)
     assert (
         repr(copy.cv)
@@ -168,7 +168,7 @@ def test_it_comes_near_the_minimum_of_the_mean():
     """The walk sees one partition at a time; BFGS on all of them is the reference."""
     swapping = fitted()
     splits = list(SwapHoldout().seeded(np.random.RandomState(0)).split(X, Y))
-    at_once = BilevelSVC(cv=splits, random_state=0).fit(X, Y)
+    at_once = BilevelSVC("rbf", cv=splits, random_state=0).fit(X, Y)
     assert swapping.criterion_value_ < 1.05 * at_once.criterion_value_
 
 
@@ -288,7 +288,7 @@ def test_landmarks_follow_a_walk():
     X, y = make_moons(300, noise=0.2, random_state=0)
     wide = [{"C": 1.0, "gamma": 0.01}]
     settings = dict(cv=SwapHoldout(n_partitions=12), starts=wide, random_state=0)
-    model = BilevelSVC(approximation="nystroem", **settings).fit(X, y)
-    exact = BilevelSVC(approximation="none", **settings).fit(X, y)
+    model = BilevelSVC("rbf", approximation="nystroem", **settings).fit(X, y)
+    exact = BilevelSVC("rbf", approximation="none", **settings).fit(X, y)
     assert model.criterion_value_ == pytest.approx(exact.criterion_value_, rel=0.05)
     assert model.approximation_.mean < 0.01

@@ -158,7 +158,7 @@ def test_relevances_are_of_the_columns_of_the_table():
     )
     frame.loc[::7, ["a", "a_b"]] = None
     y = np.where(frame["two"] == "x", "p", "q")
-    machine = BilevelSVC(cv=2, max_iter=3, starts=1, random_state=0)
+    machine = BilevelSVC("rbf", cv=2, max_iter=3, starts=1, random_state=0)
     model = pipeline_for(frame, machine).fit(frame, y)
     inputs = columns_of(model)
     assert len(inputs) == model[-1].n_features_in_

@@ -111,7 +111,7 @@ def test_value_alone_is_that_of_the_objective():
 def test_judged_H_is_that_of_a_tight_objective():
     sample, values = sets.sample(TINY), {"C": 2.0, "gamma": 0.7}
     objective = BilevelObjective(
-        BilevelSVC(cv=sample.folds, random_state=0), sample.X, sample.y
+        BilevelSVC("rbf", cv=sample.folds, random_state=0), sample.X, sample.y
     )
     H = objective.evaluate(np.log([2.0, 0.7])).criterion
     assert Judge(sample, "rbf").H(values) == pytest.approx(H, rel=1e-7)

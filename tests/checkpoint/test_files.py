@@ -17,7 +17,7 @@ X, y = toy_data(60)
 
 
 def svc(**settings):
-    return BilevelSVC(**{"random_state": 0, "cv": 3, **settings})
+    return BilevelSVC(**{"kernel": "rbf", "random_state": 0, "cv": 3, **settings})
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_what_does_not_change_the_result_may_differ(whole, copy):
 def test_what_cannot_be_resumed_is_refused(tmp_path):
     path = tmp_path / "run.jsonl"
     with pytest.raises(ValueError, match="random_state=None cannot be resumed"):
-        BilevelSVC(checkpoint=path).fit(X, y)
+        BilevelSVC("rbf", checkpoint=path).fit(X, y)
     both = dict(loss="hinge", criterion="hinge", optimizer="slp-filter")
     with pytest.raises(ValueError, match="most of its work between them"):
         svc(**both, checkpoint=path).fit(X, y)

@@ -24,7 +24,7 @@ def good(tmp_path_factory):
     read = read_table(folder / "table.csv")
     read.frame.to_parquet(folder / "table.parquet")
     rest, y, _, _ = split_target(read, "class")
-    machine = BilevelSVC(cv=2, max_iter=2, starts=1, random_state=0)
+    machine = BilevelSVC("rbf", cv=2, max_iter=2, starts=1, random_state=0)
     model = pipeline_for(rest.frame, machine).fit(rest.frame, y)
     save(model, folder / "model.skops")
     return folder

@@ -42,7 +42,7 @@ LAYOUTS = {
     "other byte order": lambda a: a.astype(a.dtype.newbyteorder()),
 }
 ESTIMATORS = {
-    "rbf": lambda: BilevelSVC(random_state=0, cv=3),
+    "rbf": lambda: BilevelSVC("rbf", random_state=0, cv=3),
     "ard": lambda: BilevelSVC("ard", random_state=0, cv=3, max_iter=3),
     "linear": lambda: BilevelLinearSVC(random_state=0, cv=3),
     "hinge": lambda: BilevelLinearSVC(random_state=0, cv=3, loss="hinge"),
@@ -119,12 +119,12 @@ def test_inputs_are_left_as_they_were(make):
 
 def test_memory_for_no_set_of_landmarks_is_refused_with_both_figures():
     with pytest.raises(MemoryError, match=r"allows 1e-06 GB.*take .* GB.*max_memory"):
-        BilevelSVC(max_memory=1000, approximation="nystroem").fit(X, y)
+        BilevelSVC("rbf", max_memory=1000, approximation="nystroem").fit(X, y)
     with (
         pytest.warns(UserWarning, match="the kernel is approximated"),
         pytest.raises(MemoryError, match=r"landmarks for 60 samples"),
     ):
-        BilevelSVC(max_memory=1000).fit(X, y)
+        BilevelSVC("rbf", max_memory=1000).fit(X, y)
 
 
 @pytest.mark.parametrize("backend", ["threading", "loky"])

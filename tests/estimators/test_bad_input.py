@@ -17,7 +17,7 @@ from tests.problems import sparse_twin, toy_data, within
 
 X, y = toy_data(40)
 MAKERS = [
-    lambda **s: BilevelSVC(random_state=0, **s),
+    lambda **s: BilevelSVC("rbf", random_state=0, **s),
     lambda **s: BilevelSVC("ard", random_state=0, **s),
     lambda **s: BilevelLinearSVC(random_state=0, **s),
     lambda **s: BilevelLinearSVC(penalty="per_feature", random_state=0, **s),
@@ -178,14 +178,14 @@ def test_a_target_with_numbers_in_between_is_refused(make):
 )
 def test_splits_that_make_no_sense_are_refused(cv, message):
     with pytest.raises(ValueError, match=message):
-        BilevelSVC(cv=cv).fit(X, y)
+        BilevelSVC("rbf", cv=cv).fit(X, y)
 
 
 def test_groups_that_are_missing_or_too_few_are_refused():
     with pytest.raises(ValueError, match="groups"):
-        BilevelSVC(cv=GroupKFold(3)).fit(X, y)
+        BilevelSVC("rbf", cv=GroupKFold(3)).fit(X, y)
     with pytest.raises(ValueError, match="inconsistent|groups|length"):
-        BilevelSVC(cv=GroupKFold(3)).fit(X, y, groups=np.arange(5))
+        BilevelSVC("rbf", cv=GroupKFold(3)).fit(X, y, groups=np.arange(5))
 
 
 # --- settings -------------------------------------------------------------------------
@@ -252,21 +252,21 @@ def test_settings_that_make_no_sense_are_refused(settings, message):
 
 def test_the_exact_hinge_needs_a_solver_of_its_dual():
     with within(10), pytest.raises(ValueError, match="differentiable.*Hinge"):
-        BilevelSVC(loss="hinge", solver="newton").fit(X, y)
+        BilevelSVC("rbf", loss="hinge", solver="newton").fit(X, y)
     with within(10), pytest.raises(ValueError, match="dual of the exact hinge"):
         BilevelLinearSVC(loss="logistic", solver="dcd").fit(X, y)
 
 
 def test_parts_of_the_wrong_kind_are_refused():
     with pytest.raises(TypeError, match="loss must be one of.*Loss object"):
-        BilevelSVC(loss=RBF()).fit(X, y)
+        BilevelSVC("rbf", loss=RBF()).fit(X, y)
     with pytest.raises(TypeError, match="kernel must be one of.*Kernel object"):
         BilevelSVC(kernel=Quartic()).fit(X, y)
 
 
 def test_a_gram_matrix_that_does_not_fit_is_refused_before_it_is_made():
     with pytest.raises(MemoryError, match=r"40 samples.*max_memory.*BilevelLinearSVC"):
-        BilevelSVC(max_memory=1e3).fit(X, y)
+        BilevelSVC("rbf", max_memory=1e3).fit(X, y)
 
 
 @EACH

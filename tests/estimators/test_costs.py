@@ -21,7 +21,7 @@ PAIRS = [
 
 
 def objective(criterion, **settings):
-    model = BilevelSVC(criterion=criterion, random_state=0, **settings)
+    model = BilevelSVC("rbf", criterion=criterion, random_state=0, **settings)
     return BilevelObjective(model, RARE, RARE_Y)
 
 
@@ -93,10 +93,10 @@ def test_weights_are_repeated_rows(name, prefix):
     ]
     settings = {"criterion": prefix + name, "random_state": 0, "kernel": "rbf"}
     weighted = BilevelObjective(
-        BilevelSVC(cv=PAIRS, **settings), RARE, RARE_Y, sample_weight=times
+        BilevelSVC("rbf", cv=PAIRS, **settings), RARE, RARE_Y, sample_weight=times
     )
     repeated = BilevelObjective(
-        BilevelSVC(cv=pairs, **settings), RARE[rows], RARE_Y[rows]
+        BilevelSVC("rbf", cv=pairs, **settings), RARE[rows], RARE_Y[rows]
     )
     values = {"C": 0.7, "gamma": 0.4}
     one, other = (o.evaluate(o.space.theta(values)) for o in (weighted, repeated))

@@ -86,7 +86,7 @@ def test_a_hyperparameter_that_ended_at_its_bound_is_named():
     assert model.certificate_.at_bounds == ("C at its upper bound, 300",)
     # A pull beyond the bound is no sign that the search did not come to its end.
     assert model.certificate_.converged and model.certificate_.upper_gradient < 1e-2
-    plain = BilevelSVC(random_state=0).fit(*toy_data(60))
+    plain = BilevelSVC("rbf", random_state=0).fit(*toy_data(60))
     assert plain.certificate_.at_bounds == ()
 
 
@@ -135,13 +135,13 @@ def test_folds_that_never_hold_out_both_classes_cannot_rank_them():
         (np.setdiff1d(np.arange(60), part), part) for part in (ZEROS[:8], ONES[:8])
     ]
     with pytest.raises(ValueError, match="no split holds out points of both.*folds"):
-        BilevelSVC(cv=pairs, criterion="auc").fit(COLUMN, Y)
+        BilevelSVC("rbf", cv=pairs, criterion="auc").fit(COLUMN, Y)
 
 
 def test_a_training_part_without_a_class_is_refused():
     pairs = [(ONES, ZEROS)]
     with pytest.raises(ValueError, match="Split 0.*one class only.*stratified"):
-        BilevelSVC(cv=pairs).fit(COLUMN, Y)
+        BilevelSVC("rbf", cv=pairs).fit(COLUMN, Y)
 
 
 @pytest.mark.parametrize("criterion", ["f1", "auc", "balanced_blend"])
@@ -149,7 +149,7 @@ def test_a_rare_class_in_two_folds_has_its_criteria(criterion):
     rows = np.r_[ZEROS, ONES[:3]]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = BilevelSVC(criterion=criterion, random_state=0)
+        model = BilevelSVC("rbf", criterion=criterion, random_state=0)
         model.fit(COLUMN[rows], Y[rows])
     assert any("using 3 folds" in str(one.message) for one in caught)
     assert np.isfinite(model.criterion_value_)

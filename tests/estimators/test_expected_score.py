@@ -95,8 +95,8 @@ def test_classes_tuned_apart_and_linear_machines():
 def test_rows_of_weight_zero_are_not_judged():
     weight = np.ones(90)
     weight[60:] = 0.0
-    whole = BilevelSVC(cv=5, random_state=0).fit(X, y, sample_weight=weight)
-    part = BilevelSVC(cv=5, random_state=0).fit(X[:60], y[:60])
+    whole = BilevelSVC("rbf", cv=5, random_state=0).fit(X, y, sample_weight=weight)
+    part = BilevelSVC("rbf", cv=5, random_state=0).fit(X[:60], y[:60])
     assert whole.expected_score_ == part.expected_score_
 
 

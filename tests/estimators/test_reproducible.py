@@ -13,7 +13,7 @@ X, y = toy_data(60)
 X3, y3 = three_classes(60)
 
 ESTIMATORS = [
-    BilevelSVC(random_state=0),
+    BilevelSVC("rbf", random_state=0),
     BilevelSVC("ard", random_state=0),
     BilevelSVC("ard", starts=3, max_iter=5, random_state=0),
     BilevelLinearSVC(random_state=0),
@@ -80,7 +80,7 @@ def test_two_jobs_give_the_answer_of_one(kernel, multi_class, shared):
 @QUIET
 def test_a_random_state_object_moves_on():
     state = np.random.RandomState(0)
-    estimator = BilevelSVC(random_state=state)
+    estimator = BilevelSVC("rbf", random_state=state)
     first = estimator.fit(X, y).criterion_value_
     second = estimator.fit(X, y).criterion_value_
     assert first != second

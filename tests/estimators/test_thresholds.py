@@ -81,12 +81,12 @@ def test_machines_that_separate_keep_their_zero():
 
 @pytest.fixture(scope="module")
 def model():
-    return BilevelSVC(cv=FOLDS, random_state=0).fit(X, y)
+    return BilevelSVC("rbf", cv=FOLDS, random_state=0).fit(X, y)
 
 
 @pytest.mark.parametrize("goal", [goal for goal, _ in GOALS], ids=str)
 def test_the_setting_moves_zero_and_what_is_expected(model, goal):
-    moved = BilevelSVC(cv=FOLDS, random_state=0, threshold=goal).fit(X, y)
+    moved = BilevelSVC("rbf", cv=FOLDS, random_state=0, threshold=goal).fit(X, y)
     t = model.best_threshold(goal)
     assert moved.threshold_ == t and model.threshold_ == 0.0
     np.testing.assert_allclose(
@@ -110,7 +110,7 @@ def test_the_values_are_those_of_machines_that_have_not_seen_the_points(model):
     values = {"C": model.C_, "kernel": model.kernel_}
     expected = np.empty(len(y))
     for train, held_out in FOLDS:
-        one = BilevelSVC(learn=None, cv=2, refit="same", **values)
+        one = BilevelSVC("rbf", learn=None, cv=2, refit="same", **values)
         one.fit(X[train], y[train])
         expected[held_out] = one.decision_function(X[held_out])
     np.testing.assert_allclose(model._decisions.values, expected, atol=1e-3)
@@ -118,10 +118,12 @@ def test_the_values_are_those_of_machines_that_have_not_seen_the_points(model):
 
 def test_weights_of_samples_count(model):
     weight = np.where(np.arange(len(y)) % 2, 1.0, 3.0)
-    weighted = BilevelSVC(cv=FOLDS, learn=None).fit(X, y, sample_weight=weight)
+    weighted = BilevelSVC("rbf", cv=FOLDS, learn=None).fit(X, y, sample_weight=weight)
     found = weighted._decisions
     assert set(found.weight) == {1.0, 3.0}
-    by_class = BilevelSVC(cv=FOLDS, learn=None, class_weight="balanced").fit(X, y)
+    by_class = BilevelSVC("rbf", cv=FOLDS, learn=None, class_weight="balanced").fit(
+        X, y
+    )
     assert set(by_class._decisions.weight) == {1.0}
 
 
@@ -150,23 +152,23 @@ def test_goals_that_make_no_sense_are_refused(model, goal, message):
     with pytest.raises(ValueError, match=message):
         model.best_threshold(goal)
     with pytest.raises(ValueError, match=message):
-        BilevelSVC(threshold=goal).fit(X, y)
+        BilevelSVC("rbf", threshold=goal).fit(X, y)
 
 
 def test_there_must_be_two_classes_and_points_of_both():
     rows, labels = three_classes(60)
     with pytest.raises(ValueError, match="between two classes; y has 3.*Weighted"):
-        BilevelSVC(threshold="f1").fit(rows, labels)
-    risk = BilevelSVC(criterion="structural_risk", threshold="f1")
+        BilevelSVC("rbf", threshold="f1").fit(rows, labels)
+    risk = BilevelSVC("rbf", criterion="structural_risk", threshold="f1")
     with pytest.raises(ValueError, match="holds none out"):
         risk.fit(X, y)
-    risk = BilevelSVC(criterion="structural_risk", learn=None).fit(X, y)
+    risk = BilevelSVC("rbf", criterion="structural_risk", learn=None).fit(X, y)
     with pytest.raises(ValueError, match="No points of both classes were held out"):
         risk.best_threshold("f1")
     one = np.flatnonzero(y == "well")[:20]
     pair = [(np.setdiff1d(np.arange(len(y)), one), one)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = BilevelSVC(cv=pair, max_iter=2).fit(X, y)
+        model = BilevelSVC("rbf", cv=pair, max_iter=2).fit(X, y)
     with pytest.raises(ValueError, match="No points of both classes were held out"):
         model.best_threshold("accuracy")

@@ -170,7 +170,7 @@ def test_corrections_in_small(tmp_path, monkeypatch):
         ("set", "size", "split", "kernel"),
         ("test", *corrections.WAYS, "seconds"),
     )
-    model = BilevelSVC(random_state=0)
+    model = BilevelSVC("rbf", random_state=0)
     for name in ("iris", "moons"):
         own = data.part(name, 0, 60)
         model.set_params(cv=methods.folds(own, 0)).fit(own.X, own.y)

@@ -25,8 +25,8 @@ def noisy(n=60, seed=0):
 def test_filters_are_learned_as_well_as_by_gradients():
     X, y = signals(50, 0, snr=-2.0)
     settings = {**BOTH, "kernel": FilterBank(length=12), "cv": split(50)}
-    ours = BilevelSVC(optimizer="slp-filter", **settings).fit(X, y)
-    other = BilevelSVC(optimizer="bfgs", max_iter=200, **settings).fit(X, y)
+    ours = BilevelSVC("rbf", optimizer="slp-filter", **settings).fit(X, y)
+    other = BilevelSVC("rbf", optimizer="bfgs", max_iter=200, **settings).fit(X, y)
     assert ours.criterion_value_ <= 1.01 * other.criterion_value_ + 1e-6
     assert ours.result_.kkt <= 1e-6
     assert np.linalg.norm(ours.hyperparameters_["t1__filters"]) <= 1.0 + 1e-9
@@ -36,9 +36,9 @@ def test_filters_are_learned_as_well_as_by_gradients():
 def test_width_and_C(n, cv):
     X, y = noisy(n)
     settings = {**BOTH, "cv": split(n) if cv is None else cv, "random_state": 0}
-    ours = BilevelSVC(optimizer="slp-filter", **settings).fit(X, y)
+    ours = BilevelSVC("rbf", optimizer="slp-filter", **settings).fit(X, y)
     # A bundle method may get beyond a kink at which both of these end.
-    other = BilevelSVC(optimizer="bfgs", **settings).fit(X, y)
+    other = BilevelSVC("rbf", optimizer="bfgs", **settings).fit(X, y)
     assert ours.criterion_value_ <= 1.01 * other.criterion_value_
     assert ours.criterion_value_ < 0.95 * ours.history_[0].value
     assert ours.result_.kkt <= 1e-6
@@ -110,7 +110,9 @@ def test_points_change_places_on_the_way():
 def test_one_width_first_and_then_many():
     X, y = noisy(40)
     settings = {**BOTH, "kernel": "ard", "starts": "auto", "prior": "auto"}
-    model = BilevelSVC(optimizer="slp-filter", max_iter=15, cv=split(40), **settings)
+    model = BilevelSVC(
+        "rbf", optimizer="slp-filter", max_iter=15, cv=split(40), **settings
+    )
     with pytest.warns(ConvergenceWarning, match="limit on linear programs"):
         model.fit(X, y)
     assert {"start", "one for all", "one for each"} <= {r.stage for r in model.history_}
@@ -131,9 +133,12 @@ def test_time_and_callback_stop_it():
 @pytest.mark.parametrize(
     ("model", "match"),
     [
-        (BilevelSVC(criterion="hinge"), "loss Quartic"),
-        (BilevelSVC(loss="hinge"), "criterion Blend"),
-        (BilevelSVC(loss="hinge", criterion="hinge", intercept="none"), "intercept"),
+        (BilevelSVC("rbf", criterion="hinge"), "loss Quartic"),
+        (BilevelSVC("rbf", loss="hinge"), "criterion Blend"),
+        (
+            BilevelSVC("rbf", loss="hinge", criterion="hinge", intercept="none"),
+            "intercept",
+        ),
         (BilevelLinearSVC(loss="hinge", criterion="hinge"), "linear machine"),
     ],
 )

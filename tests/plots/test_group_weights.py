@@ -18,7 +18,7 @@ NAMES = np.array(["clean", "noisy", "worse"])
 
 @pytest.fixture(scope="module")
 def model():
-    svm = BilevelSVC(penalty="per_group", starts=1, random_state=0)
+    svm = BilevelSVC("rbf", penalty="per_group", starts=1, random_state=0)
     return svm.fit(X, y, sample_groups=NAMES[np.arange(60) % 3])
 
 
@@ -50,7 +50,7 @@ def test_wrong_input_is_explained():
     with pytest.raises(NotFittedError):
         group_weights_data(BilevelSVC())
     with pytest.raises(ValueError, match="penalty='per_group'"):
-        group_weights_data(BilevelSVC(learn=()).fit(X, y))
+        group_weights_data(BilevelSVC("rbf", learn=()).fit(X, y))
 
 
 def test_bars_start_at_the_mean_and_end_at_c(model):
@@ -74,6 +74,6 @@ def test_groups_without_a_difference_and_given_axes(model):
 
 
 def test_learned_class_weights_are_drawn_too():
-    model = BilevelSVC(class_weight="learn", starts=1, random_state=0).fit(X, y)
+    model = BilevelSVC("rbf", class_weight="learn", starts=1, random_state=0).fit(X, y)
     display = GroupWeightsDisplay.from_estimator(model)
     assert display.data.names == ("0", "1")

@@ -123,7 +123,7 @@ def test_one_hyperparameter_is_a_line():
 
 def test_what_has_no_landscape_says_so():
     with pytest.raises(ValueError, match="Nothing was learned"):
-        landscape_data(BilevelSVC(learn=()).fit(X, y), X, y)
+        landscape_data(BilevelSVC("rbf", learn=()).fit(X, y), X, y)
     conv = ConvolutionalSVC(filter_shape=(2,), learn=None, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="no landscape"):
         landscape_data(conv, X, y)

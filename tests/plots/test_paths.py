@@ -102,4 +102,4 @@ def test_an_estimator_must_have_learned_something():
     with pytest.raises(NotFittedError):
         path_data(BilevelSVC())
     with pytest.raises(ValueError, match="no hyperparameters"):
-        path_data(BilevelSVC(learn=()).fit(X, y))
+        path_data(BilevelSVC("rbf", learn=()).fit(X, y))

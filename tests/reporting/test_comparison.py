@@ -38,7 +38,7 @@ def rows(model):
 
 
 def test_folds_are_those_of_the_fit(model, rows):
-    columns = BilevelObjective(BilevelSVC(cv=3, random_state=0), X[::2], y[::2])
+    columns = BilevelObjective(BilevelSVC("rbf", cv=3, random_state=0), X[::2], y[::2])
     columns = columns.problem.columns
     for k, (_, validation) in enumerate(rows.folds):
         (first, *_) = np.flatnonzero(columns.split == k)
@@ -80,7 +80,10 @@ def test_entries_are_those_of_scikit_learn(rows, model):
 def test_fixed_learns_nothing_and_has_the_values(model):
     held = fixed(model)
     assert held.C == model.C_ and held.kernel == model.kernel_ and held.learn == ()
-    assert fixed(BilevelSVC(shared=False, cv=2, tol=0.5, starts=1).fit(X, y)) is None
+    assert (
+        fixed(BilevelSVC("rbf", shared=False, cv=2, tol=0.5, starts=1).fit(X, y))
+        is None
+    )
     linear = BilevelLinearSVC(cv=2, random_state=0).fit(X, y)
     assert fixed(linear).C == linear.C_
 

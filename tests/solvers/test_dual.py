@@ -119,7 +119,7 @@ def test_the_gradient_is_defined_with_duplicates_and_without_free_vectors():
 
 @pytest.mark.filterwarnings("ignore:Tuning stopped early")
 def test_an_estimator_with_the_exact_hinge_is_the_svc_it_exports():
-    model = BilevelSVC(loss="hinge", random_state=0).fit(X, y)
+    model = BilevelSVC("rbf", loss="hinge", random_state=0).fit(X, y)
     twin = model.to_sklearn().set_params(svc__tol=1e-8).fit(X, y)
     np.testing.assert_allclose(
         model.decision_function(X), twin.decision_function(X), atol=1e-5
@@ -338,15 +338,15 @@ def test_what_they_cannot_train_is_refused():
     assert get_solver("auto", Hinge()) == Dual()
     assert get_solver("auto", Quartic()) == Auto()
     with pytest.raises(ValueError, match="dual of the exact hinge.*Quartic"):
-        BilevelSVC(solver="smo").fit(X, y)
+        BilevelSVC("rbf", solver="smo").fit(X, y)
     with pytest.raises(ValueError, match="free intercept.*'auto'"):
-        BilevelSVC(loss="hinge", solver="smo", intercept="none").fit(X, y)
+        BilevelSVC("rbf", loss="hinge", solver="smo", intercept="none").fit(X, y)
     with pytest.raises(ValueError, match="no free intercept.*'penalized'"):
         BilevelLinearSVC(loss="hinge", solver="dcd").fit(X, y)
     with pytest.raises(ValueError, match="Pegasos trains linear machines"):
-        BilevelSVC(loss="hinge", solver="pegasos").fit(X, y)
+        BilevelSVC("rbf", loss="hinge", solver="pegasos").fit(X, y)
     with pytest.raises(ValueError, match="jacobian='eaxct' is not known"):
-        BilevelSVC(loss="hinge", solver=SMO(jacobian="eaxct")).fit(X, y)
+        BilevelSVC("rbf", loss="hinge", solver=SMO(jacobian="eaxct")).fit(X, y)
 
 
 def test_one_C_of_the_exact_hinge_is_scanned():
