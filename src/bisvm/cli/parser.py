@@ -222,6 +222,13 @@ def _add_data(parser: Any) -> None:
         metavar="COLUMN",
         help="a column to leave out (may be repeated)",
     )
+    parser.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="a column to learn from though it looks like names or numbers of rows",
+    )
 
 
 def _add_learning(parser: Any) -> None:

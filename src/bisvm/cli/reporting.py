@@ -46,26 +46,22 @@ def data_lines(options: Any, task: Task) -> list[str]:
         "labels": options.target,
     }
     more = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+    n_test = len(task.y_test)
+    names = ["hold_out", "read_table", "split_target"][0 if n_test else 1 :]
     lines = [
-        "from bisvm.tables import read_table, split_target",
+        f"from bisvm.tables import {', '.join(names)}",
         "",
         f"table = read_table({', '.join([repr(str(options.data)), *more])})",
         f"rest, y, *_ = split_target(table, {options.target!r})",
         "X = rest.frame",
     ]
-    n_test = len(task.y_test)
     if not n_test:
         return lines
     rows = "X[{0}]" if task.table.is_sparse else "X.iloc[{0}]"
     return [
-        "import numpy as np",
-        "from sklearn.model_selection import train_test_split",
         *lines,
-        "train, test = train_test_split(",
-        f"    np.arange(len(y)), test_size={n_test}, stratify=y, "
-        f"random_state={options.seed}",
-        ")",
-        f"X_test, y_test = {rows.format('np.sort(test)')}, y[np.sort(test)]",
-        f"X, y = {rows.format('np.sort(train)')}, y[np.sort(train)]",
+        f"train, test = hold_out(y, {options.test_size}, random_state={options.seed})",
+        f"X_test, y_test = {rows.format('test')}, y[test]",
+        f"X, y = {rows.format('train')}, y[train]",
         "",
     ]

@@ -20,7 +20,15 @@ SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "spa
 # Rows from which separator, header and decimal sign are guessed.
 SAMPLE = 200
 # What stands for nothing, whatever its case.
-MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-", ".")
+MISSING = (
+    *("", "na", "n/a", "n.a.", "nan", "<na>", "null", "none", "nil"),
+    *("?", "-", "--", "---", "\u2013", "."),
+    *("k.a.", "k. a.", "keine angabe"),
+    # What spreadsheets write where a formula has failed.
+    *("#n/a", "#nv", "#n/v", "#div/0!", "#value!", "#wert!", "#ref!", "#bezug!"),
+    *("#name?", "#num!", "#zahl!", "#null!"),
+)
+BOM = b"\xef\xbb\xbf"
 
 POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 POINT_GROUPS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
@@ -75,8 +83,11 @@ def decoded(path: Path) -> tuple[str, str]:
     else:
         encodings = ["utf-8-sig", "cp1252", "latin-1"]
     for encoding in encodings:
+        # The mark of UTF-8 stands before other encodings too, and is no part of a name.
+        known = encoding in ("utf-8-sig", "utf-16")
+        text = raw if known else raw.removeprefix(BOM)
         try:
-            return raw.decode(encoding).replace("\0", ""), encoding
+            return text.decode(encoding).replace("\0", ""), encoding
         except UnicodeDecodeError:
             continue
     raise DataError("the text is neither UTF-8, UTF-16 nor Latin 1.", path=path)
