@@ -50,11 +50,14 @@ def read_text(
     frame = _parsed(text, separator, path)
     nothing = {*MISSING, *(one.strip().lower() for one in missing)}
     frame = frame.apply(lambda column: column.str.strip())
+    # A name may be one of these words: Na is sodium.
+    first = frame.iloc[0]
     frame = frame.mask(frame.apply(lambda column: column.str.lower().isin(nothing)))
     rows = frame.head(SAMPLE)
-    named = has_header(rows) if header is None else header
+    corner = not isinstance(first.iloc[0], str)
+    named = has_header(rows, corner) if header is None else header
     if named:
-        names, frame = _names(frame.iloc[0]), frame.iloc[1:].reset_index(drop=True)
+        names, frame = _names(first), frame.iloc[1:].reset_index(drop=True)
     else:
         names = [f"column {number}" for number in range(1, frame.shape[1] + 1)]
     frame.columns = names
@@ -87,7 +90,8 @@ def decoded(path: Path) -> tuple[str, str]:
         known = encoding in ("utf-8-sig", "utf-16")
         text = raw if known else raw.removeprefix(BOM)
         try:
-            return text.decode(encoding).replace("\0", ""), encoding
+            # DOS ended text with a character of its own.
+            return text.decode(encoding).replace("\0", "").rstrip("\x1a"), encoding
         except UnicodeDecodeError:
             continue
     raise DataError("the text is neither UTF-8, UTF-16 nor Latin 1.", path=path)
@@ -166,10 +170,11 @@ def _names(cells: Any) -> list[str]:
     return names
 
 
-def has_header(rows: Any) -> bool:
+def has_header(rows: Any, corner: bool = False) -> bool:
     """Whether the first row is one: it has words where the others have numbers.
 
-    Where no column has numbers that tell, a first row without holes is a header.
+    Where no column has numbers that tell, a first row without holes is a header; and in
+    any case one whose corner alone is empty: so R writes the names of rows.
     """
     if len(rows) < 2:
         return not any(_is_number(cell) for cell in rows.iloc[0])
@@ -178,7 +183,10 @@ def has_header(rows: Any) -> bool:
         first, rest = rows[name].iloc[0], rows[name].iloc[1:].dropna()
         if isinstance(first, str) and len(rest) and rest.map(_is_number).mean() > 0.7:
             votes.append(not _is_number(first))
-    return any(votes) if votes else bool(rows.iloc[0].notna().all())
+    whole = bool(rows.iloc[0, 1:].notna().all())
+    if corner and whole and rows.shape[1] > 1 and rows.iloc[1:, 0].notna().all():
+        return True
+    return any(votes) if votes else whole and bool(rows.iloc[0].notna().all())
 
 
 def _is_number(cell: Any) -> bool:
