@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import zlib
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any
@@ -214,3 +215,72 @@ def tables(count: int, seed: int, good_parquet: bytes) -> Iterator[tuple[str, by
         else:
             raw = rng.integers(256, size=rng.integers(0, 300)).astype(np.uint8)
             yield f"t{number}.csv", raw.tobytes()
+
+
+def signed(text: bytes) -> bytes:
+    """A line of a checkpoint whose checksum is right, whatever it says."""
+    crc = f"{zlib.crc32(text):08x}".encode()
+    return b'{"sum": "' + crc + b'", ' + text[1:] + b"\n"
+
+
+HUGE = ("1e308", "-1e308", "1e999", "9" * 5000, "NaN", "Infinity", "-1", "2.5", "null")
+STRANGE = (
+    '"x"',
+    "[]",
+    "{}",
+    "true",
+    '"\\ud800"',
+    "[[1], [2]]",
+    '"__import__"',
+    "[" * 3,
+)
+
+
+def checkpoint(rng: np.random.Generator, content: bytes) -> tuple[bytes, bool]:
+    """A checkpoint that is cut, flipped, shuffled, or says what cannot be.
+
+    And whether somebody has signed it as good: there is no telling then.
+    """
+    lines = content.splitlines(keepends=True)
+    what = rng.integers(8)
+    if what == 0:
+        return content[: rng.integers(len(content))], False
+    if what == 1:
+        out = bytearray(content)
+        for place in rng.integers(len(out), size=rng.integers(1, 9)):
+            out[place] ^= 1 << rng.integers(8)
+        return bytes(out), False
+    if what == 2:
+        i, j = rng.integers(len(lines), size=2)
+        lines[i], lines[j] = lines[j], lines[i]
+    elif what == 3:
+        i, j = rng.integers(1, len(lines), size=2)
+        lines[min(i, j) : max(i, j)] = []
+    elif what == 4:
+        junk = rng.integers(256, size=rng.integers(1, 400)).astype(np.uint8).tobytes()
+        lines.insert(rng.integers(len(lines) + 1), junk)
+    elif what == 5:
+        depth = int(rng.choice([10, 1_000, 100_000]))
+        deep = b'{"a": ' * depth + b"1" + b"}" * depth
+        lines[rng.integers(len(lines))] = signed(deep)
+    else:
+        row = rng.integers(len(lines))
+        lines[row] = _with_another_value(
+            rng, lines[row], HUGE if what == 6 else STRANGE
+        )
+    return b"".join(lines), what > 4
+
+
+def _with_another_value(
+    rng: np.random.Generator, line: bytes, values: tuple[str, ...]
+) -> bytes:
+    """A line with one value replaced, and the checksum that belongs to it."""
+    record = json.loads(line)
+    record.pop("sum")
+    name = sorted(record)[rng.integers(len(record))]
+    place, value = "@here@", values[rng.integers(len(values))]
+    if isinstance(record[name], list) and record[name] and rng.random() < 0.5:
+        record[name][rng.integers(len(record[name]))] = place
+    else:
+        record[name] = place
+    return signed(json.dumps(record).replace(f'"{place}"', value).encode())
