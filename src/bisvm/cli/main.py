@@ -30,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help(sys.stderr)
         return 2
+    if getattr(options, "open", False) and options.report is None:
+        parser.error("--open shows the report: it needs --report FILE")
     if options.debug:
         return _run(options)
     try:

@@ -89,6 +89,9 @@ examples:
         metavar="FILE",
         help="write a report, one HTML file: pictures, comparison, certificate",
     )
+    tune.add_argument(
+        "--open", action="store_true", help="show the report in the browser"
+    )
     tune.add_argument("--json", action="store_true", help="write JSON")
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import webbrowser
+from pathlib import Path
 from typing import Any
 
+from bisvm.cli.output import say
 from bisvm.cli.tasks import Task
 from bisvm.demo import Step
 from bisvm.reporting import report
@@ -34,6 +37,12 @@ def write_report(options: Any, task: Task, model: Any, seconds: float) -> None:
             progress=show,
         )
         step.detail = ""
+
+
+def show_report(path: Path) -> None:
+    """Hand the report to the browser of whoever sits there."""
+    if not webbrowser.open(path.resolve().as_uri()):
+        say("note: no browser is known here: open the report yourself.")
 
 
 def data_lines(options: Any, task: Task) -> list[str]:
