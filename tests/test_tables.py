@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import cross_validate
 
 from bisvm import BilevelSVC
 from bisvm.tables import ColumnTypes, DataError, pipeline_for, read_table, split_target
@@ -114,6 +115,27 @@ def test_what_columns_hold():
     typed = frame.assign(number=numbers, iso=dates)
     again = ColumnTypes(categorical=["code"], drop=["gone"]).fit(typed).transform(typed)
     assert np.array_equal(again["iso"], out["iso"])
+
+
+def test_a_pipeline_may_be_cross_validated():
+    """In some folds a column says nothing."""
+    rng = np.random.default_rng(0)
+    rare = np.where(np.arange(60) == 59, "y", "x")
+    frame = pd.DataFrame({"a": rng.normal(size=60), "rare": rare})
+    labels = np.where(frame["a"] > 0, "p", "q")
+    machine = BilevelSVC(cv=2, max_iter=2, starts=1, random_state=0)
+    model = pipeline_for(frame, machine)
+    found = cross_validate(model, frame, labels, cv=3, error_score="raise")
+    assert found["test_score"].min() > 0.7
+
+
+def test_numbers_of_rows_are_told_from_others():
+    n = np.arange(40)
+    frame = pd.DataFrame({"rows": n, "some": 7 + 3 * n, "down": -n, "wide": n * 1000})
+    frame = frame.assign(ties=n // 2, half=n + 0.5, holes=np.where(n == 3, np.nan, n))
+    types = ColumnTypes().fit(frame)
+    assert set(types.dropped_) == {"rows", "some"}
+    assert "rows" in ColumnTypes(keep=["rows"]).fit(frame).kinds_
 
 
 def test_new_rows_are_held_to_the_types_that_were_learned():

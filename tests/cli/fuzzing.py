@@ -198,23 +198,28 @@ def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
             yield from _places(value)
 
 
-def tables(count: int, seed: int, good_parquet: bytes) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of broken tables of all formats."""
+KINDS = ("csv", "libsvm", "parquet", "npz")
+
+
+def tables(
+    kind: str, count: int, seed: int, good_parquet: bytes
+) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of broken tables of a format."""
     rng = np.random.default_rng(seed)
     for number in range(count):
-        kind = number % 8
-        if kind < 4:
-            text = table(rng, (",", ";", "\t", ",")[kind])
-            yield f"t{number}.csv", mutated_text(rng, text)
-        elif kind == 4:
-            yield f"t{number}.libsvm", libsvm(rng)
-        elif kind == 5:
-            yield f"t{number}.parquet", parquet(rng, good_parquet)
-        elif kind == 6:
-            yield f"t{number}.npz", npz(rng)
-        else:
+        name = f"t{number}.{kind}"
+        if kind == "libsvm":
+            yield name, libsvm(rng)
+        elif kind == "parquet":
+            yield name, parquet(rng, good_parquet)
+        elif kind == "npz":
+            yield name, npz(rng)
+        elif number % 5 == 4:
             raw = rng.integers(256, size=rng.integers(0, 300)).astype(np.uint8)
-            yield f"t{number}.csv", raw.tobytes()
+            yield name, raw.tobytes()
+        else:
+            text = table(rng, (",", ";", "\t", ",")[number % 5])
+            yield name, mutated_text(rng, text)
 
 
 def signed(text: bytes) -> bytes:

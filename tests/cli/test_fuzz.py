@@ -12,6 +12,7 @@ from bisvm import BilevelSVC, save
 from bisvm.cli import main
 from bisvm.tables import pipeline_for, read_table, split_target
 from tests.cli.fuzzing import (
+    KINDS,
     checkpoint,
     mutated_bytes,
     mutated_model,
@@ -60,17 +61,19 @@ def check(words, capsys, expected=None):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("count", "seed"), [(160, 0), pytest.param(1000, 1, marks=pytest.mark.full)]
+    ("count", "seed"), [(40, 0), pytest.param(1000, 1, marks=pytest.mark.full)]
 )
-def test_broken_tables(count, seed, good, tmp_path, capsys):
+@pytest.mark.parametrize("kind", KINDS)
+def test_broken_tables(kind, count, seed, good, tmp_path, capsys):
     raw = (good / "table.parquet").read_bytes()
     codes = []
-    for name, content in tables(count, seed, raw):
+    for name, content in tables(kind, count, seed, raw):
         path = tmp_path / name
         path.write_bytes(content)
         codes.append(check(["tune", str(path), *TUNE], capsys))
         check(["predict", str(good / "model.skops"), str(path)], capsys)
-    assert 0.2 < np.mean(codes) < 1.0
+    # Of Parquet hardly a byte may be changed.
+    assert 0.2 < np.mean(codes) <= 1.0
 
 
 @pytest.mark.filterwarnings("ignore")

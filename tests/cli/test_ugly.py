@@ -106,6 +106,17 @@ def test_rows_that_come_later_are_held_to_the_same(run, tmp_path):
     assert "new.csv, column 'sensor', row 7: '1e300'" in last(err)
 
 
+def test_categories_that_were_not_learned_are_named(run, tmp_path):
+    model = str(tmp_path / "m.skops")
+    words = ("--target", "Qualität", "--save", model, *QUICK)
+    run("tune", "german.csv", german(), *words)
+    content = german(40, 1).replace("Bäckergasse".encode("cp1252"), b"Neue Gasse")
+    code, out, err = run("predict", "new.csv", content, model)
+    assert code == 0 and len(out.split()) == 41
+    assert "column 'Straße' has categories that were not" in err
+    assert "'Neue Gasse'" in err and "unknown categories" not in err
+
+
 def test_a_number_of_rows_may_be_kept(run):
     lines = [f"{k},{k % 3},{'ab'[k // 20]}" for k in range(40)]
     content = "\n".join(["step,other,class", *lines]).encode()

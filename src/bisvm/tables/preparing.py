@@ -96,6 +96,25 @@ def columns_of(model: Pipeline) -> list[str]:
     return found
 
 
+def unseen_categories(model: Pipeline, frame: Any) -> dict[str, str]:
+    """Columns of a table with categories that were not learned from, and one of each.
+
+    They count as rare ones, or as none of those that are known.
+    """
+    if not isinstance(model[0], ColumnTypes):
+        return {}
+    found = {}
+    typed = model[0].transform(frame)
+    for name, encode, columns in model[1].transformers_:
+        if name != "categories" or not hasattr(encode, "categories_"):
+            continue
+        for column, known in zip(columns, encode.categories_, strict=True):
+            new = sorted(set(typed[column]) - set(known))
+            if new:
+                found[str(column)] = str(new[0])
+    return found
+
+
 def _width(encode: OneHotEncoder, number: int) -> int:
     """How many columns the categories of one column become."""
     count = len(encode.categories_[number])
