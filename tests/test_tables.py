@@ -129,6 +129,33 @@ def test_a_pipeline_may_be_cross_validated():
     assert found["test_score"].min() > 0.7
 
 
+def test_the_year_9999_is_a_date(tmp_path):
+    days = [f"20{20 + k % 5}-01-0{1 + k % 9}" for k in range(39)]
+    frame = pd.DataFrame({"end": [*days, "9999-12-31"]})
+    out = ColumnTypes().fit(frame).transform(frame)["end"]
+    assert out.iloc[-1] == 2_932_896 and out.iloc[0] == 18_262
+    typed = frame.assign(end=np.array(frame["end"], dtype="datetime64[us]"))
+    assert ColumnTypes().fit(typed).transform(typed)["end"].equals(out)
+
+
+@pytest.mark.parametrize("cell", [b"x", [1], {"a": 1}])
+def test_cells_that_are_neither_number_nor_text_name_their_column(cell):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "odd": [cell, cell]})
+    said = f"column 'odd': a cell is of type {type(cell).__name__}; expected"
+    with pytest.raises(DataError, match=said):
+        ColumnTypes().fit(frame)
+
+
+def test_names_twice_in_parquet(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pa.Table.from_arrays([pa.array([1, 2]), pa.array([3, 4])], names=["a", "a"])
+    parquet.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="two columns have the same name"):
+        read_table(tmp_path / "t.parquet")
+
+
 def test_numbers_of_rows_are_told_from_others():
     n = np.arange(40)
     frame = pd.DataFrame({"rows": n, "some": 7 + 3 * n, "down": -n, "wide": n * 1000})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import json
 import zlib
 from collections.abc import Iterator
 from copy import deepcopy
+from decimal import Decimal
 from typing import Any
 from zipfile import ZipFile
 
@@ -142,13 +144,54 @@ def libsvm(rng: np.random.Generator) -> bytes:
 
 
 def parquet(rng: np.random.Generator, good: bytes) -> bytes:
-    return mutated_bytes(rng, good)
+    """Bytes changed, which the footer hardly survives; or whole, with odd columns."""
+    return mutated_bytes(rng, good) if rng.random() < 0.3 else odd_parquet(rng)
+
+
+def odd_parquet(rng: np.random.Generator) -> bytes:
+    """A sound file whose columns hold what tables seldom do."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    n = int(rng.choice([0, 1, 2, 24]))
+    k = list(range(n))
+    far = datetime.datetime(9999, 12, 31, 23)
+    odd = {
+        "list": pa.array([[i] for i in k], pa.list_(pa.int64())),
+        "struct": pa.array([{"a": i} for i in k], pa.struct([("a", pa.int64())])),
+        "map": pa.array([[("a", i)] for i in k], pa.map_(pa.string(), pa.int64())),
+        "binary": pa.array([b"\xff\x00"] * n, pa.binary()),
+        "decimal": pa.array([Decimal(i) for i in k], pa.decimal128(38, 20)),
+        "null": pa.nulls(n),
+        "large": pa.array([2**64 - 1 - i for i in k], pa.uint64()),
+        "infinite": pa.array([np.inf, *([1.5] * n)][:n], pa.float64()),
+        "nan": pa.array([np.nan] * n, pa.float64()),
+        "half": pa.array(np.arange(n, dtype=np.float16)),
+        "moment": pa.array([far] * n, pa.timestamp("us")),
+        "zone": pa.array([far] * n, pa.timestamp("us", tz="UTC")),
+        "day": pa.array([far.date()] * n, pa.date32()),
+        "time": pa.array([far.time()] * n, pa.time64("us")),
+        "span": pa.array(k, pa.duration("ns")),
+        "dictionary": pa.array([str(i % 3) for i in k]).dictionary_encode(),
+        "truth": pa.array([[True, None][i % 2] for i in k], pa.bool_()),
+        "text": pa.array([WORDS[rng.integers(len(WORDS))] for _ in k], pa.string()),
+        "number": pa.array(rng.normal(size=n)),
+    }  # fmt: skip
+    names = [str(one) for one in rng.choice(list(odd), size=rng.integers(1, 5))]
+    columns = [odd[name] for name in names]
+    called = [str(rng.choice([name, "a", "", *WORDS[:30]])) for name in names]
+    if rng.random() < 0.8:
+        columns.append(pa.array([i % 2 for i in k], pa.int64()))
+        called.append("class")
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays(columns, names=called), buffer)
+    return buffer.getvalue()
 
 
 def npz(rng: np.random.Generator) -> bytes:
     X = rng.normal(size=(20, 3)) + (np.arange(20) % 2)[:, None]
     y: Any = np.arange(20) % 2
-    what = rng.integers(6)
+    what = rng.integers(7)
     if what == 0:
         y = y[:-1]
     elif what == 1:
@@ -157,6 +200,9 @@ def npz(rng: np.random.Generator) -> bytes:
         y = np.array([{}] * 20)
     elif what == 3:
         X[rng.integers(20), rng.integers(3)] = np.inf
+    elif what == 6:
+        # Unusual, and nothing is wrong with it.
+        X, y = X.astype(np.float16), np.array(["b\x00", "\u202e"])[y]
     buffer = io.BytesIO()
     np.savez(buffer, **({"Z": X} if what == 4 else {"X": X, "y": y}))
     raw = buffer.getvalue()

@@ -72,8 +72,8 @@ def test_broken_tables(kind, count, seed, good, tmp_path, capsys):
         path.write_bytes(content)
         codes.append(check(["tune", str(path), *TUNE], capsys))
         check(["predict", str(good / "model.skops"), str(path)], capsys)
-    # Of Parquet hardly a byte may be changed.
-    assert 0.2 < np.mean(codes) <= 1.0
+    print(f"{kind}: {np.mean(codes):.1%} of {count} refused")
+    assert 0.2 < np.mean(codes) < 1.0
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -247,8 +247,7 @@ def test_assume_finite_is_respected(machine, monkeypatch):
 
 def test_check_estimator(machine):
     """Settings of these tests too, not only the defaults."""
-    if isinstance(machine, BilevelLinearSVC):
-        check_estimator(machine)
+    check_estimator(machine)
 
 
 # --- data frames ----------------------------------------------------------------------

@@ -77,7 +77,7 @@ def _split(rest: Table, y: np.ndarray, options: Any, name: str) -> Any:
         raise DataError(str(error), path=rest.path, column=name) from None
     unseen = [one for one in np.unique(y[train]) if one not in y[test]]
     if len(test) and unseen:
-        shown = ", ".join(repr(one[:60]) for one in unseen[:5])
+        shown = ", ".join(repr(str(one)[:60]) for one in unseen[:5])
         more = f" and {len(unseen) - 5} more" if len(unseen) > 5 else ""
         say(
             f"note: no row of {shown}{more} is held out: there are too few. How well "

@@ -42,6 +42,7 @@ FEW_CATEGORIES = 30
 MANY_ROWS, MEAN_STEP = 20, 20
 # The square of a larger number is infinite, or nearly so.
 LARGEST = 1e150
+MICROSECONDS = 86_400_000_000  # of a day
 # With at least this share of numbers a column is one of numbers, and what else is in it
 # an error.
 MOSTLY = 0.9
@@ -86,7 +87,10 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
         self.formats_: dict[str, str] = {}
         self.dropped_: dict[str, str] = {}
         for name in frame.columns:
-            self._look_at(str(name), frame[name])
+            try:
+                self._look_at(str(name), frame[name])
+            except DataError as error:
+                raise error.of(str(name)) from None
         if not self.kinds_:
             raise DataError(
                 "no column is left to learn from: "
@@ -236,7 +240,10 @@ def _days(name: str, cells: Any, form: str) -> Any:
             column=name,
             row=_row(cells, place),
         )
-    return (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    # Microseconds reach beyond the year 9999, which stands for "never"; pandas' own
+    # nanoseconds end in 2262.
+    moments = dates.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
+    return pd.Series(moments.astype(np.int64) / MICROSECONDS, index=cells.index)
 
 
 def date_format(cells: Any) -> str | None:
@@ -263,7 +270,8 @@ def _texts(cells: Any) -> Any:
 def _text(cell: Any) -> str:
     if isinstance(cell, (list, dict, set, tuple, np.ndarray, bytes)):
         raise DataError(
-            f"cells hold {type(cell).__name__}s; expected numbers, dates or text."
+            f"a cell is of type {type(cell).__name__}; expected numbers, dates or "
+            "text. Say --drop to leave the column out."
         )
     if isinstance(cell, (float, np.floating)) and float(cell).is_integer():
         return str(int(cell))
