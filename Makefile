@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+CLI    := $(VENV)/.cli
 READY  := $(VENV)/.ready
 RIVALS := $(VENV)/.rivals
 SPHINX := $(VENV)/.sphinx
@@ -25,12 +26,15 @@ test test-full bench bench-full docs: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-full lint format bench bench-full experiments docs clean
+.PHONY: help install demo test test-full lint format bench bench-full experiments docs clean
 
 help: ## list the targets
 	@echo "Targets:"
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
 	    while IFS='|' read -r name text; do printf '  %-12s %s\n' "$$name" "$$text"; done
+
+install: $(CLI) ## the command line, and what it needs: .venv/bin/bisvm
+	@echo "Next: $(CURDIR)/$(BIN)/bisvm tune TABLE --target COLUMN --report report.html"
 
 demo: $(READY) ## tune an SVM on the breast cancer data; the picture goes to demo-output/
 	$(BIN)/python -m bisvm.demo
@@ -66,11 +70,15 @@ clean: ## remove the environment, caches, the demo's picture and built documenta
 	rm -rf $(VENV) build dist demo-output docs/_build docs/api docs/gallery .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(READY): pyproject.toml
+$(CLI): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	    { echo "bisvm needs Python 3.11 or later: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "Setting up $(VENV) (once; a minute or two) ..."
 	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet -e '.[cli]'
+	@touch $@
+
+$(READY): $(CLI)
 	@$(BIN)/python -m pip install --quiet -e '.[test,plots,images]'
 	@touch $@
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import cross_validate
 
 from bisvm import BilevelSVC
 from bisvm.tables import ColumnTypes, DataError, pipeline_for, read_table, split_target
@@ -54,13 +55,17 @@ def test_english_groups_and_plain_text_stay_what_they_are():
         ("?,x\n1,y\n2,z\n", ["column 1", "column 2"]),
         ("id,2019,2020\n1,2,3\n4,5,6\n", ["id", "2019", "2020"]),
         ("u,v\nx,y\n", ["u", "v"]),
+        ('"","u","v"\n"1","x","y"\n"2","y","y"\n', ["column 1", "u", "v"]),
+        (",1940,1945\nFood,1.5,2.5\nRent,3,4\n", ["column 1", "1940", "1945"]),
+        ("Na,Mg\n1,2\n3,4\n", ["Na", "Mg"]),
+        ("a,b\n1,2\n3,4\n\x1a", ["a", "b"]),
         ("a,a,\n1,2,3\n4,5,6\n", ["a", "a (2)", "column 3"]),
     ],
 )
 def test_headers(tmp_path, text, names):
     frame = read_table(written(tmp_path, text)).frame
     assert list(frame.columns) == names
-    assert len(frame) == text.count("\n") - (names[0] not in ("column 1",))
+    assert len(frame) == text.count("\n") - (names[1] != "column 2")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
@@ -110,6 +115,54 @@ def test_what_columns_hold():
     typed = frame.assign(number=numbers, iso=dates)
     again = ColumnTypes(categorical=["code"], drop=["gone"]).fit(typed).transform(typed)
     assert np.array_equal(again["iso"], out["iso"])
+
+
+def test_a_pipeline_may_be_cross_validated():
+    """In some folds a column says nothing."""
+    rng = np.random.default_rng(0)
+    rare = np.where(np.arange(60) == 59, "y", "x")
+    frame = pd.DataFrame({"a": rng.normal(size=60), "rare": rare})
+    labels = np.where(frame["a"] > 0, "p", "q")
+    machine = BilevelSVC(cv=2, max_iter=2, starts=1, random_state=0)
+    model = pipeline_for(frame, machine)
+    found = cross_validate(model, frame, labels, cv=3, error_score="raise")
+    assert found["test_score"].min() > 0.7
+
+
+def test_the_year_9999_is_a_date(tmp_path):
+    days = [f"20{20 + k % 5}-01-0{1 + k % 9}" for k in range(39)]
+    frame = pd.DataFrame({"end": [*days, "9999-12-31"]})
+    out = ColumnTypes().fit(frame).transform(frame)["end"]
+    assert out.iloc[-1] == 2_932_896 and out.iloc[0] == 18_262
+    typed = frame.assign(end=np.array(frame["end"], dtype="datetime64[us]"))
+    assert ColumnTypes().fit(typed).transform(typed)["end"].equals(out)
+
+
+@pytest.mark.parametrize("cell", [b"x", [1], {"a": 1}])
+def test_cells_that_are_neither_number_nor_text_name_their_column(cell):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "odd": [cell, cell]})
+    said = f"column 'odd': a cell is of type {type(cell).__name__}; expected"
+    with pytest.raises(DataError, match=said):
+        ColumnTypes().fit(frame)
+
+
+def test_names_twice_in_parquet(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pa.Table.from_arrays([pa.array([1, 2]), pa.array([3, 4])], names=["a", "a"])
+    parquet.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="two columns have the same name"):
+        read_table(tmp_path / "t.parquet")
+
+
+def test_numbers_of_rows_are_told_from_others():
+    n = np.arange(40)
+    frame = pd.DataFrame({"rows": n, "some": 7 + 3 * n, "down": -n, "wide": n * 1000})
+    frame = frame.assign(ties=n // 2, half=n + 0.5, holes=np.where(n == 3, np.nan, n))
+    types = ColumnTypes().fit(frame)
+    assert set(types.dropped_) == {"rows", "some"}
+    assert "rows" in ColumnTypes(keep=["rows"]).fit(frame).kinds_
 
 
 def test_new_rows_are_held_to_the_types_that_were_learned():

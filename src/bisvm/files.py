@@ -52,6 +52,7 @@ TRUSTED_ELSEWHERE = {
     "numpy": ("dtype",),
     "scipy.optimize._optimize": ("OptimizeResult",),
     "scipy.sparse._csr": ("csr_array", "csr_matrix"),
+    "sklearn.compose._column_transformer": ("make_column_selector",),
     "sklearn.model_selection._split": (
         "GroupKFold",
         "GroupShuffleSplit",

@@ -1,5 +1,7 @@
 """Files that are damaged, or belong to somebody else."""
 
+import hashlib
+import io
 import shutil
 import subprocess
 import sys
@@ -190,6 +192,33 @@ def test_an_answer_to_another_question_is_refused(whole, copy):
     copy.write_bytes(b"".join([head, written(moved), *rest]))
     with pytest.raises(ValueError, match="not the one that this run comes to"):
         svc(checkpoint=copy).fit(X, y)
+
+
+class Trap:
+    """Writes a file where it is unpickled."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+def test_no_code_of_a_state_runs(whole, copy, tmp_path):
+    """Pickles in a state whose digest is right: they are not read."""
+    (state,) = copy.with_name("run.jsonl.state").iterdir()
+    with np.load(io.BytesIO(state.read_bytes()[32:])) as arrays:
+        kept = {name: arrays[name] for name in arrays.files}
+    for name in kept:
+        trap = np.array([Trap(tmp_path / "trapped")], dtype=object)
+        stream = io.BytesIO()
+        np.savez(stream, **{**kept, name: trap})
+        raw = stream.getvalue()
+        state.write_bytes(hashlib.sha256(raw).digest() + raw)
+        shutil.copy(whole[0], copy)
+        with pytest.warns(UserWarning, match="done again"):
+            assert_same(svc(checkpoint=copy).fit(X, y), whole[1], X)
+    assert not (tmp_path / "trapped").exists()
 
 
 def test_numbers_come_back_bit_for_bit():

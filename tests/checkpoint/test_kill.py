@@ -33,16 +33,25 @@ def fit(path, X, y, tally):
         BilevelObjective.evaluate_within = evaluate
 
 
+def counted_fit(path, X, y, marks):
+    """A whole fit, and all that it evaluates: the history and what comes after it."""
+    marks.write_bytes(b"")
+    tally = os.open(marks, os.O_WRONLY | os.O_APPEND)
+    model = fit(path, X, y, tally)
+    os.close(tally)
+    assert marks.stat().st_size >= len(model.history_)
+    return model, marks.stat().st_size
+
+
 def kills(tmp_path, n, moments):
     """How often a run was killed at a random moment and then went on as it should."""
     X, y = make_moons_with_noise(n, random_state=0)
-    expected = BilevelSVC("ard", cv=3, random_state=0).fit(X, y)
-    total = len(expected.history_)
     rng = np.random.default_rng(0)
     context = multiprocessing.get_context("fork")
     marks = tmp_path / "marks"
+    expected, total = counted_fit(None, X, y, marks)
     began = time.perf_counter()
-    fit(tmp_path / "whole.jsonl", X, y, os.open(os.devnull, os.O_WRONLY))
+    assert counted_fit(tmp_path / "whole.jsonl", X, y, marks)[1] == total
     seconds = time.perf_counter() - began
     killed = []
     while len(killed) < moments:
@@ -51,7 +60,8 @@ def kills(tmp_path, n, moments):
         tally = os.open(marks, os.O_WRONLY | os.O_APPEND)
         child = context.Process(target=fit, args=(path, X, y, tally))
         child.start()
-        time.sleep(rng.uniform(0.0, 1.1 * seconds))
+        # One moment in every share of the run.
+        time.sleep((len(killed) + rng.uniform()) / moments * seconds)
         child.kill()
         child.join()
         begun = marks.stat().st_size

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import json
+import zlib
 from collections.abc import Iterator
 from copy import deepcopy
+from decimal import Decimal
 from typing import Any
 from zipfile import ZipFile
 
@@ -141,13 +144,54 @@ def libsvm(rng: np.random.Generator) -> bytes:
 
 
 def parquet(rng: np.random.Generator, good: bytes) -> bytes:
-    return mutated_bytes(rng, good)
+    """Bytes changed, which the footer hardly survives; or whole, with odd columns."""
+    return mutated_bytes(rng, good) if rng.random() < 0.3 else odd_parquet(rng)
+
+
+def odd_parquet(rng: np.random.Generator) -> bytes:
+    """A sound file whose columns hold what tables seldom do."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    n = int(rng.choice([0, 1, 2, 24]))
+    k = list(range(n))
+    far = datetime.datetime(9999, 12, 31, 23)
+    odd = {
+        "list": pa.array([[i] for i in k], pa.list_(pa.int64())),
+        "struct": pa.array([{"a": i} for i in k], pa.struct([("a", pa.int64())])),
+        "map": pa.array([[("a", i)] for i in k], pa.map_(pa.string(), pa.int64())),
+        "binary": pa.array([b"\xff\x00"] * n, pa.binary()),
+        "decimal": pa.array([Decimal(i) for i in k], pa.decimal128(38, 20)),
+        "null": pa.nulls(n),
+        "large": pa.array([2**64 - 1 - i for i in k], pa.uint64()),
+        "infinite": pa.array([np.inf, *([1.5] * n)][:n], pa.float64()),
+        "nan": pa.array([np.nan] * n, pa.float64()),
+        "half": pa.array(np.arange(n, dtype=np.float16)),
+        "moment": pa.array([far] * n, pa.timestamp("us")),
+        "zone": pa.array([far] * n, pa.timestamp("us", tz="UTC")),
+        "day": pa.array([far.date()] * n, pa.date32()),
+        "time": pa.array([far.time()] * n, pa.time64("us")),
+        "span": pa.array(k, pa.duration("ns")),
+        "dictionary": pa.array([str(i % 3) for i in k]).dictionary_encode(),
+        "truth": pa.array([[True, None][i % 2] for i in k], pa.bool_()),
+        "text": pa.array([WORDS[rng.integers(len(WORDS))] for _ in k], pa.string()),
+        "number": pa.array(rng.normal(size=n)),
+    }  # fmt: skip
+    names = [str(one) for one in rng.choice(list(odd), size=rng.integers(1, 5))]
+    columns = [odd[name] for name in names]
+    called = [str(rng.choice([name, "a", "", *WORDS[:30]])) for name in names]
+    if rng.random() < 0.8:
+        columns.append(pa.array([i % 2 for i in k], pa.int64()))
+        called.append("class")
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays(columns, names=called), buffer)
+    return buffer.getvalue()
 
 
 def npz(rng: np.random.Generator) -> bytes:
     X = rng.normal(size=(20, 3)) + (np.arange(20) % 2)[:, None]
     y: Any = np.arange(20) % 2
-    what = rng.integers(6)
+    what = rng.integers(7)
     if what == 0:
         y = y[:-1]
     elif what == 1:
@@ -156,6 +200,9 @@ def npz(rng: np.random.Generator) -> bytes:
         y = np.array([{}] * 20)
     elif what == 3:
         X[rng.integers(20), rng.integers(3)] = np.inf
+    elif what == 6:
+        # Unusual, and nothing is wrong with it.
+        X, y = X.astype(np.float16), np.array(["b\x00", "\u202e"])[y]
     buffer = io.BytesIO()
     np.savez(buffer, **({"Z": X} if what == 4 else {"X": X, "y": y}))
     raw = buffer.getvalue()
@@ -197,20 +244,94 @@ def _places(tree: Any) -> Iterator[tuple[Any, Any]]:
             yield from _places(value)
 
 
-def tables(count: int, seed: int, good_parquet: bytes) -> Iterator[tuple[str, bytes]]:
-    """Names and contents of broken tables of all formats."""
+KINDS = ("csv", "libsvm", "parquet", "npz")
+
+
+def tables(
+    kind: str, count: int, seed: int, good_parquet: bytes
+) -> Iterator[tuple[str, bytes]]:
+    """Names and contents of broken tables of a format."""
     rng = np.random.default_rng(seed)
     for number in range(count):
-        kind = number % 8
-        if kind < 4:
-            text = table(rng, (",", ";", "\t", ",")[kind])
-            yield f"t{number}.csv", mutated_text(rng, text)
-        elif kind == 4:
-            yield f"t{number}.libsvm", libsvm(rng)
-        elif kind == 5:
-            yield f"t{number}.parquet", parquet(rng, good_parquet)
-        elif kind == 6:
-            yield f"t{number}.npz", npz(rng)
-        else:
+        name = f"t{number}.{kind}"
+        if kind == "libsvm":
+            yield name, libsvm(rng)
+        elif kind == "parquet":
+            yield name, parquet(rng, good_parquet)
+        elif kind == "npz":
+            yield name, npz(rng)
+        elif number % 5 == 4:
             raw = rng.integers(256, size=rng.integers(0, 300)).astype(np.uint8)
-            yield f"t{number}.csv", raw.tobytes()
+            yield name, raw.tobytes()
+        else:
+            text = table(rng, (",", ";", "\t", ",")[number % 5])
+            yield name, mutated_text(rng, text)
+
+
+def signed(text: bytes) -> bytes:
+    """A line of a checkpoint whose checksum is right, whatever it says."""
+    crc = f"{zlib.crc32(text):08x}".encode()
+    return b'{"sum": "' + crc + b'", ' + text[1:] + b"\n"
+
+
+HUGE = ("1e308", "-1e308", "1e999", "9" * 5000, "NaN", "Infinity", "-1", "2.5", "null")
+STRANGE = (
+    '"x"',
+    "[]",
+    "{}",
+    "true",
+    '"\\ud800"',
+    "[[1], [2]]",
+    '"__import__"',
+    "[" * 3,
+)
+
+
+def checkpoint(rng: np.random.Generator, content: bytes) -> tuple[bytes, bool]:
+    """A checkpoint that is cut, flipped, shuffled, or says what cannot be.
+
+    And whether somebody has signed it as good: there is no telling then.
+    """
+    lines = content.splitlines(keepends=True)
+    what = rng.integers(8)
+    if what == 0:
+        return content[: rng.integers(len(content))], False
+    if what == 1:
+        out = bytearray(content)
+        for place in rng.integers(len(out), size=rng.integers(1, 9)):
+            out[place] ^= 1 << rng.integers(8)
+        return bytes(out), False
+    if what == 2:
+        i, j = rng.integers(len(lines), size=2)
+        lines[i], lines[j] = lines[j], lines[i]
+    elif what == 3:
+        i, j = rng.integers(1, len(lines), size=2)
+        lines[min(i, j) : max(i, j)] = []
+    elif what == 4:
+        junk = rng.integers(256, size=rng.integers(1, 400)).astype(np.uint8).tobytes()
+        lines.insert(rng.integers(len(lines) + 1), junk)
+    elif what == 5:
+        depth = int(rng.choice([10, 1_000, 100_000]))
+        deep = b'{"a": ' * depth + b"1" + b"}" * depth
+        lines[rng.integers(len(lines))] = signed(deep)
+    else:
+        row = rng.integers(len(lines))
+        lines[row] = _with_another_value(
+            rng, lines[row], HUGE if what == 6 else STRANGE
+        )
+    return b"".join(lines), what > 4
+
+
+def _with_another_value(
+    rng: np.random.Generator, line: bytes, values: tuple[str, ...]
+) -> bytes:
+    """A line with one value replaced, and the checksum that belongs to it."""
+    record = json.loads(line)
+    record.pop("sum")
+    name = sorted(record)[rng.integers(len(record))]
+    place, value = "@here@", values[rng.integers(len(values))]
+    if isinstance(record[name], list) and record[name] and rng.random() < 0.5:
+        record[name][rng.integers(len(record[name]))] = place
+    else:
+        record[name] = place
+    return signed(json.dumps(record).replace(f'"{place}"', value).encode())

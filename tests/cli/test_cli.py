@@ -134,6 +134,7 @@ def test_reproduce_lists_the_experiments(capsys, monkeypatch, tmp_path):
         ["tune", "x.csv", "--cv", "one"],
         ["tune", "x.csv", "--time-limit", "-1"],
         ["tune", "x.csv", "--separator", "abc"],
+        ["tune", "x.csv", "--open"],
         ["predict", "model"],
         ["nonsense"],
     ],
@@ -181,6 +182,17 @@ def test_data_errors_exit_with_one_and_say_where(
     out, err = capsys.readouterr()
     last = err.splitlines()[-1]
     assert out == "" and last.startswith("bisvm: ") and said in last
+
+
+def test_a_report_is_opened_if_asked_for(folder, tmp_path, monkeypatch, capsys):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url))
+    monkeypatch.setattr("bisvm.cli.reporting.report", lambda *_, **__: None)
+    page = tmp_path / "ä b.html"
+    words = ["tune", str(folder / "iris.csv"), *QUICK, "--report", str(page), "--open"]
+    assert main(words) == 0
+    assert opened == [page.as_uri()]
+    assert "open the report yourself" in capsys.readouterr().err
 
 
 def test_help_teaches_by_example(capsys):

@@ -2,6 +2,7 @@
 
 import io
 import re
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -10,10 +11,19 @@ import pytest
 from bisvm import BilevelSVC, save
 from bisvm.cli import main
 from bisvm.tables import pipeline_for, read_table, split_target
-from tests.cli.fuzzing import mutated_bytes, mutated_model, table, tables
+from tests.cli.fuzzing import (
+    KINDS,
+    checkpoint,
+    mutated_bytes,
+    mutated_model,
+    table,
+    tables,
+)
 
 pytest.importorskip("skops")
 TUNE = ["--cv", "2", "--time-limit", "0.001", "--test-size", "0", "--kernel", "rbf"]
+
+RESUMED = ["--cv", "2", "--test-size", "0", "--kernel", "linear"]
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +40,11 @@ def good(tmp_path_factory):
     return folder
 
 
-def check(words, capsys):
-    """Exit code 0 or 1, and in the second case one line that is no surprise."""
+def check(words, capsys, expected=None):
+    """Exit code 0 or 1, and in the second case one line that is no surprise.
+
+    expected : what the output is in the first case, but for times
+    """
     code = main(words)
     out, err = capsys.readouterr()
     assert code in (0, 1), (words, err)
@@ -41,21 +54,25 @@ def check(words, capsys):
         assert len(said) == 1 and len(said[0]) > 20, (words, err)
         assert not re.search(r"[\x00-\x08\x0b-\x1f]", said[0])
         assert out == "", (words, out)
+    elif expected is not None:
+        assert without_times(out) == expected
     return code
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("count", "seed"), [(160, 0), pytest.param(1000, 1, marks=pytest.mark.full)]
+    ("count", "seed"), [(40, 0), pytest.param(1000, 1, marks=pytest.mark.full)]
 )
-def test_broken_tables(count, seed, good, tmp_path, capsys):
+@pytest.mark.parametrize("kind", KINDS)
+def test_broken_tables(kind, count, seed, good, tmp_path, capsys):
     raw = (good / "table.parquet").read_bytes()
     codes = []
-    for name, content in tables(count, seed, raw):
+    for name, content in tables(kind, count, seed, raw):
         path = tmp_path / name
         path.write_bytes(content)
         codes.append(check(["tune", str(path), *TUNE], capsys))
         check(["predict", str(good / "model.skops"), str(path)], capsys)
+    print(f"{kind}: {np.mean(codes):.1%} of {count} refused")
     assert 0.2 < np.mean(codes) < 1.0
 
 
@@ -73,6 +90,51 @@ def test_broken_models(count, seed, good, tmp_path, capsys):
         codes.append(check(["predict", str(path), str(good / "table.csv")], capsys))
         check(["explain", str(path)], capsys)
     assert np.mean(codes) > 0.3
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("count", "seed"), [(24, 0), pytest.param(1000, 1, marks=pytest.mark.full)]
+)
+def test_broken_checkpoints(count, seed, good, tmp_path, capsys):
+    """Refused in one line, or mended; then the answer is the one without a file."""
+    words = ["tune", str(good / "table.csv"), *RESUMED]
+    expected = answer(words, capsys)
+    path = tmp_path / "run.jsonl"
+    assert answer([*words, "--resume", str(path)], capsys) == expected
+    content, rng, codes = path.read_bytes(), np.random.default_rng(seed), []
+    (state,) = (tmp_path / "run.jsonl.state").iterdir()
+    kept = state.read_bytes()
+    for number in range(count):
+        broken, signed = checkpoint(rng, content) if number % 4 else (content, False)
+        path.write_bytes(broken)
+        state.parent.mkdir(exist_ok=True)
+        state.write_bytes(kept if number % 4 else mutated_bytes(rng, kept))
+        if broken == content and number % 8 == 0:
+            shutil.rmtree(state.parent)
+        same = None if signed else expected
+        codes.append(check([*words, "--resume", str(path)], capsys, same))
+    assert 0.1 < np.mean(codes) < 1.0
+
+
+def answer(words, capsys):
+    assert main(words) == 0
+    return without_times(capsys.readouterr().out)
+
+
+def without_times(out):
+    return re.sub(r"seconds\t.*", "", out)
+
+
+def test_a_checkpoint_of_other_data(good, tmp_path, capsys):
+    path = tmp_path / "run.jsonl"
+    words = [*RESUMED, "--resume", str(path)]
+    assert main(["tune", str(good / "table.csv"), *words]) == 0
+    before = path.read_bytes()
+    (tmp_path / "other.csv").write_text(table(np.random.default_rng(1)))
+    capsys.readouterr()
+    assert check(["tune", str(tmp_path / "other.csv"), *words], capsys) == 1
+    assert path.read_bytes() == before
 
 
 def test_a_good_file_is_none_of_this(good, capsys):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from bisvm.cli import main
@@ -28,25 +29,58 @@ def result(words, capsys):
     return found
 
 
-def test_killed_and_typed_again(table, tmp_path, capsys):
-    words = ["tune", str(table), "--target", "moon", "--cv", "3"]
-    expected = result(words, capsys)
-    run = tmp_path / "run.jsonl"
-    words += ["--resume", str(run)]
+def lines(path):
+    """Evaluations on file; the first line says whose they are."""
+    return max(path.read_bytes().count(b"\n") - 1, 0) if path.exists() else 0
+
+
+def killed(words, run, number, delay):
+    """Kill the command when so many evaluations are on file, and a moment later."""
     with subprocess.Popen(
         [sys.executable, "-m", "bisvm", *words],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as process:
         began = time.monotonic()
-        while not run.exists() or run.read_bytes().count(b"\n") < 8:
+        while lines(run) < number and process.poll() is None:
             assert time.monotonic() - began < 60
-            time.sleep(0.005)
+            time.sleep(0.001)
+        time.sleep(delay)
         process.kill()
-    kept = run.read_bytes().count(b"\n") - 1
-    assert result(words, capsys) == expected
-    assert 7 <= kept <= expected["evaluations"]
-    assert run.read_bytes().count(b"\n") - 1 == expected["evaluations"]
+    return process.returncode
+
+
+def kills(table, tmp_path, capsys, moments):
+    """How many evaluations were on file at each kill; all end as if there was none."""
+    words = ["tune", str(table), "--target", "moon", "--cv", "3"]
+    expected = result(words, capsys)
+    whole = tmp_path / "whole.jsonl"
+    assert result([*words, "--resume", str(whole)], capsys) == expected
+    rng, found = np.random.default_rng(0), []
+    while len(found) < moments:
+        run = tmp_path / f"{rng.integers(2**40)}.jsonl"
+        own = [*words, "--resume", str(run)]
+        share = (len(found) + rng.uniform()) / moments
+        code = killed(own, run, int(share * lines(whole)), rng.uniform(0.0, 0.03))
+        kept = run.read_bytes() if run.exists() else b""
+        before = lines(run)
+        assert result(own, capsys) == expected
+        # What was on file has not been written again, and nothing is there twice.
+        assert run.read_bytes().startswith(kept[: kept.rfind(b"\n") + 1])
+        assert lines(run) == lines(whole)
+        if code != 0:
+            found.append(before)
+    return found, lines(whole)
+
+
+def test_killed_and_typed_again(table, tmp_path, capsys):
+    kills(table, tmp_path, capsys, 1)
+
+
+@pytest.mark.full
+def test_twenty_kills(table, tmp_path, capsys):
+    found, total = kills(table, tmp_path, capsys, 20)
+    print(f"killed with {found} of {total} evaluations on file: all went on")
 
 
 def test_a_file_of_another_run_is_a_line_and_exit_code_1(table, tmp_path, capsys):

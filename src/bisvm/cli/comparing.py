@@ -22,7 +22,7 @@ from bisvm.cli.tasks import (
 )
 from bisvm.demo import Step
 from bisvm.plots.landscape import GRID_C, GRID_GAMMA, stock_grid, svc_gamma
-from bisvm.reporting.comparison import fixed
+from bisvm.reporting.comparison import on_folds
 from bisvm.tables import DataError
 
 COLUMNS = ("method", "tuned", "cross_validated", "test", "seconds")
@@ -121,5 +121,5 @@ def _optuna(inputs: Any, y: Any, folds: Any, options: Any) -> tuple[Any, int, fl
 def _bisvm(inputs: Any, y: Any, folds: Any, options: Any) -> tuple[Any, int, float]:
     machine = machine_of(options).set_params(cv=folds).fit(inputs, y)
     tuned = sum(np.size(value) for value in machine.hyperparameters_.values())
-    scores = cross_val_score(fixed(machine), inputs, y, cv=folds)
+    scores = cross_val_score(on_folds(machine), inputs, y, cv=folds)
     return machine, tuned, float(scores.mean())

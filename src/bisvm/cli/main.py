@@ -30,6 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command is None:
         parser.print_help(sys.stderr)
         return 2
+    if getattr(options, "open", False) and options.report is None:
+        parser.error("--open shows the report: it needs --report FILE")
     if options.debug:
         return _run(options)
     try:
@@ -73,4 +75,7 @@ def _told(error: Exception) -> str:
 
 
 def _show(message: Any, *_: Any, **__: Any) -> None:
+    # scikit-learn counts columns; `predict` names them.
+    if "Found unknown categories" in str(message):
+        return
     say(f"note: {one_line(str(message))}")

@@ -89,6 +89,9 @@ examples:
         metavar="FILE",
         help="write a report, one HTML file: pictures, comparison, certificate",
     )
+    tune.add_argument(
+        "--open", action="store_true", help="show the report in the browser"
+    )
     tune.add_argument("--json", action="store_true", help="write JSON")
 
 
@@ -221,6 +224,13 @@ def _add_data(parser: Any) -> None:
         default=[],
         metavar="COLUMN",
         help="a column to leave out (may be repeated)",
+    )
+    parser.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="a column to learn from though it looks like names or numbers of rows",
     )
 
 

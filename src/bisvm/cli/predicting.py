@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from bisvm.cli.output import say, write_rows
+from bisvm.cli.output import one_line, say, write_rows
 from bisvm.cli.tasks import read
 from bisvm.files import load
 from bisvm.tables import ColumnTypes, DataError
+from bisvm.tables.preparing import unseen_categories
 
 
 def run(options: Any) -> int:
@@ -29,11 +30,17 @@ def run(options: Any) -> int:
         )
     with of_a_file(options.model):
         try:
+            unseen = unseen_categories(model, table.frame)
             classes = model.predict(table.frame)
             scores = model.decision_function(table.frame) if options.scores else None
         except DataError as error:
             raise error.at(table.path) from None
         rows = _rows(classes, scores, [str(name) for name in model.classes_])
+    for name, one in unseen.items():
+        say(
+            f"note: column {one_line(name)!r} has categories that were not learned "
+            f"from, such as {one_line(one)[:60]!r}."
+        )
     if options.output is None:
         write_rows(rows, separator=",")
     else:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import webbrowser
+from pathlib import Path
 from typing import Any
 
+from bisvm.cli.output import say
 from bisvm.cli.tasks import Task
 from bisvm.demo import Step
 from bisvm.reporting import report
@@ -36,6 +39,12 @@ def write_report(options: Any, task: Task, model: Any, seconds: float) -> None:
         step.detail = ""
 
 
+def show_report(path: Path) -> None:
+    """Hand the report to the browser of whoever sits there."""
+    if not webbrowser.open(path.resolve().as_uri()):
+        say("note: no browser is known here: open the report yourself.")
+
+
 def data_lines(options: Any, task: Task) -> list[str]:
     """Python that reads the table and holds out the same rows."""
     given = {
@@ -46,26 +55,22 @@ def data_lines(options: Any, task: Task) -> list[str]:
         "labels": options.target,
     }
     more = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+    n_test = len(task.y_test)
+    names = ["hold_out", "read_table", "split_target"][0 if n_test else 1 :]
     lines = [
-        "from bisvm.tables import read_table, split_target",
+        f"from bisvm.tables import {', '.join(names)}",
         "",
         f"table = read_table({', '.join([repr(str(options.data)), *more])})",
         f"rest, y, *_ = split_target(table, {options.target!r})",
         "X = rest.frame",
     ]
-    n_test = len(task.y_test)
     if not n_test:
         return lines
     rows = "X[{0}]" if task.table.is_sparse else "X.iloc[{0}]"
     return [
-        "import numpy as np",
-        "from sklearn.model_selection import train_test_split",
         *lines,
-        "train, test = train_test_split(",
-        f"    np.arange(len(y)), test_size={n_test}, stratify=y, "
-        f"random_state={options.seed}",
-        ")",
-        f"X_test, y_test = {rows.format('np.sort(test)')}, y[np.sort(test)]",
-        f"X, y = {rows.format('np.sort(train)')}, y[np.sort(train)]",
+        f"train, test = hold_out(y, {options.test_size}, random_state={options.seed})",
+        f"X_test, y_test = {rows.format('test')}, y[test]",
+        f"X, y = {rows.format('train')}, y[train]",
         "",
     ]

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 
 from bisvm.cli.output import say
 from bisvm.estimators import BilevelLinearSVC, BilevelSVC
@@ -18,6 +16,7 @@ from bisvm.tables import (
     ColumnTypes,
     DataError,
     Table,
+    hold_out,
     pipeline_for,
     read_table,
     split_target,
@@ -67,29 +66,17 @@ def read_task(options: Any) -> Task:
 
 
 def _split(rest: Table, y: np.ndarray, options: Any, name: str) -> Any:
-    n_test = math.ceil(options.test_size * len(y))
-    n_classes = len(np.unique(y))
-    if not n_test:
-        return rest.frame, rest.frame[:0], y, y[:0]
-    if min(n_test, len(y) - n_test) < n_classes:
-        raise DataError(
-            f"{len(y)} rows of {n_classes} classes are too few to hold out {n_test}: "
-            "choose another --test-size; 0 holds out none.",
-            path=rest.path,
-        )
-    train, test = train_test_split(
-        np.arange(len(y)), test_size=n_test, stratify=y, random_state=options.seed
-    )
-    train, test = np.sort(train), np.sort(test)
-    # A class of two rows may have one left: it can be learned, but not checked.
-    kept, counts = np.unique(y[train], return_counts=True)
-    if counts.min() < 2 or len(kept) < n_classes:
-        rare = kept[np.argmin(counts)]
-        raise DataError(
-            f"class {rare[:60]!r} has too few rows to be split: add some, or say "
-            "--test-size 0.",
-            path=rest.path,
-            column=name,
+    try:
+        train, test = hold_out(y, options.test_size, options.seed)
+    except ValueError as error:
+        raise DataError(str(error), path=rest.path, column=name) from None
+    unseen = [one for one in np.unique(y[train]) if one not in y[test]]
+    if len(test) and unseen:
+        shown = ", ".join(repr(str(one)[:60]) for one in unseen[:5])
+        more = f" and {len(unseen) - 5} more" if len(unseen) > 5 else ""
+        say(
+            f"note: no row of {shown}{more} is held out: there are too few. How well "
+            "they are told apart is not counted."
         )
     rows = (lambda X, k: X[k]) if rest.is_sparse else (lambda X, k: X.iloc[k])
     return rows(rest.frame, train), rows(rest.frame, test), y[train], y[test]
@@ -116,7 +103,9 @@ def machine_of(
 
 def prepared(options: Any, task: Task, machine: Any) -> Any:
     """The pipeline in front of it; columns that are left out are named."""
-    columns = dict(categorical=options.categorical, drop=options.drop)
+    columns = dict(
+        categorical=options.categorical, drop=options.drop, keep=options.keep
+    )
     try:
         if not task.table.is_sparse:
             # All cells, before any work is done: those that are held out, too.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bisvm.cli.output import say, write_json, write_pairs
-from bisvm.cli.reporting import write_report
+from bisvm.cli.reporting import show_report, write_report
 from bisvm.cli.tasks import (
     Task,
     accuracy,
@@ -39,6 +39,8 @@ def run(options: Any) -> int:
         write_report(options, task, model, seconds)
         result["report"] = str(options.report)
         say(f"Report: {options.report}. Any browser opens it.")
+        if options.open:
+            show_report(options.report)
     (write_json if options.json else write_pairs)(result)
     _say(result)
     return 0

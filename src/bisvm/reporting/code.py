@@ -73,7 +73,7 @@ def _around(model: Any, imports: dict[str, set[str]]) -> list[str]:
     if isinstance(model[0], ColumnTypes):
         imports.setdefault("bisvm.tables", set()).add("pipeline_for")
         types = model[0]
-        given = {"categorical": list(types.categorical), "drop": list(types.drop)}
+        given = {name: list(own) for name, own in types.get_params().items()}
         more = [f"{name}={value!r}" for name, value in given.items() if value]
         more += ["histograms=True"] if _takes_histograms(model) else []
         front = f"model = pipeline_for({', '.join(['X', 'machine', *more])})"

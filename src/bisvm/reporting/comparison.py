@@ -144,7 +144,7 @@ def _score(model: Any, rows: Rows) -> float:
 
 def own_entry(machine: Any, rows: Rows, seconds: float, tuned: int) -> Entry:
     """The machine itself, and its learned values on the folds once more."""
-    held = fixed(machine)
+    held = on_folds(machine)
     here = held is not None and not isinstance(rows.X, Pieces)
     folds = _score(held, rows) if here else None
     detail = f"{len(machine.history_)} evaluations"
@@ -154,13 +154,34 @@ def own_entry(machine: Any, rows: Rows, seconds: float, tuned: int) -> Entry:
 
 def predicted_on_folds(machine: Any, rows: Rows) -> np.ndarray | None:
     """Every row predicted by a machine that has not seen it; None if that cannot be."""
-    held = None if isinstance(rows.X, Pieces) else fixed(machine)
+    held = None if isinstance(rows.X, Pieces) else on_folds(machine)
     validated = np.concatenate([validation for _, validation in rows.folds])
     if held is None or sorted(validated.tolist()) != list(range(len(rows.y))):
         return None
     return cross_val_predict(
         held, rows.X, rows.y, cv=rows.folds, params=rows.params or None
     )
+
+
+def on_folds(machine: Any) -> Any:
+    """The same, to be fitted on some of the rows, or None: see `fixed`.
+
+    Of a small class a single row may be left there, which no fold could hold out.
+    """
+    held = fixed(machine)
+    return None if held is None else held.set_params(cv=Halves())
+
+
+class Halves:
+    """Half of every class is held out, rounded down: single rows never are."""
+
+    def split(self, X: Any, y: Any, groups: Any = None) -> list[Split]:
+        order = np.argsort(y, kind="stable")
+        first = np.concatenate([[True], np.diff(np.asarray(y)[order]) != 0])
+        place = np.arange(len(order)) - np.flatnonzero(first)[np.cumsum(first) - 1]
+        held_out = np.zeros(len(order), dtype=bool)
+        held_out[order] = place % 2 == 1
+        return [(np.flatnonzero(~held_out), np.flatnonzero(held_out))]
 
 
 def fixed(machine: Any) -> Any:

@@ -123,8 +123,8 @@ def quality(facts: Facts) -> Markup:
                 else f", not the {facts.seconds:.0f} s that tuning took"
             )
             + ": a coarse one over C and gamma, then ever finer ones, until the time "
-            "was up. All chose their hyperparameters on these folds: accuracy there is "
-            "a little too good, and the held-out rows decide."
+            "was up or all were tried. All chose their hyperparameters on these folds: "
+            "accuracy there is a little too good, and the held-out rows decide."
         )
     return markup(
         "{methods}{notes}{fitted}{confusion}",

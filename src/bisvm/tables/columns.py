@@ -37,6 +37,12 @@ DATE_FORMATS = (
 # A column of text with more different ones than this, and more than half as many as
 # there are rows, is one of names or numbers of rows: nothing to learn from.
 FEW_CATEGORIES = 30
+# Whole numbers that grow from row to row, in this many rows or more, and by this much a
+# row at most, count the rows.
+MANY_ROWS, MEAN_STEP = 20, 20
+# The square of a larger number is infinite, or nearly so.
+LARGEST = 1e150
+MICROSECONDS = 86_400_000_000  # of a day
 # With at least this share of numbers a column is one of numbers, and what else is in it
 # an error.
 MOSTLY = 0.9
@@ -47,12 +53,13 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
 
     Numbers stay, dates become days since 1970, categories text, "(missing)" where there
     is none; columns that say nothing are left out: empty or constant ones, and those of
-    names.
+    names or numbers of rows.
 
     Parameters
     ----------
     categorical : names of columns that are categories though they look like numbers
     drop : names of columns to leave out
+    keep : names of columns to learn from though they look like names or numbers of rows
 
     Attributes
     ----------
@@ -61,9 +68,15 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
     dropped_ : dict from name to the reason, of columns that do not
     """
 
-    def __init__(self, categorical: Sequence[str] = (), drop: Sequence[str] = ()):
+    def __init__(
+        self,
+        categorical: Sequence[str] = (),
+        drop: Sequence[str] = (),
+        keep: Sequence[str] = (),
+    ):
         self.categorical = categorical
         self.drop = drop
+        self.keep = keep
 
     def fit(self, X: Any, y: Any = None) -> Self:
         frame = _as_frame(X)
@@ -74,7 +87,10 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
         self.formats_: dict[str, str] = {}
         self.dropped_: dict[str, str] = {}
         for name in frame.columns:
-            self._look_at(str(name), frame[name])
+            try:
+                self._look_at(str(name), frame[name])
+            except DataError as error:
+                raise error.of(str(name)) from None
         if not self.kinds_:
             raise DataError(
                 "no column is left to learn from: "
@@ -106,7 +122,7 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
 
     def _check_names(self, frame: Any) -> None:
         known = {str(name) for name in frame.columns}
-        for name in (*self.categorical, *self.drop):
+        for name in (*self.categorical, *self.drop, *self.keep):
             if name not in known:
                 raise DataError(
                     f"there is no column {name!r}; there are "
@@ -129,8 +145,10 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
         count = values.nunique()
         if count == 1 and len(cells) == len(column):
             self.dropped_[name] = "has one value only"
-        elif kind == CATEGORY and count > max(FEW_CATEGORIES, len(column) / 2):
+        elif name not in self.keep and kind == CATEGORY and _are_names(count, column):
             self.dropped_[name] = f"has {count} different texts in {len(column)} rows"
+        elif name not in self.keep and kind == NUMBER and _count_rows(values, column):
+            self.dropped_[name] = "counts the rows"
         else:
             self.kinds_[name] = kind
             if form is not None:
@@ -163,6 +181,23 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
         return out
 
 
+def _are_names(count: int, column: Any) -> bool:
+    """Texts that nearly every row has one of its own of."""
+    return count > max(FEW_CATEGORIES, len(column) / 2)
+
+
+def _count_rows(values: Any, column: Any) -> bool:
+    """Numbers of rows, as tables have them in front: 1, 2, 3, some left out.
+
+    They say nothing, or too much: where rows are sorted by class, all.
+    """
+    numbers = values.to_numpy(dtype=float)
+    if len(numbers) < max(len(column), MANY_ROWS) or (numbers % 1 != 0).any():
+        return False
+    steps = np.diff(numbers)
+    return bool((steps > 0).all() and steps.mean() <= MEAN_STEP)
+
+
 def column_numbers(name: str, cells: Any, form: str | None) -> Any:
     """Cells as floats, dates as days; the first that is neither is an error."""
     pd = pandas()
@@ -171,11 +206,13 @@ def column_numbers(name: str, cells: Any, form: str | None) -> Any:
     if pd.api.types.is_datetime64_any_dtype(cells):
         raise DataError("there are dates, and numbers are expected.", column=name)
     values = pd.to_numeric(cells, errors="coerce").astype(float)
-    wrong = ~np.isfinite(values.to_numpy())
+    numbers = values.to_numpy()
+    wrong = ~(np.abs(numbers) <= LARGEST)
     if wrong.any():
         place = int(np.argmax(wrong))
+        too = "too large a" if np.isfinite(numbers[place]) else "no finite"
         raise DataError(
-            f"{str(cells.iloc[place])[:60]!r} is no finite number, and the column is "
+            f"{str(cells.iloc[place])[:60]!r} is {too} number, and the column is "
             "one of numbers: correct it; or say --missing for a word that stands for "
             "nothing, or --categorical for a column of categories.",
             column=name,
@@ -203,7 +240,10 @@ def _days(name: str, cells: Any, form: str) -> Any:
             column=name,
             row=_row(cells, place),
         )
-    return (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    # Microseconds reach beyond the year 9999, which stands for "never"; pandas' own
+    # nanoseconds end in 2262.
+    moments = dates.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
+    return pd.Series(moments.astype(np.int64) / MICROSECONDS, index=cells.index)
 
 
 def date_format(cells: Any) -> str | None:
@@ -230,7 +270,8 @@ def _texts(cells: Any) -> Any:
 def _text(cell: Any) -> str:
     if isinstance(cell, (list, dict, set, tuple, np.ndarray, bytes)):
         raise DataError(
-            f"cells hold {type(cell).__name__}s; expected numbers, dates or text."
+            f"a cell is of type {type(cell).__name__}; expected numbers, dates or "
+            "text. Say --drop to leave the column out."
         )
     if isinstance(cell, (float, np.floating)) and float(cell).is_integer():
         return str(int(cell))

@@ -27,6 +27,11 @@ class DataError(ValueError):
         known = self.path if self.path is not None else path
         return DataError(self.message, path=known, column=self.column, row=self.row)
 
+    def of(self, column: Any) -> DataError:
+        """The same error, with the column's name."""
+        known = self.column if self.column is not None else column
+        return DataError(self.message, path=self.path, column=known, row=self.row)
+
     def __str__(self) -> str:
         place = [
             *([] if self.path is None else [str(self.path)]),

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import (
@@ -16,7 +17,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from bisvm.tables.columns import CATEGORY, ColumnTypes
+from bisvm.tables.columns import ColumnTypes
 
 # Categories of a column beyond these, the rarest, are taken together.
 MOST_CATEGORIES = 30
@@ -28,6 +29,7 @@ def pipeline_for(
     *,
     categorical: Sequence[str] = (),
     drop: Sequence[str] = (),
+    keep: Sequence[str] = (),
     histograms: bool = False,
 ) -> Pipeline:
     """An unfitted pipeline for tables like this one, and a machine at its end.
@@ -41,28 +43,27 @@ def pipeline_for(
     frame : data frame, or sparse matrix
         Says which columns there are; it is looked at, not learned from.
     machine : classifier
-    categorical, drop : names of columns, see `ColumnTypes`
+    categorical, drop, keep : names of columns, see `ColumnTypes`
     histograms : whether the kernel takes numbers that are not negative
     """
     if not hasattr(frame, "columns"):
         return Pipeline([("scale", MaxAbsScaler()), ("machine", machine)])
-    types = ColumnTypes(categorical=list(categorical), drop=list(drop)).fit(frame)
-    numbers = [name for name, kind in types.kinds_.items() if kind != CATEGORY]
-    texts = [name for name, kind in types.kinds_.items() if kind == CATEGORY]
+    types = ColumnTypes(list(categorical), list(drop), list(keep))
+    clone(types).fit(frame)
     scaler = MinMaxScaler(clip=True) if histograms else StandardScaler()
-    steps = [
-        ("numbers", _numbers(scaler), numbers),
-        ("categories", _categories(), texts),
-    ]
-    columns = ColumnTransformer([step for step in steps if step[2]])
-    columns.set_output(transform="pandas")
-    return Pipeline(
+    # By what they hold and not by name: on some of the rows a column may say nothing.
+    columns = ColumnTransformer(
         [
-            ("types", ColumnTypes(categorical=list(categorical), drop=list(drop))),
-            ("columns", columns),
-            ("machine", machine),
+            ("numbers", _numbers(scaler), make_column_selector(dtype_include="number")),
+            (
+                "categories",
+                _categories(),
+                make_column_selector(dtype_exclude="number"),
+            ),
         ]
     )
+    columns.set_output(transform="pandas")
+    return Pipeline([("types", types), ("columns", columns), ("machine", machine)])
 
 
 def _numbers(scaler: Any) -> Pipeline:
@@ -92,6 +93,25 @@ def columns_of(model: Pipeline) -> list[str]:
                 found += [str(column)] * _width(transformer, number)
         elif name == "numbers":
             found += [str(column) for column in columns]
+    return found
+
+
+def unseen_categories(model: Pipeline, frame: Any) -> dict[str, str]:
+    """Columns of a table with categories that were not learned from, and one of each.
+
+    They count as rare ones, or as none of those that are known.
+    """
+    if not isinstance(model[0], ColumnTypes):
+        return {}
+    found = {}
+    typed = model[0].transform(frame)
+    for name, encode, columns in model[1].transformers_:
+        if name != "categories" or not hasattr(encode, "categories_"):
+            continue
+        for column, known in zip(columns, encode.categories_, strict=True):
+            new = sorted(set(typed[column]) - set(known))
+            if new:
+                found[str(column)] = str(new[0])
     return found
 
 

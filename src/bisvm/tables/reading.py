@@ -139,6 +139,8 @@ def _read_parquet(path: Path) -> Table:
         raise
     except Exception as error:
         said = (str(error).splitlines() or [type(error).__name__])[0]
+        if "Multiple matches for FieldRef" in said:
+            raise DataError("two columns have the same name.", path=path) from None
         raise DataError(
             f"this is no Parquet file, or it is damaged: {said[:200]}", path=path
         ) from None

@@ -46,7 +46,10 @@ def split_target(
         raise DataError("the target has no value at all.", path=table.path, column=name)
     labels = pandas().Series(labels).iloc[kept]
     rest = rest[kept] if table.is_sparse else rest.iloc[kept]
-    y = _texts(labels).to_numpy(dtype=object).astype(str)
+    try:
+        y = _texts(labels).to_numpy(dtype=object).astype(str)
+    except DataError as error:
+        raise error.of(name).at(table.path) from None
     _check_classes(table, name, y, labels)
     return replace(table, frame=rest, labels=None), y, name, notes
 
@@ -82,8 +85,8 @@ def _check_classes(table: Table, name: str, y: np.ndarray, labels: Any) -> None:
     where: Mapping[str, Any] = dict(path=table.path, column=name)
     if len(classes) < 2:
         raise DataError(
-            f"all {len(y)} rows have the target {classes[0]!r}: expected two or more "
-            "classes.",
+            f"all {len(y)} rows have the target {str(classes[0])[:60]!r}: expected "
+            "two or more classes.",
             **where,
         )
     if len(classes) > max(MOST_CLASSES, len(y) // 4) or _is_quantity(classes, len(y)):
@@ -97,7 +100,7 @@ def _check_classes(table: Table, name: str, y: np.ndarray, labels: Any) -> None:
         alone = int(np.argmin(counts))
         row = int(labels.index[first[alone]]) + 1
         raise DataError(
-            f"class {classes[alone][:60]!r} has one row only, and cannot be both "
+            f"class {str(classes[alone])[:60]!r} has one row only, and cannot be both "
             "learned and checked: add rows of it, or remove it.",
             row=row,
             **where,

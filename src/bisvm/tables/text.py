@@ -20,7 +20,15 @@ SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "spa
 # Rows from which separator, header and decimal sign are guessed.
 SAMPLE = 200
 # What stands for nothing, whatever its case.
-MISSING = ("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-", ".")
+MISSING = (
+    *("", "na", "n/a", "n.a.", "nan", "<na>", "null", "none", "nil"),
+    *("?", "-", "--", "---", "\u2013", "."),
+    *("k.a.", "k. a.", "keine angabe"),
+    # What spreadsheets write where a formula has failed.
+    *("#n/a", "#nv", "#n/v", "#div/0!", "#value!", "#wert!", "#ref!", "#bezug!"),
+    *("#name?", "#num!", "#zahl!", "#null!"),
+)
+BOM = b"\xef\xbb\xbf"
 
 POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 POINT_GROUPS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
@@ -42,11 +50,14 @@ def read_text(
     frame = _parsed(text, separator, path)
     nothing = {*MISSING, *(one.strip().lower() for one in missing)}
     frame = frame.apply(lambda column: column.str.strip())
+    # A name may be one of these words: Na is sodium.
+    first = frame.iloc[0]
     frame = frame.mask(frame.apply(lambda column: column.str.lower().isin(nothing)))
     rows = frame.head(SAMPLE)
-    named = has_header(rows) if header is None else header
+    corner = not isinstance(first.iloc[0], str)
+    named = has_header(rows, corner) if header is None else header
     if named:
-        names, frame = _names(frame.iloc[0]), frame.iloc[1:].reset_index(drop=True)
+        names, frame = _names(first), frame.iloc[1:].reset_index(drop=True)
     else:
         names = [f"column {number}" for number in range(1, frame.shape[1] + 1)]
     frame.columns = names
@@ -75,8 +86,12 @@ def decoded(path: Path) -> tuple[str, str]:
     else:
         encodings = ["utf-8-sig", "cp1252", "latin-1"]
     for encoding in encodings:
+        # The mark of UTF-8 stands before other encodings too, and is no part of a name.
+        known = encoding in ("utf-8-sig", "utf-16")
+        text = raw if known else raw.removeprefix(BOM)
         try:
-            return raw.decode(encoding).replace("\0", ""), encoding
+            # DOS ended text with a character of its own.
+            return text.decode(encoding).replace("\0", "").rstrip("\x1a"), encoding
         except UnicodeDecodeError:
             continue
     raise DataError("the text is neither UTF-8, UTF-16 nor Latin 1.", path=path)
@@ -155,10 +170,11 @@ def _names(cells: Any) -> list[str]:
     return names
 
 
-def has_header(rows: Any) -> bool:
+def has_header(rows: Any, corner: bool = False) -> bool:
     """Whether the first row is one: it has words where the others have numbers.
 
-    Where no column has numbers that tell, a first row without holes is a header.
+    Where no column has numbers that tell, a first row without holes is a header; and in
+    any case one whose corner alone is empty: so R writes the names of rows.
     """
     if len(rows) < 2:
         return not any(_is_number(cell) for cell in rows.iloc[0])
@@ -167,7 +183,10 @@ def has_header(rows: Any) -> bool:
         first, rest = rows[name].iloc[0], rows[name].iloc[1:].dropna()
         if isinstance(first, str) and len(rest) and rest.map(_is_number).mean() > 0.7:
             votes.append(not _is_number(first))
-    return any(votes) if votes else bool(rows.iloc[0].notna().all())
+    whole = bool(rows.iloc[0, 1:].notna().all())
+    if corner and whole and rows.shape[1] > 1 and rows.iloc[1:, 0].notna().all():
+        return True
+    return any(votes) if votes else whole and bool(rows.iloc[0].notna().all())
 
 
 def _is_number(cell: Any) -> bool:
