@@ -124,6 +124,12 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 def _scores(graph: Graph, model: Any, x: str) -> str:
     """Decision values of every class task, (n, n_tasks)."""
     machine = getattr(model, "machine_", model)
+    members = getattr(machine, "estimators_", None)
+    if members is not None and not machine._linear:
+        total = _scores(graph, members[0], x)
+        for member in members[1:]:
+            total = graph.node("Add", total, _scores(graph, member, x))
+        return graph.times(total, 1.0 / len(members))
     if getattr(machine, "_linear", True):
         scores = graph.product(x, machine.coef_.T)
     elif machine._pairwise:
