@@ -41,6 +41,7 @@ TRUSTED_HOMES = (
     "optimizers",
     "penalties",
     "priors",
+    "selection",
     "solvers",
     "swapping",
     "tables",

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
 from bisvm.approximation import CHOICES
 from bisvm.estimators.base import BilevelClassifier
@@ -231,6 +232,14 @@ class BilevelSVC(BilevelClassifier):
     @property
     def _pairwise(self) -> bool:  # type: ignore[override]
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """`relevance_`, by the name that scikit-learn's feature selectors look for."""
+        check_is_fitted(self)
+        if self.relevance_ is None:
+            raise AttributeError("A precomputed kernel knows of no features.")
+        return self.relevance_
 
     def _kernel(self) -> Kernel:
         if self._pairwise:
