@@ -186,6 +186,20 @@ def test_files_hold_a_selector(fitted, tmp_path):
     assert again[0].stability_ == model[0].stability_
 
 
+@pytest.mark.parametrize("kept", [[0], [0, 1], [6, 1]])
+def test_onnx_takes_the_columns(fitted, kept):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("skl2onnx")
+    selector = clone(fitted)
+    vars(selector).update(vars(fitted))
+    selector.support_ = np.isin(np.arange(8), kept)
+    machine = BilevelSVC(tol=1e-2, random_state=0).fit(selector.transform(X), Y)
+    model = make_pipeline(selector, machine)
+    session = runtime.InferenceSession(bisvm.to_onnx(model).SerializeToString())
+    _, scores = session.run(None, {"X": X})
+    np.testing.assert_allclose(scores, model.decision_function(X), atol=1e-9)
+
+
 @pytest.mark.parametrize("kernel", ["ard", "rbf", "linear"])
 def test_scikit_learns_selectors_take_our_relevances(kernel):
     machine = BilevelSVC(kernel, tol=1e-2, random_state=0)
