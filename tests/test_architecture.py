@@ -33,7 +33,7 @@ LAYERS = (
     "bilinear",
     "starts expectation",
     "estimators",
-    "bisvm datasets files images onnx tables testing",
+    "bisvm datasets files images onnx selection tables testing",
     "plots",
     "reporting",
     "cli demo __main__",

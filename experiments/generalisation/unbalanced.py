@@ -169,7 +169,7 @@ def _figures(own: Part, model: BilevelSVC) -> dict[str, float]:
 def _fit(set_name: str, split: int, method: str) -> Callable[[], dict[str, float]]:
     def compute() -> dict[str, float]:
         own = SETS[set_name](split)
-        model = BilevelSVC(random_state=split, **MODELS.get(method, {}))
+        model = BilevelSVC("rbf", random_state=split, **MODELS.get(method, {}))
         began = time.perf_counter()
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bisvm.objective import BilevelObjective
     from bisvm.onnx import to_onnx
     from bisvm.reporting import report
+    from bisvm.selection import FeatureSelector
     from bisvm.swapping import SwapHoldout
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ __all__ = [
     "BilevelSVC",
     "Chunks",
     "ConvolutionalSVC",
+    "FeatureSelector",
     "SwapHoldout",
     "__version__",
     "load",
@@ -39,6 +41,7 @@ _HOMES = {
     "BilevelSVC": "bisvm.estimators",
     "Chunks": "bisvm.chunks",
     "ConvolutionalSVC": "bisvm.estimators",
+    "FeatureSelector": "bisvm.selection",
     "SwapHoldout": "bisvm.swapping",
     "load": "bisvm.files",
     "report": "bisvm.reporting",
@@ -60,6 +63,7 @@ _MODULES = (
     "penalties",
     "plots",
     "priors",
+    "selection",
     "solvers",
     "splits",
     "tables",

@@ -42,6 +42,7 @@ TRUSTED_HOMES = (
     "optimizers",
     "penalties",
     "priors",
+    "selection",
     "solvers",
     "swapping",
     "tables",
@@ -272,7 +273,21 @@ def _machines(model: Any) -> list[Any]:
     except (TypeError, ValueError, RecursionError):
         raise ValueError("The file's pipeline has no steps: it is damaged.") from None
     inner = [getattr(part, "machine_", None) for part in parts]
-    return [part for part in (*parts, *inner) if hasattr(part, "_task_kind")]
+    machines = [part for part in (*parts, *inner) if hasattr(part, "_task_kind")]
+    return [one for machine in machines for one in _members(machine)]
+
+
+def _members(machine: Any) -> list[Any]:
+    """The machines that predict: those of an ensemble, and the mean of linear ones."""
+    members = getattr(machine, "estimators_", None)
+    if members is None:
+        return [machine]
+    known = isinstance(members, list) and len(members) > 0
+    if not known or any(type(one) is not type(machine) for one in members):
+        raise ValueError("estimators_ is no list of machines")
+    if any(getattr(one, "estimators_", None) is not None for one in members):
+        raise ValueError("a member of estimators_ is an ensemble itself")
+    return [machine, *members] if machine._linear else members
 
 
 def _check_machines(model: Any) -> None:

@@ -309,7 +309,7 @@ class Space:
                     )
                 slack = 1e-9 * abs(x)
                 inside = low - slack <= x <= high + slack
-                if name in self.names and not inside:
+                if not inside and name in self.names:
                     raise ValueError(
                         f"The start {name} = {x:.6g} lies outside its bounds "
                         f"({low:.6g}, {high:.6g})."

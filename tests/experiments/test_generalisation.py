@@ -6,16 +6,19 @@ from scipy import stats
 
 import experiments
 from bisvm import BilevelSVC
+from bisvm.selection import Stability
 from experiments.common import Context
 from experiments.generalisation import (
     corrections,
     curves,
     data,
+    ensembles,
     factors,
     few_features,
     methods,
     promises,
     ranks,
+    selection,
     unbalanced,
 )
 from experiments.generalisation.rows import Rows, of_fits
@@ -228,14 +231,76 @@ def test_few_features_in_small(tmp_path, monkeypatch):
     assert len(list((tmp_path / "generalisation").iterdir())) == 1
 
 
+def test_ensembles_in_small(tmp_path, monkeypatch):
+    monkeypatch.setattr(ensembles, "SETS", ("iris", "moons"))
+    monkeypatch.setattr(ensembles, "SIZES", (60,))
+    monkeypatch.setattr(ensembles, "MEMBERS", 2)
+    context = Context(splits=2, output=tmp_path)
+    result = ensembles.run(context)
+    assert [table.name for table in result.tables] == ["rbf_60", "ard_60"]
+    own = data.part("moons", 1, 60)
+    model = BilevelSVC("rbf", random_state=1).fit(own.X, own.y)
+    rows = Rows(
+        tmp_path / "generalisation" / "ensembles_fits.csv",
+        ("set", "size", "split", "kernel"),
+        ensembles.FIGURES,
+    )
+    found = rows.values("single", "moons", 60, 1, "one gamma")
+    assert found == pytest.approx(100 * (1 - model.score(own.X_test, own.y_test)))
+    assert "of 2" in result.tables[0].to_text() and "2 sets" in result.notes[0]
+
+
+def test_selection_in_small(tmp_path, monkeypatch):
+    monkeypatch.setattr(selection, "SETS", {"xor + 8 noise": 2})
+    few = ("all columns", "relevance above mean", "l1, linear", "RFECV, linear")
+    stable = selection.METHODS["FeatureSelector"]
+    ways = {name: selection.METHODS[name] for name in few}
+    ways["FeatureSelector"] = lambda own, seed: (np.arange(10) < 1, 0.5)
+    monkeypatch.setattr(selection, "METHODS", ways)
+    result = selection.run(Context(splits=1, output=tmp_path))
+    rows = {row[1]: row for row in result.tables[0].rows}
+    assert rows["all columns"][2:5] == ["2.0 of 2", 8.0, "1 of 1"]
+    assert rows["FeatureSelector"][2:5] == ["1.0 of 2", 0.0, "0 of 1"]
+    assert rows["relevance above mean"][2] == "2.0 of 2"
+    # One column of XOR alone is worth nothing.
+    assert rows["FeatureSelector"][5] > 30.0 > 5.0 > rows["all columns"][5]
+    assert "keeps 0 false columns" in result.notes[0]
+    monkeypatch.setattr(
+        selection, "FeatureSelector", lambda **given: _Fixed(np.arange(10) < 2)
+    )
+    kept, stability = stable(data.part("xor + 8 noise", 0, 60), 0)
+    assert kept.sum() == 2 and stability == 0.5
+
+
+class _Fixed:
+    def __init__(self, support):
+        self.support_, self.stability_ = support, Stability(0.5, 0.0)
+
+    def fit(self, X, y):
+        return self
+
+
+def test_added_columns_are_permuted_ones():
+    own = selection.draw_of("breast_cancer", 3)
+    plain = data.part("breast_cancer", 3, selection.FEWER_ROWS)
+    assert np.array_equal(own.X[:, :30], plain.X)
+    assert np.array_equal(np.sort(own.X[:, 30:], axis=0), np.sort(plain.X, axis=0))
+    assert not np.array_equal(own.X[:, 30:], plain.X)
+    none = np.zeros(60, dtype=bool)
+    share = np.mean(own.y_test != np.bincount(own.y).argmax())
+    assert selection._test_error(own, none, 0) == pytest.approx(100 * share)
+
+
 def test_a_package_is_all_of_its_experiments():
     names = [one.name for one in experiments.named("generalisation")]
     assert names == [
         "corrections",
         "curves",
+        "ensembles",
         "factors",
         "few_features",
         "promises",
+        "selection",
         "unbalanced",
     ]
     assert [one.name for one in experiments.named("table_5_1")] == ["table_5_1"]

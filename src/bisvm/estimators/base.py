@@ -27,6 +27,7 @@ from bisvm.estimators.data import (
     prepare,
     validate_inputs,
 )
+from bisvm.estimators.ensemble import fit_members, mean_scores, n_members
 from bisvm.estimators.expected import expected_score
 from bisvm.estimators.export import to_sklearn
 from bisvm.estimators.grouping import by_name, own_grouping, own_penalty
@@ -117,8 +118,10 @@ class BilevelClassifier(
         # A second fit knows nothing of the first one's choice.
         self._take(None)
         self._check_settings()
-        random_state = check_random_state(self.random_state)
         given = (y, sample_weight, groups, sample_groups)
+        if n_members(self) > 1:
+            return fit_members(self, X, *given)
+        random_state = check_random_state(self.random_state)
         watched = Watched(self, X, y, sample_weight)
         data = self._prepared(X, *given, random_state)
         self._check_threshold()
@@ -368,6 +371,7 @@ class BilevelClassifier(
                 stacklevel=4 + DEEPER,
             )
         self._task_kind = self.multi_class
+        self.estimators_ = None
         self._keep(data, frame, solutions)
 
     def _final(
@@ -462,6 +466,8 @@ class BilevelClassifier(
         """Decision values of every class task."""
         if self._linear:
             return X @ self.coef_.T + self.intercept_
+        if self.estimators_ is not None:
+            return mean_scores(self.estimators_, X)
         if self._pairwise:
             return X[:, self.support_] @ self.dual_coef_.T + self.intercept_
         if sparse.issparse(self.support_vectors_):

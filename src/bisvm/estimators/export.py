@@ -68,6 +68,9 @@ def _refuse_what_cannot_be_expressed(estimator: Any) -> None:
     linear = isinstance(kernel, Linear)
     vectors = getattr(estimator, "support_vectors_", None)
     reasons = {
+        "it is a mean of several machines; estimators_[k].to_sklearn() gives one": (
+            estimator.estimators_ is not None
+        ),
         "each class has hyperparameters of its own (shared=False)": isinstance(
             kernel, list
         ),

@@ -75,6 +75,10 @@ class BilevelLinearSVC(BilevelClassifier):
     refit : {"rescaled", "same"} or float, default="rescaled"
         Whether C is scaled to the larger sample when the final machine is trained; a
         number is the final machine's C.
+    ensemble : bool or int, default=False
+        A number of machines (True: five) that are tuned on splits drawn anew, `n_jobs`
+        at a time; the decision function is their mean. `time_limit` is for all of them,
+        and `checkpoint` has a file for each.
     tol : float, default=1e-3
         Accuracy of the tuning: about the relative size of a decrease of H that is not
         worth another step.
@@ -127,6 +131,12 @@ class BilevelLinearSVC(BilevelClassifier):
     n_svm_evaluations_ : int
         Lower-level problems solved.
     result_ : OptimizeResult of the descent that was chosen
+    estimators_ : None, or list of the members of an ensemble
+        The first is the machine of ensemble=False, for a number as random_state. Of an
+        ensemble `relevance_`, `criterion_value_`, `expected_score_` and the gap are
+        means over members, `n_svm_evaluations_` is the sum, `certificate_` a list, and
+        all else that was learned is the first member's; `coef_` and
+        `intercept_` are means as well.
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn
     coef_, intercept_ : arrays of shape (n_tasks, n_features) and (n_tasks,)
 
@@ -168,6 +178,7 @@ class BilevelLinearSVC(BilevelClassifier):
         class_weight: Any = None,
         threshold: Any = None,
         refit: Any = "rescaled",
+        ensemble: Any = False,
         tol: float = 1e-3,
         max_iter: int = 100,
         time_limit: float | None = None,
@@ -193,6 +204,7 @@ class BilevelLinearSVC(BilevelClassifier):
         self.class_weight = class_weight
         self.threshold = threshold
         self.refit = refit
+        self.ensemble = ensemble
         self.tol = tol
         self.max_iter = max_iter
         self.time_limit = time_limit

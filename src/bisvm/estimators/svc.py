@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
 
 from bisvm.approximation import CHOICES
 from bisvm.estimators.base import BilevelClassifier
@@ -101,6 +102,10 @@ class BilevelSVC(BilevelClassifier):
     max_memory : float, optional
         Bytes that Gram matrices, or landmarks, may take; by default a quarter of what
         is free.
+    ensemble : bool or int, default=False
+        A number of machines (True: five) that are tuned on splits drawn anew, `n_jobs`
+        at a time; the decision function is their mean. `time_limit` is for all of them,
+        and `checkpoint` has a file for each.
     tol : float, default=1e-3
         Accuracy of the tuning: about the relative size of a decrease of H that is not
         worth another step.
@@ -160,6 +165,12 @@ class BilevelSVC(BilevelClassifier):
     n_svm_evaluations_ : int
         Lower-level problems solved.
     result_ : OptimizeResult of the descent that was chosen
+    estimators_ : None, or list of the members of an ensemble
+        The first is the machine of ensemble=False, for a number as random_state. Of an
+        ensemble `relevance_`, `criterion_value_`, `expected_score_` and the gap are
+        means over members, `n_svm_evaluations_` is the sum, `certificate_` a list, and
+        all else that was learned is the first member's; it has no support
+        vectors of its own (see those of its members).
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn
     support_, support_vectors_, dual_coef_, intercept_ : the final kernel machine
     coef_ : array of shape (n_tasks, n_features), linear kernel only
@@ -199,6 +210,7 @@ class BilevelSVC(BilevelClassifier):
         refit: Any = "rescaled",
         approximation: str = "auto",
         max_memory: float | None = None,
+        ensemble: Any = False,
         tol: float = 1e-3,
         max_iter: int = 100,
         time_limit: float | None = None,
@@ -227,6 +239,7 @@ class BilevelSVC(BilevelClassifier):
         self.refit = refit
         self.approximation = approximation
         self.max_memory = max_memory
+        self.ensemble = ensemble
         self.tol = tol
         self.max_iter = max_iter
         self.time_limit = time_limit
@@ -245,6 +258,14 @@ class BilevelSVC(BilevelClassifier):
     @property
     def _open_kernel(self) -> bool:  # type: ignore[override]
         return isinstance(self.kernel, str) and self.kernel == "auto"
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """`relevance_`, by the name that scikit-learn's feature selectors look for."""
+        check_is_fitted(self)
+        if self.relevance_ is None:
+            raise AttributeError("A precomputed kernel knows of no features.")
+        return self.relevance_
 
     def _kernel(self) -> Kernel:
         if self._pairwise:

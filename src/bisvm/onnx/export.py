@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from bisvm.estimators import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC
 from bisvm.onnx.graph import Graph
 from bisvm.onnx.kernels import gram
+from bisvm.selection import FeatureSelector
 
 ESTIMATORS = (BilevelSVC, BilevelLinearSVC, ConvolutionalSVC)
 # ReduceSum and Unsqueeze take their axes as an input from here on.
@@ -76,7 +77,29 @@ def register() -> Any:
             parser=_parse,
             overwrite=True,
         )
+    skl2onnx.update_registered_converter(
+        FeatureSelector,
+        "BisvmFeatureSelector",
+        _columns_kept,
+        _convert_selector,
+        overwrite=True,
+    )
     return skl2onnx
+
+
+def _columns_kept(operator: Any) -> None:
+    inputs = operator.inputs[0]
+    shape = [inputs.get_first_dimension(), int(operator.raw_operator.support_.sum())]
+    operator.outputs[0].type = type(inputs.type)(shape)
+
+
+def _convert_selector(scope: Any, operator: Any, container: Any) -> None:
+    graph, kept = (
+        Graph(scope, container),
+        np.flatnonzero(operator.raw_operator.support_),
+    )
+    x, out = operator.inputs[0].full_name, operator.outputs[0].full_name
+    graph.node("Gather", x, graph.constant(kept), axis=1, output=out)
 
 
 def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:
@@ -124,6 +147,12 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
 def _scores(graph: Graph, model: Any, x: str) -> str:
     """Decision values of every class task, (n, n_tasks)."""
     machine = getattr(model, "machine_", model)
+    members = getattr(machine, "estimators_", None)
+    if members is not None and not machine._linear:
+        total = _scores(graph, members[0], x)
+        for member in members[1:]:
+            total = graph.node("Add", total, _scores(graph, member, x))
+        return graph.times(total, 1.0 / len(members))
     if getattr(machine, "_linear", True):
         scores = graph.product(x, machine.coef_.T)
     elif machine._pairwise:

@@ -187,10 +187,12 @@ class Halves:
 def fixed(machine: Any) -> Any:
     """An estimator that learns no hyperparameters, but has those of a tuned one.
 
-    None where there is no such: classes with hyperparameters of their own, and groups
-    of samples that only `fit` is told of.
+    None where there is no such: classes with hyperparameters of their own, groups of
+    samples that only `fit` is told of, and the members of an ensemble.
     """
     if not machine.shared or getattr(machine, "group_names_", None) is not None:
+        return None
+    if getattr(machine, "estimators_", None) is not None:
         return None
     if hasattr(machine, "maps_"):
         strengths = dict(lambda_w=machine.lambda_w_, lambda_f=machine.lambda_f_)

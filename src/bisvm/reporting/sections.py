@@ -30,6 +30,12 @@ def asked(facts: Facts) -> Markup:
     words["validated on"] = f"{facts.folds} splits of the rows to learn from"
     words["criterion minimised there"] = named(machine.criterion)
     words["hyperparameters learned"] = str(facts.tuned)
+    members = getattr(machine, "estimators_", None)
+    if members is not None:
+        words["machines"] = (
+            f"{len(members)}, each tuned on its own splits; their mean decides, and "
+            "what is told of hyperparameters and search is the first one's"
+        )
     words["took"] = f"{facts.seconds:.2f} s, {len(machine.history_)} evaluations"
     words["written"] = facts.written
     return pairs(words)

@@ -1,0 +1,285 @@
+"""Columns that stay relevant when rows are drawn anew."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.feature_selection import RFE, SelectFromModel
+from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import bisvm
+from bisvm import BilevelLinearSVC, BilevelSVC, FeatureSelector
+from bisvm.datasets import (
+    make_moons_with_noise,
+    make_signal_among_noise,
+    make_xor,
+)
+from bisvm.selection.resampling import halves, limited, with_shadows
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+X, Y = make_moons_with_noise(300, n_noise=6, random_state=0)
+QUICK = dict(n_pairs=4, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return FeatureSelector(**QUICK).fit(X, Y)
+
+
+# --- halves and shadows ---------------------------------------------------------------
+
+
+def test_halves_are_complementary_and_hold_every_class():
+    y = np.repeat([0, 1, 2], [60, 21, 9])
+    first, second = halves(y, None, 1000, np.random.RandomState(0))
+    assert sorted([*first, *second]) == list(range(90))
+    for half in (first, second):
+        np.testing.assert_allclose(np.bincount(y[half]), [30, 10.5, 4.5], atol=0.6)
+    again, _ = halves(y, None, 1000, np.random.RandomState(1))
+    assert not np.array_equal(first, again)
+
+
+def test_halves_are_limited_and_keep_rare_classes():
+    y = np.repeat([0, 1, 2], [900, 90, 3])
+    first, second = halves(y, None, 50, np.random.RandomState(0))
+    assert len(first) == len(second) == 50
+    assert np.bincount(y[first]).min() >= 2 and np.bincount(y[second]).min() >= 2
+    shared = np.intersect1d(first, second)
+    assert np.all(y[shared] == 2)
+    assert 3 <= np.bincount(y[first])[1] <= 7
+
+
+def test_halves_do_not_part_groups():
+    groups = np.repeat(np.arange(20), 5)
+    first, second = halves(groups % 2, groups, 1000, np.random.RandomState(0))
+    assert not set(groups[first]) & set(groups[second])
+    assert len(first) == len(second) == 50
+
+
+def test_few_rows_are_all_taken():
+    y = np.arange(20) % 2
+    assert np.array_equal(limited(np.arange(20), y, 30, None), np.arange(20))
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_shadows_are_the_columns_in_another_order(make):
+    both = with_shadows(make(X), np.random.RandomState(0))
+    both = both.toarray() if sparse.issparse(both) else both
+    # Eight columns have three copies, 24 shadows.
+    own, *copies = np.split(both, 4, axis=1)
+    assert np.array_equal(own, X)
+    for shadows in copies:
+        assert not np.array_equal(shadows, X)
+        np.testing.assert_allclose(np.cov(shadows.T), np.cov(X.T))
+    assert not np.array_equal(copies[0], copies[1])
+
+
+# --- what is kept ---------------------------------------------------------------------
+
+
+def test_the_moons_are_kept_and_nothing_else(fitted):
+    assert fitted.get_support(indices=True).tolist() == [0, 1]
+    assert fitted.chosen_.shape == (8, 8) and fitted.chosen_.dtype == bool
+    np.testing.assert_allclose(fitted.shares_, fitted.chosen_.mean(axis=0))
+    assert fitted.relevance_[:2].min() > 5 * fitted.relevance_[2:].max()
+    assert fitted.stability_.value > 0.3 and fitted.false_bound_ > 0.0
+    assert np.array_equal(fitted.transform(X), X[:, :2])
+
+
+def test_columns_that_tell_nothing_alone_are_found():
+    inputs, labels = make_xor(300, n_noise=6, random_state=1)
+    selector = FeatureSelector(**QUICK).fit(inputs, labels)
+    assert selector.get_support(indices=True).tolist() == [0, 1]
+
+
+def test_linear_machines_choose_too():
+    inputs, labels = make_signal_among_noise(300, 2, 8, random_state=0)
+    machine = BilevelLinearSVC(penalty="per_feature")
+    selector = FeatureSelector(machine, **QUICK).fit(inputs, labels)
+    assert selector.get_support(indices=True).tolist() == [0, 1]
+
+
+def test_labels_by_chance_keep_nothing():
+    rng = np.random.default_rng(0)
+    inputs, labels = rng.normal(size=(200, 8)), rng.integers(0, 2, 200)
+    selector = FeatureSelector(n_pairs=8, random_state=0, min_features=0)
+    assert not selector.fit(inputs, labels).support_.any()
+    with pytest.warns(UserWarning, match="No features were selected"):
+        assert selector.transform(inputs).shape == (200, 0)
+    with pytest.warns(UserWarning, match="min_features=1 keeps"):
+        selector.set_params(min_features=1).fit(inputs, labels)
+    assert selector.support_.sum() == 1
+    assert selector.shares_[selector.support_] == selector.shares_.max()
+
+
+def test_three_classes():
+    rng = np.random.default_rng(0)
+    labels = np.arange(240) % 3
+    centres = np.array([[0, 2], [2, 0], [-2, -2]])
+    inputs = np.hstack(
+        [centres[labels] + rng.normal(size=(240, 2)), rng.normal(size=(240, 4))]
+    )
+    names = np.array(["a", "b", "c"])[labels]
+    selector = FeatureSelector(**QUICK).fit(inputs, names)
+    assert selector.get_support(indices=True).tolist() == [0, 1]
+
+
+def test_units_of_columns_and_their_order_do_not_matter(fitted):
+    scaled = X * np.logspace(-2, 2, 8)
+    again = FeatureSelector(**QUICK).fit(scaled, Y)
+    assert np.array_equal(again.support_, fitted.support_)
+    turned = FeatureSelector(**QUICK).fit(X[:, ::-1], Y)
+    assert np.array_equal(turned.support_, fitted.support_[::-1])
+
+
+def test_sparse_inputs_are_the_same_inputs(fitted):
+    other = FeatureSelector(**QUICK).fit(sparse.csr_array(X), Y)
+    assert np.array_equal(other.support_, fitted.support_)
+    assert sparse.issparse(other.transform(sparse.csr_array(X)))
+
+
+def test_threads_change_nothing(fitted):
+    other = clone(fitted).set_params(n_jobs=2).fit(X, Y)
+    assert np.array_equal(other.chosen_, fitted.chosen_)
+    assert np.array_equal(other.relevance_, fitted.relevance_)
+
+
+def test_rows_without_weight_are_no_rows(fitted):
+    rng = np.random.default_rng(0)
+    more = np.vstack([X, rng.normal(size=(100, 8))])
+    labels = np.append(Y, (more[300:, 5] > 0).astype(int))
+    weight = np.repeat([1.0, 0.0], [300, 100])
+    other = clone(fitted).fit(more, labels, sample_weight=weight)
+    assert np.array_equal(other.chosen_, fitted.chosen_)
+
+
+def test_groups_stay_together():
+    groups = np.arange(300) // 5
+    selector = FeatureSelector(**QUICK).fit(X, Y, groups=groups)
+    assert selector.get_support(indices=True).tolist() == [0, 1]
+
+
+# --- with others ----------------------------------------------------------------------
+
+
+def test_names_of_columns_and_pipelines(fitted):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame(X, columns=[f"column {k}" for k in range(8)])
+    steps = StandardScaler(), clone(fitted), BilevelSVC(random_state=0)
+    model = make_pipeline(*steps).set_output(transform="pandas").fit(table, Y)
+    assert list(model[:-1].get_feature_names_out()) == ["column 0", "column 1"]
+    assert list(model[:-1].transform(table).columns) == ["column 0", "column 1"]
+    assert list(model[-1].feature_names_in_) == ["column 0", "column 1"]
+    assert model.score(table, Y) > 0.93
+
+
+def test_files_hold_a_selector(fitted, tmp_path):
+    pytest.importorskip("skops")
+    model = make_pipeline(clone(fitted), BilevelSVC(random_state=0)).fit(X, Y)
+    again = bisvm.load(bisvm.save(model, tmp_path / "model.skops"))
+    assert np.array_equal(again.decision_function(X), model.decision_function(X))
+    assert again[0].stability_ == model[0].stability_
+
+
+@pytest.mark.parametrize("kept", [[0], [0, 1], [6, 1]])
+def test_onnx_takes_the_columns(fitted, kept):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("skl2onnx")
+    selector = clone(fitted)
+    vars(selector).update(vars(fitted))
+    selector.support_ = np.isin(np.arange(8), kept)
+    machine = BilevelSVC(tol=1e-2, random_state=0).fit(selector.transform(X), Y)
+    model = make_pipeline(selector, machine)
+    session = runtime.InferenceSession(bisvm.to_onnx(model).SerializeToString())
+    _, scores = session.run(None, {"X": X})
+    np.testing.assert_allclose(scores, model.decision_function(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["ard", "rbf", "linear"])
+def test_scikit_learns_selectors_take_our_relevances(kernel):
+    machine = BilevelSVC(kernel, tol=1e-2, random_state=0)
+    inputs, labels = make_signal_among_noise(200, 2, 4, random_state=0)
+    for getter in ("auto", "relevance_"):
+        given = dict(importance_getter=getter)
+        chosen = SelectFromModel(machine, **given).fit(inputs, labels)
+        assert chosen.get_support(indices=True).tolist() == [0, 1]
+    few = RFE(machine, n_features_to_select=2, step=2).fit(inputs, labels)
+    assert few.get_support(indices=True).tolist() == [0, 1]
+
+
+def test_importances_are_relevances():
+    model = BilevelSVC("ard", tol=1e-2, random_state=0)
+    assert not hasattr(model, "feature_importances_")
+    model.fit(X, Y)
+    assert model.feature_importances_ is model.relevance_
+    alone = BilevelSVC("precomputed", tol=1e-2, random_state=0).fit(X @ X.T, Y)
+    assert not hasattr(alone, "feature_importances_")
+
+
+# --- bad input ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (dict(n_pairs=0), "n_pairs must be a whole number"),
+        (dict(max_rows=2.5), "max_rows must be a whole number"),
+        (dict(min_features=-1), "min_features must be a whole number"),
+        (dict(threshold=0.5), "threshold must be above 0.5"),
+        (dict(threshold="all"), "threshold must be above 0.5"),
+        (dict(quantile=1.5), "quantile must be above 0.5"),
+        (dict(estimator=BilevelSVC("precomputed")), "no columns to choose from"),
+        (dict(estimator=BilevelSVC(cv=[([0], [1])])), "index pairs of all rows"),
+    ],
+)
+def test_bad_settings_are_refused(settings, words):
+    with pytest.raises(ValueError, match=words):
+        FeatureSelector(**settings).fit(X, Y)
+
+
+def test_other_machines_are_refused():
+    with pytest.raises(TypeError, match="BilevelSVC or a BilevelLinearSVC"):
+        FeatureSelector(SVC()).fit(X, Y)
+
+
+def test_bad_rows_are_refused():
+    with pytest.raises(ValueError, match="one class only"):
+        FeatureSelector().fit(X, np.zeros(300))
+    with pytest.raises(ValueError, match="groups has 3 entries for 300"):
+        FeatureSelector().fit(X, Y, groups=[1, 2, 3])
+
+
+def test_a_kernel_that_does_not_see_the_shadows_is_refused():
+    from bisvm.kernels import RBF
+
+    machine = BilevelSVC(RBF().on([0, 1, 2]))
+    with pytest.raises(ValueError, match="does not see"):
+        FeatureSelector(machine, **QUICK).fit(X, Y)
+
+
+def test_splitters_and_constant_columns_are_welcome():
+    inputs = np.hstack([X, np.ones((300, 1))])
+    machine = BilevelSVC("ard", cv=KFold(3, shuffle=True, random_state=0))
+    selector = FeatureSelector(machine, **QUICK).fit(inputs, Y)
+    assert selector.get_support(indices=True).tolist() == [0, 1]
+
+
+# Rows are drawn, as in scikit-learn's bagging: one of weight two is not two rows.
+DRAWN = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "rows are drawn at random"
+    for kind in ("dense", "sparse")
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@parametrize_with_checks(
+    [FeatureSelector(n_pairs=1, random_state=0)],
+    expected_failed_checks=lambda estimator: DRAWN,
+)
+def test_the_selector_is_one_of_scikit_learns(estimator, check):
+    check(estimator)
