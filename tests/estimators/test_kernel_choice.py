@@ -189,3 +189,14 @@ def test_widths_that_only_fit_their_judges_are_turned_down():
         gamma = model.hyperparameters_["gamma"] * X.var(axis=0)
         turned_down += np.ptp(np.log(gamma)) < 1e-6
     assert turned_down >= 3
+
+
+def test_members_of_an_ensemble_choose_for_themselves():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 4))
+    y = X[:, 0] + 0.35 * X[:, 1] ** 2 + 0.6 * rng.normal(size=80) > 0.3
+    model = BilevelSVC(ensemble=3, cv=3, random_state=0).fit(X, y)
+    assert {one.kernel_choice_.name for one in model.estimators_} == {"linear", "rbf"}
+    mean = np.mean([one.decision_function(X) for one in model.estimators_], axis=0)
+    np.testing.assert_allclose(model.decision_function(X), mean, rtol=1e-12)
+    assert not hasattr(model, "coef_")

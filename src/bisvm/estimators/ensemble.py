@@ -29,7 +29,14 @@ from bisvm.swapping import SwapHoldout
 # Members that `ensemble=True` has.
 MEMBERS = 5
 # What predicts in a single kernel machine; the mean of several has no such arrays.
-_SINGLE = ("support_", "support_vectors_", "dual_coef_", "intercept_", "_kernels")
+_SINGLE = (
+    "support_",
+    "support_vectors_",
+    "dual_coef_",
+    "coef_",
+    "intercept_",
+    "_kernels",
+)
 
 
 def n_members(estimator: Any) -> int:
@@ -173,15 +180,18 @@ def _heard(callback: Callable[..., Any], asked: list[bool]) -> Callable[..., boo
 def _settle(estimator: Any, members: list[Any]) -> None:
     """What was learned is the first member's, what can be averaged is the mean."""
     first = members[0]
+    # With kernel="auto" some may be linear, and others not.
+    linear = all(one._linear for one in members)
     settings = {*estimator.get_params(deep=False), "_skl_callbacks"}
     own = {name: one for name, one in vars(first).items() if name not in settings}
     for name in _SINGLE:
         vars(estimator).pop(name, None)
-        if not first._linear:
+        if not linear:
             own.pop(name, None)
     vars(estimator).update(own)
+    estimator._linear = linear
     estimator.estimators_ = members
-    if first._linear:
+    if linear:
         # The mean of linear functions is one.
         estimator.coef_ = np.mean([one.coef_ for one in members], axis=0)
         estimator.intercept_ = np.mean([one.intercept_ for one in members], axis=0)
