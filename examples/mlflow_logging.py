@@ -59,7 +59,9 @@ def both(*callbacks):
 
 X, y = make_moons_with_noise(200, random_state=0)
 model = BilevelSVC(
-    random_state=0, callback=both(ToMLflow(), Patience(evaluations=3, gain=0.01))
+    "ard",
+    random_state=0,
+    callback=both(ToMLflow(), Patience(evaluations=3, gain=0.01)),
 )
 with mlflow.start_run(), warnings.catch_warnings():
     warnings.simplefilter("ignore", ConvergenceWarning)  # it says that it was stopped

@@ -7,7 +7,9 @@ above their mean (`SelectFromModel(BilevelSVC("ard"))`), and the linear selectio
 scikit-learn: `LinearSVC` with an l1 penalty, its C by a grid, and `RFECV` of a linear
 `SVC`. Test errors are those of `BilevelSVC()`, with one gamma, on the columns kept.
 
-The rule was settled on draws 0 to 2 of these sets; here are later ones.
+The rule was settled on draws 0 to 19 of these sets; here are later ones. On draws 10 to
+19 half-samples started at the mean of widths learned on all rows, and missed the rings
+in 3 of 10 draws (1.5 of 2 columns kept, test error 12.8%); they do so no more.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ SETS = {
 ROWS = {"20 of 500": 500}
 FEWER_ROWS = 300
 # Draws before this one were looked at when the rule was made.
-FIRST_DRAW = 10
+FIRST_DRAW = 20
 # Relevances of one fit need no more digits than those of half-samples.
 ROUGH = 1e-2
 FIGURES = ("true", "false", "error", "stability", "seconds")

@@ -70,7 +70,7 @@ NOTEBOOK = """
 from bisvm import BilevelSVC
 from bisvm.datasets import make_moons_with_noise
 X, y = make_moons_with_noise(60, random_state=0)
-model = BilevelSVC(cv=3, random_state=0, verbose=1).fit(X, y)
+model = BilevelSVC("rbf", cv=3, random_state=0, verbose=1).fit(X, y)
 print(len(model.history_))
 """
 

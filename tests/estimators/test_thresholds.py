@@ -110,7 +110,7 @@ def test_the_values_are_those_of_machines_that_have_not_seen_the_points(model):
     values = {"C": model.C_, "kernel": model.kernel_}
     expected = np.empty(len(y))
     for train, held_out in FOLDS:
-        one = BilevelSVC("rbf", learn=None, cv=2, refit="same", **values)
+        one = BilevelSVC(learn=None, cv=2, refit="same", **values)
         one.fit(X[train], y[train])
         expected[held_out] = one.decision_function(X[held_out])
     np.testing.assert_allclose(model._decisions.values, expected, atol=1e-3)
