@@ -59,7 +59,7 @@ def both(*callbacks):
 
 X, y = make_moons_with_noise(200, random_state=0)
 model = BilevelSVC(
-    "ard",
+    "rbf",
     random_state=0,
     callback=both(ToMLflow(), Patience(evaluations=3, gain=0.01)),
 )
