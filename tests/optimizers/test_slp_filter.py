@@ -25,8 +25,8 @@ def noisy(n=60, seed=0):
 def test_filters_are_learned_as_well_as_by_gradients():
     X, y = signals(50, 0, snr=-2.0)
     settings = {**BOTH, "kernel": FilterBank(length=12), "cv": split(50)}
-    ours = BilevelSVC("rbf", optimizer="slp-filter", **settings).fit(X, y)
-    other = BilevelSVC("rbf", optimizer="bfgs", max_iter=200, **settings).fit(X, y)
+    ours = BilevelSVC(optimizer="slp-filter", **settings).fit(X, y)
+    other = BilevelSVC(optimizer="bfgs", max_iter=200, **settings).fit(X, y)
     assert ours.criterion_value_ <= 1.01 * other.criterion_value_ + 1e-6
     assert ours.result_.kkt <= 1e-6
     assert np.linalg.norm(ours.hyperparameters_["t1__filters"]) <= 1.0 + 1e-9
@@ -110,9 +110,7 @@ def test_points_change_places_on_the_way():
 def test_one_width_first_and_then_many():
     X, y = noisy(40)
     settings = {**BOTH, "kernel": "ard", "starts": "auto", "prior": "auto"}
-    model = BilevelSVC(
-        "rbf", optimizer="slp-filter", max_iter=15, cv=split(40), **settings
-    )
+    model = BilevelSVC(optimizer="slp-filter", max_iter=15, cv=split(40), **settings)
     with pytest.warns(ConvergenceWarning, match="limit on linear programs"):
         model.fit(X, y)
     assert {"start", "one for all", "one for each"} <= {r.stage for r in model.history_}

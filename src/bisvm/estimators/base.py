@@ -334,7 +334,7 @@ class BilevelClassifier(
                 one,
                 block,
                 landmarks=None
-                if rule is None or not rule.needed
+                if frame is not None or rule is None or not rule.needed
                 else rule.landmarks(model.kernel_at(one), X, one),
             )
             for one, block in zip(values, blocks, strict=True)
