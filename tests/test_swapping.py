@@ -125,7 +125,8 @@ def test_columns_of_one_split():
 
 
 def fitted(estimator=BilevelSVC, X=X, y=Y, fit=None, **settings):
-    settings = {"cv": SwapHoldout(every=2), "random_state": 0, **settings}
+    own = {"kernel": "rbf"} if estimator is BilevelSVC else {}
+    settings = {"cv": SwapHoldout(every=2), "random_state": 0, **own, **settings}
     return estimator(**settings).fit(X, y, **(fit or {}))
 
 
@@ -161,7 +162,7 @@ def test_it_finds_a_low_mean_and_the_same_again(settings):
 def _like(settings):
     kept = ("kernel", "loss", "criterion")
     own = {name: settings[name] for name in kept if name in settings}
-    return {"cv": SwapHoldout(every=2), "random_state": 0, **own}
+    return {"kernel": "rbf", "cv": SwapHoldout(every=2), "random_state": 0, **own}
 
 
 def test_it_comes_near_the_minimum_of_the_mean():

@@ -21,6 +21,7 @@ from bisvm.estimators.data import Data
 from bisvm.estimators.settings import own_optimizer
 from bisvm.gains import Gain, Step
 from bisvm.kernels import RBF, Kernel, Linear, feature_groups, on_groups
+from bisvm.optimizers import BothLevels
 from bisvm.starts import APART_ERRORS
 from bisvm.tuning import CALLBACK_STOP, TIME_STOP
 
@@ -99,8 +100,9 @@ def rungs(estimator: Any, data: Data) -> list[Rung]:
     """What may be tried, from simple to rich.
 
     Settings that mean one kind of kernel decide: penalties of features belong to a
-    linear machine, and what is named in `learn` to one width. Many widths are left to
-    the climb, and are not tried where there is none.
+    linear machine, and what is named in `learn` to one width; methods on both levels
+    know one kind of machine. Many widths are left to the climb, and are not tried where
+    there is none.
     """
     if isinstance(estimator.penalty, str) and estimator.penalty == "per_feature":
         return [Rung(LINEAR, Linear())]
@@ -108,7 +110,8 @@ def rungs(estimator: Any, data: Data) -> list[Rung]:
         isinstance(given, str) and given == usual
         for given, usual in ((estimator.learn, "all"), (estimator.starts, "auto"))
     )
-    searched = own_optimizer(estimator).uses_start
+    optimizer = own_optimizer(estimator)
+    searched = optimizer.uses_start and not isinstance(optimizer, BothLevels)
     judged = not get_criterion(estimator.criterion).on_training
     if not (whole and searched and judged):
         return [Rung(ONE, RBF())]
