@@ -5,7 +5,7 @@ import pytest
 
 from bisvm import BilevelObjective, BilevelSVC, ConvolutionalSVC
 from bisvm.criteria import VALIDATION, Weighted
-from bisvm.starts import gains
+from bisvm.gains import Gain
 from tests.problems import three_classes, toy_data
 
 X, y = toy_data(60)
@@ -21,7 +21,7 @@ PAIRS = [
 
 
 def objective(criterion, **settings):
-    model = BilevelSVC("rbf", criterion=criterion, random_state=0, **settings)
+    model = BilevelSVC(criterion=criterion, random_state=0, **settings)
     return BilevelObjective(model, RARE, RARE_Y)
 
 
@@ -93,10 +93,10 @@ def test_weights_are_repeated_rows(name, prefix):
     ]
     settings = {"criterion": prefix + name, "random_state": 0, "kernel": "rbf"}
     weighted = BilevelObjective(
-        BilevelSVC("rbf", cv=PAIRS, **settings), RARE, RARE_Y, sample_weight=times
+        BilevelSVC(cv=PAIRS, **settings), RARE, RARE_Y, sample_weight=times
     )
     repeated = BilevelObjective(
-        BilevelSVC("rbf", cv=pairs, **settings), RARE[rows], RARE_Y[rows]
+        BilevelSVC(cv=pairs, **settings), RARE[rows], RARE_Y[rows]
     )
     values = {"C": 0.7, "gamma": 0.4}
     one, other = (o.evaluate(o.space.theta(values)) for o in (weighted, repeated))
@@ -114,7 +114,7 @@ def test_shares_add_up_to_the_criterion_and_tell_its_noise(name):
     difference = low.criterion - high.criterion
     # The calibrated logistic loss has a ridge that belongs to no point.
     assert (low.shares - high.shares).sum() == pytest.approx(difference, abs=1e-3)
-    assert not gains(low, low, 1.0)
+    assert not Gain.between(low, low).exceeds(1.0)
 
 
 @pytest.mark.parametrize("name", ["smoothed_error", "f1", "auc"])

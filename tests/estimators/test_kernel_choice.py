@@ -200,3 +200,12 @@ def test_members_of_an_ensemble_choose_for_themselves():
     mean = np.mean([one.decision_function(X) for one in model.estimators_], axis=0)
     np.testing.assert_allclose(model.decision_function(X), mean, rtol=1e-12)
     assert not hasattr(model, "coef_")
+
+
+def test_the_objective_of_a_fitted_machine_is_that_of_its_kernel():
+    X, y = linear_data()
+    model = BilevelSVC(random_state=0).fit(X, y)
+    objective = bisvm.BilevelObjective(model, X, y)
+    assert objective.names == ["C"]
+    theta = objective.space.theta(model.hyperparameters_)
+    assert objective(theta)[0] == pytest.approx(model.criterion_value_, rel=1e-3)

@@ -68,7 +68,7 @@ def test_all_sections_and_pictures_are_there(text):
     assert sum(tag == "img" for tag, _ in page.tags) == 5
     assert ("html", {"lang": "en"}) in page.tags
     for words in (
-        "On 30 rows that were held out",
+        "On 60 rows that were held out",
         "Beside an SVC as it comes",
         "Beside a grid search over an SVC",
         "has one value only",
@@ -92,7 +92,7 @@ def test_the_lines_make_the_model_again(name, reported, text, monkeypatch):
     made = {}
     exec(code(text, name), made)
     model = bisvm.load(reported / "out.skops")
-    assert len(made["y_test"]) == 30
+    assert len(made["y_test"]) == 60
     np.testing.assert_allclose(
         made["model"].decision_function(made["X_test"]),
         model.decision_function(made["X_test"]),

@@ -240,7 +240,10 @@ class BilevelClassifier(
         sample_groups: Any = None,
     ) -> Problem:
         """The bilevel program of these data, for `BilevelObjective`."""
-        self = clone(self)
+        choice = getattr(self, "kernel_choice_", None)
+        # A fitted estimator's objective is that of the kernel it has chosen.
+        chosen = {} if choice is None else {"kernel": choice.kernel}
+        self = clone(self).set_params(**chosen)
         self._check_settings()
         random_state = check_random_state(self.random_state)
         given = (y, sample_weight, groups, sample_groups)

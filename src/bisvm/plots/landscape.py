@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from bisvm.kernels import RBF
@@ -114,7 +113,7 @@ def landscape_data(
     """Evaluate the slice; see `LandscapeDisplay.from_estimator`."""
     check_is_fitted(estimator)
     estimator, X = _kernel_machine(estimator, X)
-    objective = BilevelObjective(clone(estimator), X, y, **given)
+    objective = BilevelObjective(estimator, X, y, **given)
     theta = objective.space.theta(estimator.hyperparameters_)
     n_all = len(objective.problem.sample_weight)
     if n_all > max_rows:
