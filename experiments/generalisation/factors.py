@@ -1,9 +1,8 @@
-"""Ways to tune an SVM, and every setting of ours, on thirty sets.
+"""Every setting of ours, one changed at a time, on thirty sets.
 
-A table of test errors for the methods, one for each factor (criterion, splits, machine:
-one setting changed at a time, all others at their defaults), mean ranks with Friedman's
-test and Nemenyi's critical difference, and set by set a paired test against the grid
-search, one-sided, corrected for the number of sets (Holm).
+A table of test errors for each factor (criterion, splits, machine: one setting changed,
+all others at their defaults), and mean ranks with Friedman's test and Nemenyi's
+critical difference.
 
 Training parts have 500 rows at most; all inputs are standardised on them. Rows of the
 table are appended to `results/generalisation/rows.csv`, split by split over all sets,
@@ -24,32 +23,42 @@ from experiments.generalisation import methods, ranks
 from experiments.generalisation.data import SETS, TRAIN_ROWS, TWINS, part
 from experiments.generalisation.rows import Rows, of_fits
 
-TITLE = "Generalisation: ways to tune, criteria, splits and machines on many sets"
+TITLE = "Generalisation: criteria, splits and machines on many sets"
 
 
 def run(context: Context) -> Result:
     rows = of_fits(context)
-    compute(rows, SETS, [TRAIN_ROWS], list(methods.ALL), context.splits)
-    families = {"method": dict.fromkeys(methods.METHODS)}
-    for factor, choices in methods.FACTORS.items():
-        families[factor] = {methods.DEFAULT: None, **dict.fromkeys(choices)}
-    tables, figures, notes = [], {}, []
-    for factor, members in families.items():
-        study = Family(rows, factor, list(members), context.splits)
-        tables.append(study.table())
-        if study.ranks is not None:
-            figures[f"ranks_{factor}"] = ranks.draw(study.ranks, factor)
-            notes.append(study.verdict())
-    against = against_grid(rows, list(methods.METHODS)[1:], context.splits)
-    return Result(
-        [*tables, against],
-        figures,
+    members = {
+        factor: [methods.DEFAULT, *choices]
+        for factor, choices in methods.FACTORS.items()
+    }
+    names = list(dict.fromkeys(name for own in members.values() for name in own))
+    compute(rows, SETS, [TRAIN_ROWS], names, context.splits)
+    found = [
+        Family(rows, factor, own, context.splits) for factor, own in members.items()
+    ]
+    return reported(
+        found,
         (
-            *notes,
-            "Heart and diabetes are there twice, in published and in other splits: in "
-            "ranks they count once. The swapping hold-out knows no groups, and is not "
-            "run on parkinsons.",
+            "The swapping hold-out knows no groups, and is not run on parkinsons.",
             "The structural risk is no candidate among the criteria: it cannot tell C.",
+        ),
+    )
+
+
+def reported(
+    families: list[Family], notes: tuple[str, ...], more: tuple[Table, ...] = ()
+) -> Result:
+    """Tables and ranks of every family, and other tables after them."""
+    ranked = [one for one in families if one.ranks is not None]
+    return Result(
+        [*(one.table() for one in families), *more],
+        {f"ranks_{one.factor}": ranks.draw(one.ranks, one.factor) for one in ranked},
+        (
+            *(one.verdict() for one in ranked),
+            "Heart and diabetes are there twice, in published and in other splits: in "
+            "ranks they count once.",
+            *notes,
         ),
     )
 
@@ -178,45 +187,3 @@ def _with_error(errors: np.ndarray | None, overlap: float) -> str | None:
         return f"{errors[0]:.1f}"
     spread = errors.std(ddof=1) * np.sqrt(1.0 / count + overlap / (1.0 - overlap))
     return f"{errors.mean():.1f} ± {spread:.1f}"
-
-
-def against_grid(rows: Rows, names: list[str], splits: int) -> Table:
-    """Set by set: difference from the grid, and whether it is beyond chance."""
-    marks = {m: _marks(rows, m, splits) for m in names}
-    body = [[name, *(marks[m][name] for m in names)] for name in SETS]
-    for sign, word in (("-", "better"), ("+", "worse")):
-        counts = [
-            sum(t.endswith(f" {sign}*") for t in marks[m].values()) for m in names
-        ]
-        body.append([f"sets {word} (Holm, 5%)", *map(str, counts)])
-    return Table(
-        "Difference from the grid search in points of test error; -* better, +* worse "
-        "beyond chance",
-        ["set", *names],
-        body,
-        name="against_grid",
-    )
-
-
-def _marks(rows: Rows, method: str, splits: int) -> dict[str, str]:
-    differences, better, worse = [], [], []
-    for name in SETS:
-        pair = [
-            rows.over_splits("error", name, TRAIN_ROWS, m, splits)
-            for m in (method, "grid")
-        ]
-        overlap = rows.values("overlap", name, TRAIN_ROWS, 0, "grid") or 0.0
-        difference = pair[0] - pair[1]
-        differences.append(difference.mean())
-        better.append(ranks.p_greater(-difference, overlap))
-        worse.append(ranks.p_greater(difference, overlap))
-    signs = [
-        " -*" if down < ranks.LEVEL else " +*" if up < ranks.LEVEL else ""
-        for down, up in zip(
-            ranks.holm(np.array(better)), ranks.holm(np.array(worse)), strict=True
-        )
-    ]
-    return {
-        name: f"{difference:+z.2f}{sign}"
-        for name, difference, sign in zip(SETS, differences, signs, strict=True)
-    }

@@ -20,6 +20,7 @@ from experiments.generalisation import (
     ranks,
     selection,
     unbalanced,
+    ways,
 )
 from experiments.generalisation.rows import Rows, of_fits
 
@@ -122,27 +123,32 @@ def test_every_method_learns(method, monkeypatch):
 # --- experiments ----------------------------------------------------------------------
 
 
+ARD = "bilevel, one per feature"
+
+
 def test_the_study_in_small(tmp_path, monkeypatch):
     few = {"grid": methods.bilevel(C=0.1, learn=None), **methods.METHODS}
-    few = {name: few[name] for name in ("grid", methods.DEFAULT, "bilevel, auto")}
+    few = {name: few[name] for name in ("grid", methods.DEFAULT, ARD, "bilevel, auto")}
     monkeypatch.setattr(methods, "METHODS", few)
     splits = {"3 folds": methods.FACTORS["splits"]["3 folds"]}
     monkeypatch.setattr(methods, "FACTORS", {"splits": splits})
     monkeypatch.setattr(methods, "ALL", {**few, **splits})
-    monkeypatch.setattr(factors, "SETS", ("iris", "moons"))
-    monkeypatch.setattr(factors, "TRAIN_ROWS", 60)
+    for module in (factors, ways):
+        monkeypatch.setattr(module, "SETS", ("iris", "moons"))
+        monkeypatch.setattr(module, "TRAIN_ROWS", 60)
     context = Context(splits=2, output=tmp_path)
-    result = factors.run(context)
-    assert [table.name for table in result.tables] == [
-        "method",
-        "splits",
-        "against_grid",
-    ]
+    result = ways.run(context)
+    assert [table.name for table in result.tables] == ["method", "against_grid"]
     assert len(of_fits(context).held) == 2 * 2 * 4
-    assert set(result.figures) == {"ranks_method", "ranks_splits"}
-    assert any("Friedman" in note for note in result.notes)
+    assert set(result.figures) == {"ranks_method"}
+    assert any("at worst" in note for note in result.notes)
+    one_changed = factors.run(context)
+    assert [table.name for table in one_changed.tables] == ["splits"]
+    assert set(one_changed.figures) == {"ranks_splits"}
+    assert any("Friedman" in note for note in one_changed.notes)
+    assert len(of_fits(context).held) == 2 * 2 * 5
     # Nothing is left to do, and the tables are the same.
-    assert factors.run(context).to_text() == result.to_text()
+    assert ways.run(context).to_text() == result.to_text()
 
 
 def test_curves_and_promises_in_small(tmp_path, monkeypatch):
@@ -303,6 +309,7 @@ def test_a_package_is_all_of_its_experiments():
         "promises",
         "selection",
         "unbalanced",
+        "ways",
     ]
     assert [one.name for one in experiments.named("table_5_1")] == ["table_5_1"]
     with pytest.raises(ValueError, match="no experiment"):
