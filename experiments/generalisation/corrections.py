@@ -50,7 +50,7 @@ DRAWS = 300
 
 def run(context: Context) -> Result:
     rows = Rows(
-        folder(context) / "corrections.csv",
+        folder(context) / "corrections_fits.csv",
         ("set", "size", "split", "kernel"),
         ("test", *WAYS, "seconds"),
     )

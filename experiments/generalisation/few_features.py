@@ -42,7 +42,7 @@ WANTED = 5.0
 
 def run(context: Context) -> Result:
     rows = Rows(
-        folder(context) / "few_features.csv",
+        folder(context) / "few_features_fits.csv",
         ("set", "split", "method"),
         ("error", "seconds"),
     )

@@ -31,7 +31,7 @@ FIGURES = ("test", "expected", "n_effective", "gap", "test_rows", "seconds")
 
 
 def run(context: Context) -> Result:
-    path = folder(context) / "promises.csv"
+    path = folder(context) / "promises_fits.csv"
     rows = Rows(path, ("set", "size", "split", "kernel"), FIGURES)
     for split in range(context.splits):
         for name in SETS:

@@ -175,7 +175,7 @@ def test_corrections_in_small(tmp_path, monkeypatch):
         ["one per feature", 60],
     ]
     rows = Rows(
-        tmp_path / "generalisation" / "corrections.csv",
+        tmp_path / "generalisation" / "corrections_fits.csv",
         ("set", "size", "split", "kernel"),
         ("test", *corrections.WAYS, "seconds"),
     )
