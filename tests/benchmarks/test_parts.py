@@ -41,6 +41,7 @@ def rows_of(path):
         return list(csv.DictReader(lines))
 
 
+@pytest.mark.full
 def test_race(options, capsys):
     pytest.importorskip("matplotlib")
     program.PARTS["race"](options)

@@ -30,7 +30,7 @@ def nothing(progress):
 
 # What is fitted, on which data, and whether to stop at every evaluation or at some.
 CASES = {
-    "the whole climb": (svc("ard"), make_moons_with_noise(200, random_state=0), 4),
+    "the whole climb": (svc("ard"), make_moons_with_noise(200, random_state=0), 11),
     "by way of samples": (svc(), MOONS, 1),
     "on landmarks": (svc(approximation="nystroem", max_iter=8), MOONS, 1),
     "no climb": (svc("ard", starts=1, max_iter=8), toy_data(60), 3),

@@ -245,6 +245,7 @@ def test_assume_finite_is_respected(machine, monkeypatch):
     assert np.isfinite(values[:3]).all() and np.isfinite(values[4:]).all()
 
 
+@pytest.mark.full
 def test_check_estimator(machine):
     """Settings of these tests too, not only the defaults."""
     check_estimator(machine)
