@@ -67,3 +67,6 @@ sphinx_gallery_conf = {
     "promote_jupyter_magic": False,
     "show_signature": False,
 }
+
+# Classes of `bisvm` itself have their page there, and no second one.
+autosummary_context = {"at_top": bisvm.__all__}
