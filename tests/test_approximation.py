@@ -34,9 +34,10 @@ def test_auto_takes_the_whole_matrix_of_few_rows_and_landmarks_of_many():
 @pytest.mark.parametrize("n", [10_000, 100_000, 1_000_000])
 @pytest.mark.parametrize("max_memory", [1e9, 4e9])
 def test_landmarks_fit_into_the_memory_allowed(n, max_memory):
-    most = size("auto", n, max_memory).most
-    assert 10 <= most <= 1000
-    assert 4 * 8 * n * most <= max_memory
+    rule = size("auto", n, max_memory)
+    assert 10 <= rule.most <= 1000
+    assert rule.most <= rule.final <= 2 * rule.most
+    assert 4 * 8 * n * rule.final <= max_memory
 
 
 @pytest.mark.parametrize(
@@ -99,6 +100,29 @@ def test_few_landmarks_give_the_same_answer_as_all_rows():
     # "auto" searches on landmarks, and trains the final machine on all rows.
     assert models["auto"].approximation_ is None
     assert len(models["auto"].support_) > 120
+
+
+def test_the_final_machine_has_more_landmarks_where_the_search_had_all_it_may(
+    monkeypatch,
+):
+    monkeypatch.setattr("bisvm.approximation.MOST", 40)
+    X, y = make_classification(800, 8, n_informative=6, random_state=0)
+    X = StandardScaler().fit_transform(X)
+    given = dict(approximation="nystroem", cv=3, random_state=0)
+    models = []
+    for final in (1, 2):
+        monkeypatch.setattr("bisvm.approximation.FINAL", final)
+        models.append(BilevelSVC("rbf", **given).fit(X, y))
+    assert [m.approximation_.n_landmarks for m in models] == [40, 80]
+    assert [len(m.dual_coef_[0]) for m in models] == [40, 80]
+    values = models[0].hyperparameters_
+    assert values == models[1].hyperparameters_
+    # Twice as many are nearer to the machine of the whole kernel.
+    kernel = RBF(gamma=values["gamma"])
+    whole = BilevelSVC(kernel, C=values["C"], learn=(), approximation="none", cv=3)
+    exact = whole.fit(X, y).decision_function(X)
+    few, more = (np.abs(m.decision_function(X) - exact).mean() for m in models)
+    assert more < 0.8 * few
 
 
 def test_landmarks_follow_the_search_from_a_bad_start():

@@ -29,8 +29,10 @@ CHOICES = ("auto", "none", "nystroem")
 # Up to so many rows "auto" takes the whole Gram matrix, if it fits.
 EXACT_ROWS = 6000
 # Floating-point operations of one product n m^2, and landmarks, that are worth having.
-WORK = 2e10
+WORK = 1e11
 MOST = 1000
+# How many times as many the final machine may have: it is trained once, without splits.
+FINAL = 2
 # Landmarks below which an approximation is not one.
 FEWEST = 10
 # Part of the rows that makes a search on landmarks quicker than on all, if there
@@ -49,10 +51,12 @@ class Approximation:
 
     needed : whether there are landmarks in any case, in the final machine as well.
         Otherwise they serve the search alone, and only where `most` of them are enough.
+    final : at most so many in the final machine
     """
 
     most: int
     needed: bool
+    final: int = 0
 
     def landmarks(
         self, kernel: Kernel, X: Any, values: Mapping[str, Any]
@@ -61,13 +65,30 @@ class Approximation:
 
         What is left out counts for more with a larger C, in units of 1 / k(x, x).
         """
-        sample = X[np.linspace(0, X.shape[0] - 1, SAMPLE).astype(int)]
-        C = float(np.max(values["C"]) * np.mean(kernel.diagonal(sample)))
         # One too many tells that they are not enough.
         limit = self.most if self.needed else self.most + 1
-        tol = LEFT_OUT / max(1.0, C)
-        chosen = choose_landmarks(kernel, X, tol=tol, most=limit)
+        chosen = _chosen(kernel, X, values, limit)
         return chosen if len(chosen) <= self.most else None
+
+    def final_landmarks(
+        self,
+        kernel: Kernel,
+        X: Any,
+        values: Mapping[str, Any],
+        searched: np.ndarray | None = None,
+    ) -> np.ndarray | None:
+        """Those of the final machine, None for all rows; the search's if they do."""
+        if not self.needed:
+            return None
+        if searched is not None and len(searched) < self.most:
+            return searched
+        return _chosen(kernel, X, values, max(self.most, self.final))
+
+
+def _chosen(kernel: Kernel, X: Any, values: Mapping[str, Any], most: int) -> np.ndarray:
+    sample = X[np.linspace(0, X.shape[0] - 1, SAMPLE).astype(int)]
+    C = float(np.max(values["C"]) * np.mean(kernel.diagonal(sample)))
+    return choose_landmarks(kernel, X, tol=LEFT_OUT / max(1.0, C), most=most)
 
 
 @dataclass(frozen=True)
@@ -140,7 +161,8 @@ def settled(
         )
     each = jobs * landmark_bytes(n, more_grams)
     columns = jobs * column_bytes(n, n_columns)
-    most = int(min(MOST, np.sqrt(WORK / n), n, max(limit - columns, 0.0) / each))
+    fitting = min(n, max(limit - columns, 0.0) / each)
+    most = int(min(MOST, np.sqrt(WORK / n), fitting))
     if most < min(FEWEST, n):
         least = columns + FEWEST * each
         raise MemoryError(
@@ -148,7 +170,7 @@ def settled(
             f"samples take {least / 1e9:.3g} GB. Use a larger max_memory (in bytes), "
             "fewer samples, or a linear machine (BilevelLinearSVC)."
         )
-    return Approximation(most, needed=True)
+    return Approximation(most, needed=True, final=int(min(FINAL * most, fitting)))
 
 
 def _too_much(n: int, needed: float, limit: float, *, possible: bool) -> str:

@@ -337,8 +337,8 @@ class BilevelClassifier(
                 one,
                 block,
                 landmarks=None
-                if frame is not None or rule is None or not rule.needed
-                else rule.landmarks(model.kernel_at(one), X, one),
+                if frame is not None or rule is None
+                else rule.final_landmarks(model.kernel_at(one), X, one),
             )
             for one, block in zip(values, blocks, strict=True)
         ]

@@ -248,8 +248,7 @@ def tune_unit(work: Work, number: int, start: int | None) -> Found:
             return run.history, None
         values = run.objective.hyperparameters(descent.best.theta)
         work.so_far[number] = values
-        chosen = descent.best.landmarks if problem.approximated else None
-        landmarks = None if chosen is None else chosen.rows
+        landmarks = _final_landmarks(problem, descent, values)
         solution = work.estimator._train(
             work.data,
             problem.model,
@@ -281,6 +280,16 @@ def tune_unit(work: Work, number: int, start: int | None) -> Found:
         run.objective.space.at_bounds(descent.best.theta),
     )
     return run.history, tuned
+
+
+def _final_landmarks(
+    problem: Problem, descent: Descent, values: dict[str, Any]
+) -> np.ndarray | None:
+    searched, rule = descent.best.landmarks, problem.approximation
+    if rule is None or searched is None:
+        return None
+    kernel = problem.model.kernel_at(values)
+    return rule.final_landmarks(kernel, problem.X, values, searched.rows)
 
 
 def _run(
