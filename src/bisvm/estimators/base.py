@@ -270,8 +270,12 @@ class BilevelClassifier(
         return copy
 
     def _sibling(self, **settings: Any) -> Any:
-        """A copy with other settings, for the same data."""
-        copy = clone(self).set_params(**settings)
+        """A copy with other settings, for the same data.
+
+        Parts are shared: they never change, and a callback, or splits that are drawn
+        one by one, may have no copy.
+        """
+        copy = type(self)(**{**self.get_params(deep=False), **settings})
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(copy, name, getattr(self, name))
