@@ -141,6 +141,9 @@ def test_a_second_fit_knows_nothing_of_the_first():
     assert again.kernel_choice_.name == fresh.kernel_choice_.name == "linear"
     X = linear[0]
     np.testing.assert_array_equal(again.predict(X), fresh.predict(X))
+    # Neither what scikit-learn's tools go by: `coef_` means a linear machine to them.
+    assert set(vars(again)) == set(vars(fresh))
+    assert not hasattr(model.fit(*rings), "coef_")
 
 
 def test_a_run_on_file_goes_on_within_any_rung(tmp_path):

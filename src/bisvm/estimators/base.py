@@ -401,6 +401,9 @@ class BilevelClassifier(
             np.concatenate([solution.x.intercept for solution in solutions]),
         )
         self._linear = frame is not None
+        # A second fit may end with a machine of the other kind.
+        for name in ("coef_", "support_", "support_vectors_", "dual_coef_"):
+            vars(self).pop(name, None)
         if frame is not None:
             x = frame.outside(x)
             self.coef_ = x.coef.T
