@@ -107,5 +107,6 @@ def _run_on(run: Run, objective: BilevelObjective, steps: int = 1) -> Run:
         BFGS(max_iter=steps, ftol=1e-3, gtol=0.1),
         deadline=run.deadline,
         accuracy=10.0 * run.accuracy,
+        history=run.beside,
         journal=run.journal,
     )

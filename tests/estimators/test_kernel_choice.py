@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 import bisvm
-from bisvm import BilevelSVC
+from bisvm import BilevelObjective, BilevelSVC
 from bisvm.datasets import make_moons_with_noise, make_rings
 from bisvm.estimators import choice
 from bisvm.gains import Gain
@@ -297,3 +297,19 @@ def test_constant_columns_beside_one_that_varies_change_nothing():
     np.testing.assert_allclose(
         model.decision_function(padded), alone.decision_function(column), rtol=1e-6
     )
+
+
+@pytest.mark.parametrize("kernel", ["auto", "ard", "rbf"])
+def test_all_machines_that_are_trained_are_counted(moons, kernel, monkeypatch):
+    """Those of the check on rows that had no say are a third of them."""
+    X, y, _ = moons
+    trained, solve = [], BilevelObjective._solve
+
+    def counting(self, *given):
+        machine, solution = solve(self, *given)
+        trained.append(machine.n_columns)
+        return machine, solution
+
+    monkeypatch.setattr(BilevelObjective, "_solve", counting)
+    model = BilevelSVC(kernel, random_state=0).fit(X, y)
+    assert model.n_svm_evaluations_ == sum(trained)

@@ -403,7 +403,7 @@ class BilevelClassifier(
         self._linear = frame is not None
         # A second fit may end with a machine of the other kind.
         for name in ("coef_", "support_", "support_vectors_", "dual_coef_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         if frame is not None:
             x = frame.outside(x)
             self.coef_ = x.coef.T
@@ -425,7 +425,7 @@ class BilevelClassifier(
             if on_training
             else np.mean([b.criterion for b in best])
         )
-        own = sum(record.solves for record in self.history_)
+        own = sum(t.solves for t in tuned)
         choice = getattr(self, "kernel_choice_", None)
         self.n_svm_evaluations_ = own + (choice.n_svm_evaluations if choice else 0)
         self.n_iter_ = len(self.history_)

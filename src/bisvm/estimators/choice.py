@@ -194,4 +194,4 @@ def _gain(simple: list[Tuned], rich: list[Tuned]) -> Gain:
 
 
 def _solves(tuned: list[Tuned]) -> int:
-    return sum(record.solves for one in tuned for record in one.history)
+    return sum(one.solves for one in tuned)

@@ -129,7 +129,8 @@ class BilevelLinearSVC(BilevelClassifier):
     history_ : list of `bisvm.history.Record`, one for every evaluation
     coordinates_ : list of (name, "log" or "linear"), what theta is in these records
     n_svm_evaluations_ : int
-        Lower-level problems solved.
+        Lower-level problems solved: for `history_`, and to see how far the search can
+        be trusted.
     result_ : OptimizeResult of the descent that was chosen
     estimators_ : None, or list of the members of an ensemble
         The first is the machine of ensemble=False, for a number as random_state. Of an
