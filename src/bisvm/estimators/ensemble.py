@@ -198,6 +198,7 @@ def _settle(estimator: Any, members: list[Any]) -> None:
     if first.relevance_ is not None:
         estimator.relevance_ = np.mean([one.relevance_ for one in members], axis=0)
     estimator.criterion_value_ = _mean(members, "criterion_value_")
+    estimator.threshold_ = _mean(members, "threshold_")
     estimator.certificate_ = [
         one for member in members for one in _listed(member.certificate_)
     ]
