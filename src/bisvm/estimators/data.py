@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -213,16 +215,24 @@ def class_factors(
             )
         total = np.bincount(codes, weight, minlength=n_classes)
         return weight.sum() / (n_classes * np.where(total > 0, total, 1.0))
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            f"class_weight={class_weight!r} is not understood; expected a dict from "
+            f"class to weight, such as {dict.fromkeys(classes.tolist()[:2], 1.0)}."
+        )
     unknown = set(class_weight) - set(classes.tolist())
     if unknown:
         raise ValueError(
-            f"class_weight names classes that y does not have: {sorted(unknown)}; "
-            f"y has {classes.tolist()}."
+            "class_weight names classes that y does not have: "
+            f"{sorted(unknown, key=str)}; y has {classes.tolist()}."
         )
-    factors = np.array([float(class_weight.get(c, 1.0)) for c in classes.tolist()])
-    if factors.min() < 0:
-        raise ValueError(f"class_weight must not be negative, got {class_weight}.")
-    return factors
+    given = class_weight.values()
+    if not all(isinstance(one, Real) and 0.0 <= float(one) < np.inf for one in given):
+        raise ValueError(
+            "class_weight must have finite numbers that are not negative, got "
+            f"{class_weight}."
+        )
+    return np.array([float(class_weight.get(c, 1.0)) for c in classes.tolist()])
 
 
 def _splits(
