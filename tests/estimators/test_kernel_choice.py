@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import replace
 from threading import Lock
 from types import SimpleNamespace
 
@@ -14,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 import bisvm
-from bisvm import BilevelObjective, BilevelSVC
+from bisvm import BilevelObjective, BilevelSVC, nested
 from bisvm.datasets import make_moons_with_noise, make_rings
 from bisvm.estimators import choice
 from bisvm.gains import Gain
@@ -313,3 +314,23 @@ def test_all_machines_that_are_trained_are_counted(moons, kernel, monkeypatch):
     monkeypatch.setattr(BilevelObjective, "_solve", counting)
     model = BilevelSVC(kernel, random_state=0).fit(X, y)
     assert model.n_svm_evaluations_ == sum(trained)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_check_that_was_cut_short_is_told(moons, number, monkeypatch):
+    """The widths stand as they were found, with all that had spoken for them."""
+    X, y, whole = moons
+    without = nested._without
+
+    def late(run, descent, split, steps):
+        if split == number:
+            run = replace(run, deadline=time.perf_counter())
+        return without(run, descent, split, steps)
+
+    monkeypatch.setattr(nested, "_without", late)
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        model = BilevelSVC("ard", random_state=0).fit(X, y)
+    assert not model.certificate_.converged
+    assert model.hyperparameters_["gamma"] == pytest.approx(
+        whole.hyperparameters_["gamma"]
+    )
