@@ -15,7 +15,11 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from bisvm.chunks import Chunks
 from bisvm.criteria import get_criterion
-from bisvm.estimators.grouping import check_sample_groups, warn_of_small_groups
+from bisvm.estimators.grouping import (
+    check_groups,
+    check_sample_groups,
+    warn_of_small_groups,
+)
 from bisvm.model import Model
 from bisvm.pieces import Pieces, keep
 from bisvm.sample_groups import SampleGroups
@@ -81,6 +85,7 @@ def prepare(
         X = sparse.csr_array(X)
         X.sort_indices()
     classes, codes = np.unique(y, return_inverse=True)
+    groups = check_groups(groups, X)
     given = _check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
@@ -112,9 +117,7 @@ def prepare(
             estimator.cv, classes, X, codes, rows, groups, spread, random_state
         ),
         groups=(
-            None
-            if groups is None
-            else np.unique(np.asarray(groups)[rows], return_inverse=True)[1]
+            None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
         ),
         sample_groups=spread if grouping == "groups" else by_class,
     )
@@ -249,15 +252,14 @@ def _splits(
 
     An int or a splitter divides those rows alone; given index pairs speak of all.
     """
-    check_consistent_length(X, groups)
     if isinstance(cv, SwapHoldout):
-        groups = None if groups is None else np.asarray(groups)[rows]
+        groups = None if groups is None else groups[rows]
         together = None if spread is None else spread.codes
         chain = cv.seeded(random_state)
         return list(chain.split(rows, classes[codes[rows]], groups, together))
     by_rule = hasattr(cv, "split") and not isinstance(cv, str)
     if isinstance(cv, (int, np.integer)) or by_rule:
-        groups = None if groups is None else np.asarray(groups)[rows]
+        groups = None if groups is None else groups[rows]
         return freeze_splits(
             cv,
             keep(X, rows),
