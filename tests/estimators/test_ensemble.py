@@ -1,5 +1,7 @@
 """The mean of machines that were tuned on splits drawn anew."""
 
+from threading import Lock
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -143,6 +145,20 @@ def test_a_callback_hears_all_members_and_stops_them():
     model.set_params(callback=lambda progress: True).fit(X, Y)
     assert len(model.estimators_) == 1
     assert model.score(X, Y) > 0.5
+
+
+def test_a_callback_needs_no_copy():
+    lock, seen = Lock(), []
+
+    class Watcher:
+        def tell(self, progress):
+            with self.lock:
+                seen.append(progress.record.number)
+
+    watcher = Watcher()
+    watcher.lock = lock
+    BilevelSVC(ensemble=2, callback=watcher.tell, **QUICK).fit(X, Y)
+    assert seen.count(1) == 2
 
 
 def test_a_time_limit_is_shared():

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from bisvm.criteria import get_criterion
@@ -89,7 +88,9 @@ def _members(estimator: Any, jobs: int) -> list[Any]:
     rounds = ceil(count / max(jobs, 1))
     members = []
     for number, own in enumerate(seeds.tolist()):
-        member = clone(estimator).set_params(ensemble=False, n_jobs=None)
+        # Parts are shared: they never change, and a callback may have no copy.
+        given = estimator.get_params(deep=False)
+        member = type(estimator)(**{**given, "ensemble": False, "n_jobs": None})
         # A number gives the first member the splits that a single machine has.
         member.set_params(random_state=seed if _is_first(number, seed) else own)
         if number:
