@@ -77,8 +77,11 @@ def test_groups_of_columns_are_a_rung_of_data_as_measured():
     data = type("Data", (), {"X": X * [1, 1, 1, 100.0, 100.0, 100.0]})
     names = [rung.name for rung in choice.rungs(BilevelSVC(), data)]
     assert names == ["linear", "ard", "groups"]
-    data = type("Data", (), {"X": (X - X.mean(0)) / X.std(0)})
-    assert [rung.name for rung in choice.rungs(BilevelSVC(), data)] == ["linear", "ard"]
+    X = (X - X.mean(0)) / X.std(0)
+    for inputs in (X, np.hstack([X, np.full((120, 2), 1e3)])):
+        data = type("Data", (), {"X": inputs})
+        names = [rung.name for rung in choice.rungs(BilevelSVC(), data)]
+        assert names == ["linear", "ard"]
 
 
 @pytest.mark.parametrize(

@@ -117,14 +117,16 @@ def rungs(estimator: Any, data: Data) -> list[Rung]:
     judged = not get_criterion(estimator.criterion).on_training
     if not (whole and searched and judged):
         return [Rung(ONE, RBF())]
-    # Constant columns are no features: with one that is not, there is one width.
-    varying = int(np.count_nonzero(column_moments(data.X).variance))
-    few = varying > 1 and data.X.shape[1] <= MANY_COLUMNS
+    # Constant columns are no features, and no group; with one that is not, there is one
+    # width.
+    varying = column_moments(data.X).variance > 0
+    few = bool(varying.sum() > 1) and data.X.shape[1] <= MANY_COLUMNS
     found = [
         Rung(LINEAR, Linear()),
         Rung(EACH, RBF(per_feature=few), WIDTH_ERRORS),
     ]
     groups = feature_groups(data.X) if few else []
+    groups = [columns for columns in groups if varying[columns].any()]
     if 1 < len(groups) <= MANY_GROUPS:
         kernel = on_groups(groups, RBF(per_feature=True))
         found.append(Rung(GROUPS, kernel, APART_ERRORS))
