@@ -65,10 +65,8 @@ def lasting_gain(run: Run, simple: Descent, anew: list[Anew]) -> Gain:
         on_split = _run_on(run, run.objective.on_split(one.split))
         at = on_split.evaluate(simple.best.theta, "anew")
         pairs.append((at.shares, one.at.shares, at.share_weights))
-    simple_shares, rich_shares, weights = map(np.concatenate, zip(*pairs, strict=True))
-    return Gain.of(
-        simple_shares / len(anew), rich_shares / len(anew), weights / len(anew)
-    )
+    # Splits drawn at random hold out some rows again: each is still one observation.
+    return Gain.of(*(np.mean(part, axis=0) for part in zip(*pairs, strict=True)))
 
 
 def _without(run: Run, descent: Descent, number: int, steps: int) -> Anew | None:

@@ -337,3 +337,24 @@ def test_a_check_that_was_cut_short_is_told(moons, number, monkeypatch):
     assert model.hyperparameters_["gamma"] == pytest.approx(
         whole.hyperparameters_["gamma"]
     )
+
+
+def test_rows_that_judge_twice_are_no_two_judges(monkeypatch):
+    """Two splits that hold out the same rows are as sure as one of them."""
+    rng = np.random.default_rng(0)
+    weights = np.r_[np.full(8, 1 / 8), np.zeros(4)]
+    simple, rich = (
+        SimpleNamespace(shares=weights * rng.random(12), share_weights=weights)
+        for _ in range(2)
+    )
+    judge = SimpleNamespace(evaluate=lambda theta, stage: simple)
+    monkeypatch.setattr(nested, "_run_on", lambda run, objective: judge)
+    run = SimpleNamespace(objective=SimpleNamespace(on_split=lambda split: None))
+    common = SimpleNamespace(best=SimpleNamespace(theta=None))
+    once, twice = (
+        nested.lasting_gain(run, common, [SimpleNamespace(split=0, at=rich)] * times)
+        for times in (1, 2)
+    )
+    assert once.error > 0.0
+    assert twice.value == pytest.approx(once.value)
+    assert twice.error == pytest.approx(once.error)
