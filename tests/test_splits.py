@@ -207,6 +207,15 @@ def test_rows_are_numbered_by_their_labels():
 # --- groups that are spread -----------------------------------------------------------
 
 
+def test_fewer_groups_than_folds_are_fewer_folds():
+    groups = np.repeat(["a", "b", "c"], [4, 4, 2])
+    with pytest.warns(UserWarning, match="3 groups, fewer than cv=5.*using 3 folds"):
+        pairs = freeze_splits(5, X, Y, groups=groups, random_state=seeded())
+    assert sorted(groups[held_out][0] for _, held_out in pairs) == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="one group only, a: .*Leave groups out"):
+        freeze_splits(5, X, Y, groups=np.repeat("a", 10), random_state=seeded())
+
+
 def test_groups_to_be_spread_are_in_every_fold_in_their_share():
     rng = np.random.default_rng(0)
     classes, spread = rng.integers(3, size=203), rng.integers(7, size=203)

@@ -154,7 +154,7 @@ def fit(estimator: Any, data: Data) -> Outcome:
     return Outcome(
         data.y_test,
         estimator.predict(data.X_test),
-        estimator.n_svm_evaluations_,
+        sum(record.solves for record in estimator.history_),
         seconds,
         dict(estimator.hyperparameters_),
     )

@@ -14,13 +14,14 @@ chosen, had the rows been others (Tsamardinos, Greasidou and Borboudakis 2018)?
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from bisvm.nested import chosen_anew, possible
 from bisvm.objective import Evaluation
-from bisvm.tuning import Descent, Run
+from bisvm.tuning import Descent, Run, StopTuning
 
 # Splits without which theta is chosen anew where nobody has done it yet, and the steps.
 SPLITS = 2
@@ -89,9 +90,11 @@ def _anew(run: Run, descent: Descent, where: np.ndarray) -> np.ndarray:
     values = np.full(int(where.sum()), np.nan)
     split = run.objective.problem.columns.split
     known = descent.anew or chosen_anew(run, descent, _affordable(run, descent), STEPS)
-    for one in known:
-        of_split = np.broadcast_to(split == one.split, where.shape)[where]
-        values[of_split] = one.at.held_out
+    # The search has ended: without time there is only less to be known of it.
+    with suppress(StopTuning):
+        for one in known:
+            of_split = np.broadcast_to(split == one.split, where.shape)[where]
+            values[of_split] = one.at.held_out
     return values
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from numbers import Real
 from typing import Any
 
 
@@ -49,6 +50,6 @@ def memory_limit(max_memory: Any) -> float:
     if max_memory is None:
         available = available_memory()
         return math.inf if available is None else 0.25 * available
-    if not max_memory > 0:
+    if not isinstance(max_memory, Real) or not float(max_memory) > 0:
         raise ValueError(f"max_memory must be positive (bytes), got {max_memory!r}.")
     return float(max_memory)

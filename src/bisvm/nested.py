@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from bisvm.gains import Gain
 from bisvm.objective import BilevelObjective
 from bisvm.optimizers import BFGS
 from bisvm.pieces import Pieces
-from bisvm.tuning import Anew, Descent, Run, StopTuning, Tie
+from bisvm.tuning import Anew, Descent, Run, Tie
 from bisvm.walk import Walk
 
 # Splits without which theta is chosen anew before many hyperparameters are trusted, and
@@ -45,11 +46,13 @@ def possible(run: Run, descent: Descent) -> bool:
     return moved > FEW and several and not (late or large or isinstance(run, Walk))
 
 
-def chosen_anew(run: Run, descent: Descent, n_splits: int, steps: int) -> list[Anew]:
-    """For the first splits, as far as time allows and machines can be trained."""
+def chosen_anew(
+    run: Run, descent: Descent, n_splits: int, steps: int
+) -> Iterator[Anew]:
+    """For the first splits, as far as machines can be trained; may raise StopTuning."""
     numbers = np.unique(run.objective.problem.columns.split)[:n_splits]
     found = (_without(run, descent, int(number), steps) for number in numbers)
-    return [one for one in found if one is not None]
+    return (one for one in found if one is not None)
 
 
 def lasting_gain(run: Run, simple: Descent, anew: list[Anew]) -> Gain:
@@ -62,10 +65,8 @@ def lasting_gain(run: Run, simple: Descent, anew: list[Anew]) -> Gain:
         on_split = _run_on(run, run.objective.on_split(one.split))
         at = on_split.evaluate(simple.best.theta, "anew")
         pairs.append((at.shares, one.at.shares, at.share_weights))
-    simple_shares, rich_shares, weights = map(np.concatenate, zip(*pairs, strict=True))
-    return Gain.of(
-        simple_shares / len(anew), rich_shares / len(anew), weights / len(anew)
-    )
+    # Splits drawn at random hold out some rows again: each is still one observation.
+    return Gain.of(*(np.mean(part, axis=0) for part in zip(*pairs, strict=True)))
 
 
 def _without(run: Run, descent: Descent, number: int, steps: int) -> Anew | None:
@@ -82,13 +83,10 @@ def _without(run: Run, descent: Descent, number: int, steps: int) -> Anew | None
     judge = _run_on(run, run.objective.on_split(number))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        try:
-            if not np.isfinite(again.evaluate(start, "anew").value):
-                return None
-            theta = again.descend(start, "anew").best.theta
-            at = judge.evaluate(theta, "anew")
-        except StopTuning:
+        if not np.isfinite(again.evaluate(start, "anew").value):
             return None
+        theta = again.descend(start, "anew").best.theta
+        at = judge.evaluate(theta, "anew")
     return Anew(number, theta, at) if np.isfinite(at.value) else None
 
 
@@ -107,5 +105,6 @@ def _run_on(run: Run, objective: BilevelObjective, steps: int = 1) -> Run:
         BFGS(max_iter=steps, ftol=1e-3, gtol=0.1),
         deadline=run.deadline,
         accuracy=10.0 * run.accuracy,
+        history=run.beside,
         journal=run.journal,
     )

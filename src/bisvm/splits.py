@@ -188,9 +188,10 @@ def freeze_splits(
     """The (train, validation) index pairs meant by `cv`.
 
     An int stands for stratified, shuffled folds, which keep groups together if there
-    are any. Where a class has fewer members than folds there are fewer folds, and a
-    warning. `names` are the labels of the classes 0, 1, ..., for messages; `spread` are
-    numbers (n,) of groups that are to be in every fold in their share, as classes are.
+    are any. Where a class has fewer members than folds, or there are fewer groups, the
+    folds are fewer, with a warning. `names` are the labels of classes 0, 1, ..., for
+    messages; `spread` are numbers (n,) of groups that are to be in every fold in their
+    share, as classes are.
     """
     n = len(y)
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
@@ -200,6 +201,7 @@ def freeze_splits(
         if groups is None:
             splitter = StratifiedKFold(folds, shuffle=True, random_state=random_state)
             return list(splitter.split(np.zeros(n), y))
+        folds = _folds_by_groups(folds, groups)
         return _folds_of_groups(folds, y, groups, spread, random_state)
     if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
         raise ValueError(
@@ -287,6 +289,24 @@ def _possible_folds(folds: int, y: np.ndarray, names: Any) -> int:
             stacklevel=2,
         )
     return min(folds, fewest)
+
+
+def _folds_by_groups(folds: int, groups: Any) -> int:
+    """No more folds than there are groups to be held out."""
+    count = len(np.unique(np.asarray(groups)))
+    if count < 2:
+        raise ValueError(
+            f"groups has one group only, {np.asarray(groups)[0]!s}: its samples stay "
+            "together, and none could be held out. Leave groups out, or collect others."
+        )
+    if count < folds:
+        warnings.warn(
+            f"There are {count} groups, fewer than cv={folds} folds; using {count} "
+            "folds.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return min(folds, count)
 
 
 def _checked_pair(pair: Any, n: int) -> Split:

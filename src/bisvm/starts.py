@@ -342,10 +342,14 @@ def _lasting(run: Run, common: Descent, found: Descent) -> Descent:
     """The answer with many hyperparameters, if its gain lasts; else the common one."""
     if not nested.possible(run, found):
         return found
-    anew = nested.chosen_anew(run, found, nested.SPLITS, nested.STEPS)
-    if not anew:
-        return found
-    gain = nested.lasting_gain(run, common, anew)
+    try:
+        anew = list(nested.chosen_anew(run, found, nested.SPLITS, nested.STEPS))
+        if not anew:
+            return found
+        gain = nested.lasting_gain(run, common, anew)
+    except StopTuning as stop:
+        # What was found stands, unproved: no time is left to ask whether it lasts.
+        return replace(found, converged=False, reason=str(stop))
     last = Step("chosen without the judges", gain, LAST_ERRORS)
     steps = (*found.steps, last)
     if last.taken:

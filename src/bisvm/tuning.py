@@ -82,7 +82,7 @@ class Run:
     descent is accepted. `accuracy` is the relative error of H that no evaluation
     exceeds that does not ask for another, as far as the lower level can be solved.
     `journal` keeps evaluations on file, and answers with those of a run that was
-    interrupted.
+    interrupted. `beside` are evaluations that judge the search and are no part of it.
     """
 
     objective: BilevelObjective
@@ -96,6 +96,7 @@ class Run:
     accuracy: float = np.inf
     began: float = field(default_factory=time.perf_counter)
     history: list[Record] = field(default_factory=list)
+    beside: list[Record] = field(default_factory=list)
     best: Evaluation | None = None
     partition: int | None = None
     journal: Journal | None = None

@@ -56,6 +56,23 @@ def test_one_class_is_refused(make):
         make(class_weight={0: 0.0}).fit(X, y)
 
 
+@pytest.mark.parametrize(
+    "groups, message",
+    [
+        ([1, 2], "groups has 2 labels for 40 samples"),
+        ([None] * 10 + ["a"] * 30, "groups has no label for 10 samples.*sample 0"),
+        ([np.nan] * 10 + [1.0] * 30, "groups has no label for 10 samples"),
+        (np.array([1, "a"] * 20, dtype=object), "several types, int, str.*all text"),
+        (np.ones((40, 2)), r"groups has shape \(40, 2\)"),
+        ([7] * 40, "groups has one group only, 7"),
+    ],
+    ids=["short", "None", "NaN", "types", "table", "one"],
+)
+def test_groups_that_keep_nothing_apart_are_refused(groups, message):
+    with pytest.raises(ValueError, match=message):
+        BilevelSVC().fit(X, y, groups=groups)
+
+
 @EACH
 def test_a_class_with_fewer_members_than_folds_means_fewer_folds(make):
     few = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:3]]
@@ -239,8 +256,19 @@ def test_unknown_names_list_the_valid_ones(settings, listed):
         ({"tol": 0.0}, "positive"),
         ({"tol": -1.0, "learn": ()}, "tol"),
         ({"starts": 0}, "at least one start"),
-        ({"class_weight": {0: -1.0}}, "must not be negative"),
+        ({"tol": "fine"}, "tol must be positive, got 'fine'"),
+        ({"tol": None}, "tol must be positive, got None"),
+        ({"time_limit": "1h"}, "time_limit must be positive, got '1h'"),
+        ({"kernel": "Auto"}, "expected one of 'auto', 'linear'.*'precomputed'"),
+        ({"class_weight": {0: -1.0}}, "finite numbers that are not negative"),
+        ({"class_weight": {0: np.nan}}, "finite numbers that are not negative"),
+        ({"class_weight": {0: np.inf}}, "finite numbers that are not negative"),
+        ({"class_weight": {0: "high"}}, "finite numbers that are not negative"),
+        ({"class_weight": [1.0, 2.0]}, "expected a dict from class to weight"),
+        ({"class_weight": {"sick": 1.0, 7: 2.0}}, r"does not have: \[7, 'sick'\]"),
+        ({"threshold": {"sick": 1.0, 7: 2.0}}, r"does not have: \[7, 'sick'\]"),
         ({"max_memory": -1.0}, "max_memory must be positive"),
+        ({"max_memory": "1GB"}, "max_memory must be positive"),
         ({"loss": "hinge", "solver": "dcd"}, "no free intercept.*'penalized'"),
     ],
     ids=str,

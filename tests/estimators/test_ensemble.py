@@ -1,10 +1,12 @@
 """The mean of machines that were tuned on splits drawn anew."""
 
+from threading import Lock
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_iris, make_classification
 from sklearn.model_selection import KFold, StratifiedShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -71,6 +73,21 @@ def test_what_is_told_of_an_ensemble():
     assert not hasattr(model, "dual_coef_")
 
 
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_thresholds_are_means_over_members(kernel):
+    """What was taken off is told, and it is what `best_threshold` would have said."""
+    X, y = make_classification(150, 5, weights=[0.75], class_sep=0.6, random_state=1)
+    settings = {"kernel": kernel, "ensemble": 3, "cv": 3, "random_state": 0}
+    plain = BilevelSVC(**settings).fit(X, y)
+    moved = BilevelSVC(**settings, threshold="f1").fit(X, y)
+    assert moved.threshold_ != moved.estimators_[0].threshold_
+    assert plain.threshold_ == 0.0 and moved.best_threshold("f1") == 0.0
+    assert plain.best_threshold("f1") == pytest.approx(moved.threshold_)
+    np.testing.assert_allclose(
+        moved.decision_function(X), plain.decision_function(X) - moved.threshold_
+    )
+
+
 def test_true_is_five_members_and_one_is_none():
     assert len(BilevelLinearSVC(ensemble=True, **QUICK).fit(X, Y).estimators_) == 5
     assert BilevelLinearSVC(ensemble=1, **QUICK).fit(X, Y).estimators_ is None
@@ -128,6 +145,20 @@ def test_a_callback_hears_all_members_and_stops_them():
     model.set_params(callback=lambda progress: True).fit(X, Y)
     assert len(model.estimators_) == 1
     assert model.score(X, Y) > 0.5
+
+
+def test_a_callback_needs_no_copy():
+    lock, seen = Lock(), []
+
+    class Watcher:
+        def tell(self, progress):
+            with self.lock:
+                seen.append(progress.record.number)
+
+    watcher = Watcher()
+    watcher.lock = lock
+    BilevelSVC(ensemble=2, callback=watcher.tell, **QUICK).fit(X, Y)
+    assert seen.count(1) == 2
 
 
 def test_a_time_limit_is_shared():

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import time
 import warnings
+from dataclasses import replace
+from threading import Lock
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris, make_classification
+from sklearn.datasets import load_iris, make_classification, make_moons
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold
 
 import bisvm
-from bisvm import BilevelSVC
+from bisvm import BilevelObjective, BilevelSVC, nested
 from bisvm.datasets import make_moons_with_noise, make_rings
 from bisvm.estimators import choice
 from bisvm.gains import Gain
 from bisvm.kernels import RBF, Linear
+from bisvm.penalties import PerFeature
 
 
 def linear_data(n=150, seed=0):
@@ -71,8 +77,11 @@ def test_groups_of_columns_are_a_rung_of_data_as_measured():
     data = type("Data", (), {"X": X * [1, 1, 1, 100.0, 100.0, 100.0]})
     names = [rung.name for rung in choice.rungs(BilevelSVC(), data)]
     assert names == ["linear", "ard", "groups"]
-    data = type("Data", (), {"X": (X - X.mean(0)) / X.std(0)})
-    assert [rung.name for rung in choice.rungs(BilevelSVC(), data)] == ["linear", "ard"]
+    X = (X - X.mean(0)) / X.std(0)
+    for inputs in (X, np.hstack([X, np.full((120, 2), 1e3)])):
+        data = type("Data", (), {"X": inputs})
+        names = [rung.name for rung in choice.rungs(BilevelSVC(), data)]
+        assert names == ["linear", "ard"]
 
 
 @pytest.mark.parametrize(
@@ -136,6 +145,9 @@ def test_a_second_fit_knows_nothing_of_the_first():
     assert again.kernel_choice_.name == fresh.kernel_choice_.name == "linear"
     X = linear[0]
     np.testing.assert_array_equal(again.predict(X), fresh.predict(X))
+    # Neither what scikit-learn's tools go by: `coef_` means a linear machine to them.
+    assert set(vars(again)) == set(vars(fresh))
+    assert not hasattr(model.fit(*rings), "coef_")
 
 
 def test_a_run_on_file_goes_on_within_any_rung(tmp_path):
@@ -209,3 +221,140 @@ def test_the_objective_of_a_fitted_machine_is_that_of_its_kernel():
     assert objective.names == ["C"]
     theta = objective.space.theta(model.hyperparameters_)
     assert objective(theta)[0] == pytest.approx(model.criterion_value_, rel=1e-3)
+
+
+class Watcher:
+    """A callback that cannot be copied, as one with a window or a file cannot."""
+
+    def __init__(self, stop_at=None, pause=0.0):
+        self.lock, self.count = Lock(), 0
+        self.stop_at, self.pause = stop_at, pause
+
+    def __call__(self, progress):
+        self.count += 1
+        if self.count == self.stop_at:
+            time.sleep(self.pause)
+            return not self.pause
+        return False
+
+
+def test_a_callback_and_a_generator_of_splits_need_no_copy():
+    X, y = linear_data(80)
+    pairs = list(KFold(3, shuffle=True, random_state=0).split(X))
+    watcher = Watcher()
+    model = BilevelSVC(cv=iter(pairs), callback=watcher, random_state=0).fit(X, y)
+    assert watcher.count > len(model.history_)
+    plain = BilevelSVC(cv=pairs, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(
+        model.decision_function(X), plain.decision_function(X)
+    )
+
+
+@pytest.mark.parametrize(
+    ("pause", "limit", "said"), [(0.0, None, "callback"), (2.2, 2.0, "time limit")]
+)
+def test_a_richer_rung_that_was_cut_short_is_told(pause, limit, said):
+    """The linear machine came to its end, but what might beat it did not."""
+    X, y = linear_data()
+    n_linear = len(BilevelSVC("linear", random_state=0).fit(X, y).history_)
+    watcher = Watcher(n_linear + 2, pause)
+    model = BilevelSVC(callback=watcher, time_limit=limit, random_state=0)
+    with pytest.warns(ConvergenceWarning, match=said):
+        model.fit(X, y)
+    assert model.kernel_choice_.name == "linear" and len(model.history_) == n_linear
+    assert not model.certificate_.converged and said in model.certificate_.reason
+
+
+def test_the_noise_of_pairs_of_classes_is_that_of_all_their_rows():
+    """A row weighs in a gain what it weighs on average over the sets."""
+    shares = np.array([[0.4, 0.2, 0.0], [0.0, 0.3, 0.1]])
+    weights = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]])
+
+    def tuned(shares):
+        return [
+            SimpleNamespace(
+                descent=SimpleNamespace(
+                    best=SimpleNamespace(shares=own, share_weights=weight)
+                )
+            )
+            for own, weight in zip(shares, weights, strict=True)
+        ]
+
+    gain = choice._gain(tuned(shares), tuned(0.5 * shares))
+    expected = Gain.of(shares.mean(0), 0.5 * shares.mean(0), weights.mean(0))
+    assert gain == expected
+
+
+def test_penalties_of_features_may_be_an_object():
+    X, y = linear_data(80)
+    model = BilevelSVC(penalty=PerFeature(), cv=3, random_state=0).fit(X, y)
+    assert model.kernel_choice_.name == "linear"
+
+
+def test_constant_columns_beside_one_that_varies_change_nothing():
+    X, y = make_moons(120, noise=0.1, random_state=0)
+    column = X[:, :1]
+    padded = np.hstack([np.ones((120, 2)), column, np.zeros((120, 1))])
+    alone = BilevelSVC(random_state=0).fit(column, y)
+    model = BilevelSVC(random_state=0).fit(padded, y)
+    assert model.kernel_choice_.name == alone.kernel_choice_.name == "rbf"
+    np.testing.assert_allclose(
+        model.decision_function(padded), alone.decision_function(column), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("kernel", ["auto", "ard", "rbf"])
+def test_all_machines_that_are_trained_are_counted(moons, kernel, monkeypatch):
+    """Those of the check on rows that had no say are a third of them."""
+    X, y, _ = moons
+    trained, solve = [], BilevelObjective._solve
+
+    def counting(self, *given):
+        machine, solution = solve(self, *given)
+        trained.append(machine.n_columns)
+        return machine, solution
+
+    monkeypatch.setattr(BilevelObjective, "_solve", counting)
+    model = BilevelSVC(kernel, random_state=0).fit(X, y)
+    assert model.n_svm_evaluations_ == sum(trained)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_check_that_was_cut_short_is_told(moons, number, monkeypatch):
+    """The widths stand as they were found, with all that had spoken for them."""
+    X, y, whole = moons
+    without = nested._without
+
+    def late(run, descent, split, steps):
+        if split == number:
+            run = replace(run, deadline=time.perf_counter())
+        return without(run, descent, split, steps)
+
+    monkeypatch.setattr(nested, "_without", late)
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        model = BilevelSVC("ard", random_state=0).fit(X, y)
+    assert not model.certificate_.converged
+    assert model.hyperparameters_["gamma"] == pytest.approx(
+        whole.hyperparameters_["gamma"]
+    )
+
+
+def test_rows_that_judge_twice_are_no_two_judges(monkeypatch):
+    """Two splits that hold out the same rows are as sure as one of them."""
+    rng = np.random.default_rng(0)
+    weights = np.r_[np.full(8, 1 / 8), np.zeros(4)]
+    simple, rich = (
+        SimpleNamespace(shares=weights * rng.random(12), share_weights=weights)
+        for _ in range(2)
+    )
+    judge = SimpleNamespace(evaluate=lambda theta, stage: simple)
+    monkeypatch.setattr(nested, "_run_on", lambda run, objective: judge)
+    run = SimpleNamespace(objective=SimpleNamespace(on_split=lambda split: None))
+    common = SimpleNamespace(best=SimpleNamespace(theta=None))
+    once, twice = (
+        nested.lasting_gain(run, common, [SimpleNamespace(split=0, at=rich)] * times)
+        for times in (1, 2)
+    )
+    assert once.error > 0.0
+    assert twice.value == pytest.approx(once.value)
+    assert twice.error == pytest.approx(once.error)

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.feature_selection import RFE, SelectFromModel
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import bisvm
 from bisvm import BilevelLinearSVC, BilevelSVC, FeatureSelector
+from bisvm.criteria import Weighted
 from bisvm.datasets import (
     make_moons_with_noise,
     make_signal_among_noise,
@@ -252,6 +253,27 @@ def test_bad_rows_are_refused():
         FeatureSelector().fit(X, np.zeros(300))
     with pytest.raises(ValueError, match="groups has 3 entries for 300"):
         FeatureSelector().fit(X, Y, groups=[1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"class_weight": {2: 30.0}},
+        {"criterion": Weighted("blend", {2: 30.0})},
+        {"threshold": {2: 30.0}},
+    ],
+    ids=str,
+)
+def test_costs_are_those_of_the_labels_that_they_name(settings):
+    """Labels 1 and 2: 2 is the second of them, and no third."""
+    cv = StratifiedKFold(3, shuffle=True, random_state=0)
+    machine = BilevelSVC("ard", cv=cv, max_iter=3, **settings)
+    by_number = FeatureSelector(machine, **QUICK).fit(X, Y + 1)
+    name = next(iter(settings))
+    named = Weighted("blend", {"b": 30.0}) if name == "criterion" else {"b": 30.0}
+    machine = clone(machine).set_params(**{name: named})
+    by_name = FeatureSelector(machine, **QUICK).fit(X, np.where(Y == 1, "b", "a"))
+    np.testing.assert_array_equal(by_name.relevance_, by_number.relevance_)
 
 
 def test_a_kernel_that_does_not_see_the_shadows_is_refused():

@@ -270,8 +270,12 @@ class BilevelClassifier(
         return copy
 
     def _sibling(self, **settings: Any) -> Any:
-        """A copy with other settings, for the same data."""
-        copy = clone(self).set_params(**settings)
+        """A copy with other settings, for the same data.
+
+        Parts are shared: they never change, and a callback, or splits that are drawn
+        one by one, may have no copy.
+        """
+        copy = type(self)(**{**self.get_params(deep=False), **settings})
         for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(copy, name, getattr(self, name))
@@ -397,6 +401,9 @@ class BilevelClassifier(
             np.concatenate([solution.x.intercept for solution in solutions]),
         )
         self._linear = frame is not None
+        # A second fit may end with a machine of the other kind.
+        for name in ("coef_", "support_", "support_vectors_", "dual_coef_"):
+            self.__dict__.pop(name, None)
         if frame is not None:
             x = frame.outside(x)
             self.coef_ = x.coef.T
@@ -418,7 +425,7 @@ class BilevelClassifier(
             if on_training
             else np.mean([b.criterion for b in best])
         )
-        own = sum(record.solves for record in self.history_)
+        own = sum(t.solves for t in tuned)
         choice = getattr(self, "kernel_choice_", None)
         self.n_svm_evaluations_ = own + (choice.n_svm_evaluations if choice else 0)
         self.n_iter_ = len(self.history_)

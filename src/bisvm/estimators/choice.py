@@ -11,7 +11,7 @@ width for all may gain nothing, and one for each a lot.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +22,8 @@ from bisvm.estimators.settings import own_optimizer
 from bisvm.gains import Gain, Step
 from bisvm.kernels import RBF, Kernel, Linear, feature_groups, on_groups
 from bisvm.optimizers import BothLevels
+from bisvm.penalties import PerFeature, get_penalty
+from bisvm.scaling import column_moments
 from bisvm.starts import APART_ERRORS
 from bisvm.tuning import CALLBACK_STOP, TIME_STOP
 
@@ -104,7 +106,7 @@ def rungs(estimator: Any, data: Data) -> list[Rung]:
     know one kind of machine. Many widths are left to the climb, and are not tried where
     there is none.
     """
-    if isinstance(estimator.penalty, str) and estimator.penalty == "per_feature":
+    if isinstance(get_penalty(estimator.penalty), PerFeature):
         return [Rung(LINEAR, Linear())]
     whole = all(
         isinstance(given, str) and given == usual
@@ -115,12 +117,16 @@ def rungs(estimator: Any, data: Data) -> list[Rung]:
     judged = not get_criterion(estimator.criterion).on_training
     if not (whole and searched and judged):
         return [Rung(ONE, RBF())]
-    few = data.X.shape[1] <= MANY_COLUMNS
+    # Constant columns are no features, and no group; with one that is not, there is one
+    # width.
+    varying = column_moments(data.X).variance > 0
+    few = bool(varying.sum() > 1) and data.X.shape[1] <= MANY_COLUMNS
     found = [
         Rung(LINEAR, Linear()),
         Rung(EACH, RBF(per_feature=few), WIDTH_ERRORS),
     ]
     groups = feature_groups(data.X) if few else []
+    groups = [columns for columns in groups if varying[columns].any()]
     if 1 < len(groups) <= MANY_GROUPS:
         kernel = on_groups(groups, RBF(per_feature=True))
         found.append(Rung(GROUPS, kernel, APART_ERRORS))
@@ -136,7 +142,7 @@ def climb(
     solves = _solves(tuned)
     steps: list[Step] = []
     for higher in richer:
-        if any(one.descent.reason in (CALLBACK_STOP, TIME_STOP) for one in tuned):
+        if _stopped(tuned):
             break
         further = tune(higher)
         solves += _solves(further)
@@ -146,10 +152,31 @@ def climb(
         step = Step(_name(higher, further), _gain(tuned, further), higher.needed)
         steps.append(step)
         if not step.taken:
+            tuned = _as_far_as(tuned, further)
             break
         rung, tuned = higher, further
     others = solves - _solves(tuned)
     return tuned, KernelChoice(_name(rung, tuned), rung.kernel, tuple(steps), others)
+
+
+def _stopped(tuned: list[Tuned]) -> str:
+    """Why the search was stopped from outside; empty if it was not."""
+    reasons = (one.descent.reason for one in tuned)
+    return next((why for why in reasons if why in (CALLBACK_STOP, TIME_STOP)), "")
+
+
+def _as_far_as(tuned: list[Tuned], further: list[Tuned]) -> list[Tuned]:
+    """The simpler answers; they say so if the richer ones were not searched to the end.
+
+    With more time another kernel might have been chosen.
+    """
+    why = _stopped(further)
+    if not why:
+        return tuned
+    return [
+        replace(one, descent=replace(one.descent, converged=False, reason=why))
+        for one in tuned
+    ]
 
 
 def _name(rung: Rung, tuned: list[Tuned]) -> str:
@@ -163,9 +190,10 @@ def _gain(simple: list[Tuned], rich: list[Tuned]) -> Gain:
     return Gain.of(
         np.mean([one.shares for one, _ in pairs], axis=0),
         np.mean([other.shares for _, other in pairs], axis=0),
-        pairs[0][0].share_weights,
+        # Pairs of classes have rows of their own.
+        np.mean([one.share_weights for one, _ in pairs], axis=0),
     )
 
 
 def _solves(tuned: list[Tuned]) -> int:
-    return sum(record.solves for one in tuned for record in one.history)
+    return sum(one.solves for one in tuned)

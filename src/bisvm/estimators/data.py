@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,11 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from bisvm.chunks import Chunks
 from bisvm.criteria import get_criterion
-from bisvm.estimators.grouping import check_sample_groups, warn_of_small_groups
+from bisvm.estimators.grouping import (
+    check_groups,
+    check_sample_groups,
+    warn_of_small_groups,
+)
 from bisvm.model import Model
 from bisvm.pieces import Pieces, keep
 from bisvm.sample_groups import SampleGroups
@@ -79,6 +85,7 @@ def prepare(
         X = sparse.csr_array(X)
         X.sort_indices()
     classes, codes = np.unique(y, return_inverse=True)
+    groups = check_groups(groups, X)
     given = _check_sample_weight(
         sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
@@ -110,9 +117,7 @@ def prepare(
             estimator.cv, classes, X, codes, rows, groups, spread, random_state
         ),
         groups=(
-            None
-            if groups is None
-            else np.unique(np.asarray(groups)[rows], return_inverse=True)[1]
+            None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
         ),
         sample_groups=spread if grouping == "groups" else by_class,
     )
@@ -213,16 +218,24 @@ def class_factors(
             )
         total = np.bincount(codes, weight, minlength=n_classes)
         return weight.sum() / (n_classes * np.where(total > 0, total, 1.0))
+    if not isinstance(class_weight, Mapping):
+        raise ValueError(
+            f"class_weight={class_weight!r} is not understood; expected a dict from "
+            f"class to weight, such as {dict.fromkeys(classes.tolist()[:2], 1.0)}."
+        )
     unknown = set(class_weight) - set(classes.tolist())
     if unknown:
         raise ValueError(
-            f"class_weight names classes that y does not have: {sorted(unknown)}; "
-            f"y has {classes.tolist()}."
+            "class_weight names classes that y does not have: "
+            f"{sorted(unknown, key=str)}; y has {classes.tolist()}."
         )
-    factors = np.array([float(class_weight.get(c, 1.0)) for c in classes.tolist()])
-    if factors.min() < 0:
-        raise ValueError(f"class_weight must not be negative, got {class_weight}.")
-    return factors
+    given = class_weight.values()
+    if not all(isinstance(one, Real) and 0.0 <= float(one) < np.inf for one in given):
+        raise ValueError(
+            "class_weight must have finite numbers that are not negative, got "
+            f"{class_weight}."
+        )
+    return np.array([float(class_weight.get(c, 1.0)) for c in classes.tolist()])
 
 
 def _splits(
@@ -239,15 +252,14 @@ def _splits(
 
     An int or a splitter divides those rows alone; given index pairs speak of all.
     """
-    check_consistent_length(X, groups)
     if isinstance(cv, SwapHoldout):
-        groups = None if groups is None else np.asarray(groups)[rows]
+        groups = None if groups is None else groups[rows]
         together = None if spread is None else spread.codes
         chain = cv.seeded(random_state)
         return list(chain.split(rows, classes[codes[rows]], groups, together))
     by_rule = hasattr(cv, "split") and not isinstance(cv, str)
     if isinstance(cv, (int, np.integer)) or by_rule:
-        groups = None if groups is None else np.asarray(groups)[rows]
+        groups = None if groups is None else groups[rows]
         return freeze_splits(
             cv,
             keep(X, rows),

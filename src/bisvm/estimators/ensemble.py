@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from bisvm.criteria import get_criterion
@@ -89,7 +88,9 @@ def _members(estimator: Any, jobs: int) -> list[Any]:
     rounds = ceil(count / max(jobs, 1))
     members = []
     for number, own in enumerate(seeds.tolist()):
-        member = clone(estimator).set_params(ensemble=False, n_jobs=None)
+        # Parts are shared: they never change, and a callback may have no copy.
+        given = estimator.get_params(deep=False)
+        member = type(estimator)(**{**given, "ensemble": False, "n_jobs": None})
         # A number gives the first member the splits that a single machine has.
         member.set_params(random_state=seed if _is_first(number, seed) else own)
         if number:
@@ -198,6 +199,7 @@ def _settle(estimator: Any, members: list[Any]) -> None:
     if first.relevance_ is not None:
         estimator.relevance_ = np.mean([one.relevance_ for one in members], axis=0)
     estimator.criterion_value_ = _mean(members, "criterion_value_")
+    estimator.threshold_ = _mean(members, "threshold_")
     estimator.certificate_ = [
         one for member in members for one in _listed(member.certificate_)
     ]

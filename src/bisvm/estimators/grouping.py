@@ -66,32 +66,36 @@ def check_sample_groups(
             UserWarning,
             stacklevel=5 + DEEPER,
         )
-    try:
-        return SampleGroups.of(labels[rows])
-    except TypeError:
-        kinds = sorted({type(label).__name__ for label in labels})
-        raise ValueError(
-            f"sample_groups has labels of several types, {', '.join(kinds)}, which "
-            "cannot be sorted: make them all text."
-        ) from None
+    return SampleGroups.of(labels[rows])
 
 
-def _one_a_sample(given: Any, X: Any) -> np.ndarray:
+def check_groups(given: Any, X: Any) -> np.ndarray | None:
+    """Groups that splits keep together, one label a sample, or None."""
+    return None if given is None else _one_a_sample(given, X, "groups")
+
+
+def _one_a_sample(given: Any, X: Any, name: str = "sample_groups") -> np.ndarray:
     labels = np.asarray(given)
     if labels.ndim != 1:
         raise ValueError(
-            f"sample_groups has shape {labels.shape}, expected one label a sample."
+            f"{name} has shape {labels.shape}, expected one label a sample."
         )
     if len(labels) != X.shape[0]:
-        raise ValueError(
-            f"sample_groups has {len(labels)} labels for {X.shape[0]} samples."
-        )
+        raise ValueError(f"{name} has {len(labels)} labels for {X.shape[0]} samples.")
     missing = _missing(labels)
     if missing.any():
         raise ValueError(
-            f"sample_groups has no label for {missing.sum()} samples, such as sample "
+            f"{name} has no label for {missing.sum()} samples, such as sample "
             f"{missing.argmax()}: give them a group of their own, or drop them."
         )
+    try:
+        np.unique(labels)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise ValueError(
+            f"{name} has labels of several types, {', '.join(kinds)}, which cannot be "
+            "sorted: make them all text."
+        ) from None
     return labels
 
 

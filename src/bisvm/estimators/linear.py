@@ -129,14 +129,15 @@ class BilevelLinearSVC(BilevelClassifier):
     history_ : list of `bisvm.history.Record`, one for every evaluation
     coordinates_ : list of (name, "log" or "linear"), what theta is in these records
     n_svm_evaluations_ : int
-        Lower-level problems solved.
+        Lower-level problems solved: for `history_`, and to see how far the search can
+        be trusted.
     result_ : OptimizeResult of the descent that was chosen
     estimators_ : None, or list of the members of an ensemble
         The first is the machine of ensemble=False, for a number as random_state. Of an
-        ensemble `relevance_`, `criterion_value_`, `expected_score_` and the gap are
-        means over members, `n_svm_evaluations_` is the sum, `certificate_` a list, and
-        all else that was learned is the first member's; `coef_` and
-        `intercept_` are means as well.
+        ensemble `relevance_`, `criterion_value_`, `threshold_`, `expected_score_` and
+        the gap are means over members, `n_svm_evaluations_` is the sum,
+        `certificate_` a list, and all else that was learned is the first member's;
+        `coef_` and `intercept_` are means as well.
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn
     coef_, intercept_ : arrays of shape (n_tasks, n_features) and (n_tasks,)
 

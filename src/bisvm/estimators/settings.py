@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,9 @@ def check_common(estimator: Any, choices: Mapping[str, Sequence[Any]]) -> None:
             )
     for name in ("tol", "time_limit"):
         given = getattr(estimator, name)
-        if given is not None and not given > 0:
+        if name == "time_limit" and given is None:
+            continue
+        if not isinstance(given, Real) or not float(given) > 0:
             raise ValueError(f"{name} must be positive, got {given!r}.")
     if estimator.callback is not None and not callable(estimator.callback):
         raise ValueError(f"callback must be callable, got {estimator.callback!r}.")

@@ -13,7 +13,11 @@ from bisvm.approximation import CHOICES
 from bisvm.estimators.base import BilevelClassifier
 from bisvm.estimators.choice import KernelChoice
 from bisvm.estimators.data import Data
-from bisvm.kernels import RBF, Kernel, Precomputed, get_kernel
+from bisvm.kernels import KERNELS, RBF, Kernel, Precomputed
+from bisvm.parts import resolve
+
+# Two names mean no kernel by themselves: they wait for the data.
+_NAMES = {"auto": None, **KERNELS, "precomputed": None}
 
 
 class BilevelSVC(BilevelClassifier):
@@ -163,14 +167,15 @@ class BilevelSVC(BilevelClassifier):
     history_ : list of `bisvm.history.Record`, one for every evaluation
     coordinates_ : list of (name, "log" or "linear"), what theta is in these records
     n_svm_evaluations_ : int
-        Lower-level problems solved.
+        Lower-level problems solved: for `history_`, for other kernels that were tried,
+        and to see how far the search can be trusted.
     result_ : OptimizeResult of the descent that was chosen
     estimators_ : None, or list of the members of an ensemble
         The first is the machine of ensemble=False, for a number as random_state. Of an
-        ensemble `relevance_`, `criterion_value_`, `expected_score_` and the gap are
-        means over members, `n_svm_evaluations_` is the sum, `certificate_` a list, and
-        all else that was learned is the first member's; it has no support
-        vectors of its own (see those of its members).
+        ensemble `relevance_`, `criterion_value_`, `threshold_`, `expected_score_` and
+        the gap are means over members, `n_svm_evaluations_` is the sum,
+        `certificate_` a list, and all else that was learned is the first member's;
+        it has no support vectors of its own (see those of its members).
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn
     support_, support_vectors_, dual_coef_, intercept_ : the final kernel machine
     coef_ : array of shape (n_tasks, n_features), linear kernel only
@@ -274,7 +279,7 @@ class BilevelSVC(BilevelClassifier):
             choice = getattr(self, "kernel_choice_", None)
             # Before one is chosen, what the richest of them needs.
             return RBF(per_feature=True) if choice is None else choice.kernel
-        return get_kernel(self.kernel)
+        return resolve("kernel", self.kernel, _NAMES, Kernel)
 
     def _take(self, choice: KernelChoice | None) -> None:
         self.kernel_choice_ = choice

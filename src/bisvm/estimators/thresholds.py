@@ -91,7 +91,7 @@ def check_goal(goal: Any, classes: np.ndarray) -> None:
         if unknown:
             raise ValueError(
                 f"The costs of a threshold name classes that y does not have: "
-                f"{sorted(unknown)}; y has {classes.tolist()}."
+                f"{sorted(unknown, key=str)}; y has {classes.tolist()}."
             )
         if goal and all(
             isinstance(c, Real) and 0 < float(c) < np.inf for c in goal.values()
@@ -132,10 +132,14 @@ class ThresholdMixin:
         Returns
         -------
         threshold : float
-            0 is what `predict` uses.
+            0 is what `predict` uses. Of an ensemble the mean over its members.
         """
         check_is_fitted(self)
         check_goal(goal, self.classes_)
+        members = getattr(self, "estimators_", None)
+        if members is not None:
+            # Each has moved its own zero, and the function is their mean.
+            return float(np.mean([one.best_threshold(goal) for one in members]))
         found = self._decisions
         if found is None or len(np.unique(found.positive)) < 2:
             raise ValueError(

@@ -57,6 +57,7 @@ class Tuned:
     held_out : decision values of held-out points, if there are any
     tied : whether every vector of hyperparameters has one common size
     at_bounds : which hyperparameters are where their bounds hold them
+    beside : lower-level problems solved to judge the search, by theta chosen anew
     """
 
     values: dict[str, Any]
@@ -69,6 +70,12 @@ class Tuned:
     held_out: HeldOut | None = None
     tied: bool = False
     at_bounds: tuple[str, ...] = ()
+    beside: int = 0
+
+    @property
+    def solves(self) -> int:
+        """Lower-level problems solved."""
+        return sum(record.solves for record in self.history) + self.beside
 
     @property
     def certificate(self) -> Certificate:
@@ -278,6 +285,7 @@ def tune_unit(work: Work, number: int, start: int | None) -> Found:
         known,
         tied,
         run.objective.space.at_bounds(descent.best.theta),
+        sum(record.solves for record in run.beside),
     )
     return run.history, tuned
 
@@ -333,4 +341,5 @@ def _merged(found: list[Found]) -> Tuned:
     descent = best.descent
     if late or any(one.descent.reason == TIME_STOP for one in tuned):
         descent = replace(descent, converged=False, reason=TIME_STOP)
-    return replace(best, descent=descent, history=history)
+    beside = sum(one.beside for one in tuned)
+    return replace(best, descent=descent, history=history, beside=beside)

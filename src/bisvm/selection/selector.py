@@ -212,7 +212,7 @@ class FeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
                     f"groups has {len(groups)} entries for {len(y)} samples."
                 )
             numbers = np.unique(groups, return_inverse=True)[1]
-        rows = _Rows(X, codes, weight, numbers)
+        rows = _Rows(X, codes, weight, numbers, classes)
         return rows.take(np.flatnonzero(weight > 0))
 
     def _settle(self, relevance: np.ndarray) -> None:
@@ -251,16 +251,25 @@ class FeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class _Rows:
-    """Some rows with all that belongs to them; classes are numbers."""
+    """Some rows with all that belongs to them.
+
+    y : classes as numbers, `classes[y]` the labels by which a machine may know them
+    """
 
     X: Any
     y: np.ndarray
     weight: np.ndarray
     groups: np.ndarray | None
+    classes: np.ndarray
+
+    @property
+    def labels(self) -> np.ndarray:
+        return self.classes[self.y]
 
     def take(self, rows: np.ndarray) -> _Rows:
         groups = None if self.groups is None else self.groups[rows]
-        return _Rows(self.X[rows], self.y[rows], self.weight[rows], groups)
+        own = self.X[rows], self.y[rows], self.weight[rows]
+        return _Rows(*own, groups, self.classes)
 
 
 def _rough(machine: Any) -> Any:
@@ -278,7 +287,7 @@ def _relevances(machine: Any, part: _Rows, seed: int) -> np.ndarray:
     rng = np.random.RandomState(seed)
     X = with_shadows(part.X, rng)
     found = clone(machine).set_params(random_state=rng.randint(np.iinfo(np.int32).max))
-    found.fit(X, part.y, sample_weight=part.weight, groups=part.groups)
+    found.fit(X, part.labels, sample_weight=part.weight, groups=part.groups)
     own, shadows = np.split(found.relevance_, [part.X.shape[1]])
     if own.any() and not shadows.any():
         raise ValueError(
