@@ -32,13 +32,18 @@ def in_words(name: str, value: Any) -> str:
     """One hyperparameter: its value or range, what it means, whether it is large."""
     value = np.asarray(value, dtype=float)
     last = name.split("__")[-1]
-    shown = (
-        f"{name} = {value.item():.4g}"
-        if value.size == 1
-        else f"{name} = {value.min():.3g} to {value.max():.3g} ({value.size} values)"
-    )
+    shown = f"{name} = {_range(value)}"
     meaning = MEANINGS.get(last, "a parameter of the kernel")
     return f"{shown}: {meaning}{_size(last, value)}"
+
+
+def _range(value: np.ndarray) -> str:
+    if value.size == 1:
+        return f"{value.item():.4g}"
+    low, high = f"{value.min():.3g}", f"{value.max():.3g}"
+    if low == high:
+        return f"{low} ({value.size} values alike)"
+    return f"{low} to {high} ({value.size} values)"
 
 
 def _size(name: str, value: np.ndarray) -> str:
