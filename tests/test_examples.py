@@ -47,7 +47,9 @@ def test_example(path, tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert not done.stderr
+    # Dask remarks when a busy machine is slow to stop its workers.
+    said = [line for line in done.stderr.splitlines() if " distributed." not in line]
+    assert not said
     for text in PRINTS[path.name]:
         assert text in done.stdout
 

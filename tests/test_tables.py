@@ -165,6 +165,14 @@ def test_numbers_of_rows_are_told_from_others():
     assert "rows" in ColumnTypes(keep=["rows"]).fit(frame).kinds_
 
 
+@pytest.mark.parametrize("n, dropped", [(6, set()), (12, {"name"}), (40, {"name"})])
+def test_names_of_rows_are_told_from_categories(n, dropped):
+    frame = pd.DataFrame({"name": [f"n{k}" for k in range(n)], "x": np.sin(range(n))})
+    frame["kind"] = [f"k{k // 2}" for k in range(n)]
+    types = ColumnTypes().fit(frame)
+    assert set(types.dropped_) == dropped and "kind" in types.kinds_
+
+
 def test_new_rows_are_held_to_the_types_that_were_learned():
     frame = pd.DataFrame(
         {"a": ["1", "2", "3"], "d": ["2020-01-01", "2020-01-02", None]}

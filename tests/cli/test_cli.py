@@ -57,7 +57,12 @@ def test_plain_output_is_tab_separated(folder, capsys):
     out, err = capsys.readouterr()
     pairs = dict(line.split("\t") for line in out.splitlines())
     assert pairs["classes"] == "3" and float(pairs["hyperparameters.C"]) > 0
-    assert "not known" in err
+    assert "No rows were held out" in err
+    assert "are expected to be right (90% interval" in err
+    low, value, high = (
+        float(pairs[f"expected.{name}"]) for name in ("low", "accuracy", "high")
+    )
+    assert 0.8 < low < value < high <= 1.0
 
 
 @pytest.mark.parametrize("kernel", ["auto", "poly", "chi2", "linear", "mkl"])

@@ -28,11 +28,15 @@ def cost(true, said, sample_weight):
     return -np.sum(sample_weight * wrong)
 
 
-def f1(true, said, sample_weight):
+def f1(true, said, sample_weight, of="well"):
     # Where nothing is said to be positive F1 is zero.
     return f1_score(
-        true, said, pos_label="well", sample_weight=sample_weight, zero_division=0
+        true, said, pos_label=of, sample_weight=sample_weight, zero_division=0
     )
+
+
+def f1_of_the_sick(true, said, sample_weight):
+    return f1(true, said, sample_weight, of="sick")
 
 
 def accuracy(true, said, sample_weight):
@@ -44,7 +48,12 @@ def balanced(true, said, sample_weight):
 
 
 METRICS = {"accuracy": accuracy, "balanced_accuracy": balanced, "f1": f1}
-GOALS = [*METRICS.items(), (COSTS, cost)]
+GOALS = [
+    *METRICS.items(),
+    (COSTS, cost),
+    (("f1", "well"), f1),
+    (("f1", "sick"), f1_of_the_sick),
+]
 
 
 @pytest.mark.parametrize("goal, metric", GOALS, ids=[str(goal) for goal, _ in GOALS])
@@ -140,7 +149,9 @@ def test_a_threshold_is_kept_in_files(model, tmp_path):
 @pytest.mark.parametrize(
     "goal, message",
     [
-        ("recall", "'accuracy', 'balanced_accuracy', 'f1', or what an error costs"),
+        ("recall", r"'accuracy', 'balanced_accuracy', 'f1', \('f1', class\), or what"),
+        (("f1", "ill"), r"does not have; y has \['sick', 'well'\]"),
+        (("recall", "sick"), "is not understood"),
         (0.3, "threshold=0.3 is not understood"),
         ({}, "not understood"),
         ({"sick": -1.0}, "positive number"),

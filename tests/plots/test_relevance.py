@@ -5,12 +5,16 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from bisvm import BilevelSVC
 from bisvm.datasets import make_moons_with_noise
 from bisvm.plots import RelevanceData, RelevanceDisplay, relevance_data
 
+pd = pytest.importorskip("pandas")
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
@@ -49,6 +53,21 @@ def test_names_come_from_the_estimator(model):
     assert relevance_data(model).names == ("x1", "x0")
     model.feature_names_in_ = np.array(["left", "right"], dtype=object)
     assert relevance_data(model).names == ("right", "left")
+
+
+def test_names_come_from_the_steps_before_it(model):
+    X, y = make_moons_with_noise(60, n_noise=3, random_state=0)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    steps = ColumnTransformer([("some", StandardScaler(), ["e", "a", "b"])])
+    svm = BilevelSVC(kernel="ard", starts=1, random_state=0)
+    pipe = make_pipeline(steps, svm).fit(frame, y)
+    data = relevance_data(pipe)
+    assert sorted(data.names) == ["some__a", "some__b", "some__e"]
+    assert data.names[0] == ("some__e", "some__a", "some__b")[data.columns[0]]
+    assert len(RelevanceDisplay.from_estimator(pipe).bars_) == 3
+    # Names are not known behind a step that has none.
+    plain = make_pipeline(FunctionTransformer(), svm).fit(X, y)
+    assert sorted(relevance_data(plain).names) == ["x0", "x1", "x2", "x3", "x4"]
 
 
 def test_relevances_of_several_classes_are_averaged(model):

@@ -106,7 +106,9 @@ def test_several_classes_a_plain_pipeline_and_no_held_out_rows(tmp_path):
     path = bisvm.report(model, X, y, tmp_path / "iris.html", title="<Iris>")
     text = path.read_text(encoding="utf-8")
     page = Reader(text)
-    assert "how good it is on new ones is not known" in page.text
+    assert "No rows were held out to see how good it is on new ones" in page.text
+    promised = model[-1].expected_score_.value
+    assert f"On new rows {promised:.1%} are expected to be right" in page.text
     assert "each row predicted by a machine that was not trained on it" in page.text
     assert page.text.count("<Iris>") == 2
     made = {"X": X, "y": y}

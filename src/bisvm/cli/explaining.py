@@ -6,9 +6,11 @@ from typing import Any
 
 from bisvm.cli.output import one_line, write_json
 from bisvm.cli.predicting import load_pipeline, of_a_file
+from bisvm.cli.tasks import expected
 from bisvm.reporting.words import (
     certificate_in_words,
     certificates_of,
+    expected_in_words,
     in_words,
 )
 from bisvm.tables import ColumnTypes
@@ -40,6 +42,7 @@ def facts(model: Any) -> dict[str, Any]:
         "relevance": relevances_by_column(model),
         "left_out": dict(getattr(model[0], "dropped_", {})),
         "loss": machine.criterion_value_,
+        "expected": expected(machine),
         "certificates": [vars(one) for one in certificates_of(machine)],
     }
 
@@ -63,9 +66,11 @@ def _about(model: Any) -> list[str]:
     shown = ", ".join(classes[:10]) + (", ..." if len(classes) > 10 else "")
     vectors = getattr(machine, "support_", None)
     of = "" if vectors is None else f", made of {len(vectors)} support vectors"
+    promised = getattr(machine, "expected_score_", None)
     return [
         f"A classifier of {len(classes)} classes: {shown}.",
         f"{machine.n_features_in_} inputs{_kinds(model)}{of}.",
+        *([] if promised is None else [expected_in_words(promised)]),
     ]
 
 

@@ -123,6 +123,15 @@ def say_what_was_left_out(model: Any) -> None:
             say(f"note: column {name!r} {why}: left out.")
 
 
+def expected(machine: Any) -> dict[str, float] | None:
+    """Accuracy that the folds promise, less what the search made of them (90%)."""
+    score = getattr(machine, "expected_score_", None)
+    if score is None:
+        return None
+    low, high = score.interval()
+    return {"accuracy": score.value, "low": low, "high": high}
+
+
 def accuracy(model: Any, X: Any, y: np.ndarray) -> dict[str, Any] | None:
     """Share of rows that are right, with the interval of Wilson (95%)."""
     if not len(y):

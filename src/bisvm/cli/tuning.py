@@ -11,6 +11,7 @@ from bisvm.cli.reporting import show_report, write_report
 from bisvm.cli.tasks import (
     Task,
     accuracy,
+    expected,
     machine_of,
     prepared,
     read_task,
@@ -18,6 +19,7 @@ from bisvm.cli.tasks import (
 )
 from bisvm.demo import Step
 from bisvm.files import save
+from bisvm.reporting.words import expected_in_words
 from bisvm.reporting.writing import check_can_report
 from bisvm.tables import DataError
 from bisvm.tables.preparing import relevances_by_column
@@ -42,6 +44,9 @@ def run(options: Any) -> int:
         if options.open:
             show_report(options.report)
     (write_json if options.json else write_pairs)(result)
+    promised = getattr(model[-1], "expected_score_", None)
+    if promised is not None:
+        say(expected_in_words(promised))
     _say(result)
     return 0
 
@@ -52,7 +57,7 @@ def tuned(options: Any, task: Task) -> tuple[Any, float]:
 
         def show(progress: Any) -> None:
             record = progress.record
-            step.detail = f"{record.number} evaluations, loss {progress.best_value:.4f}"
+            step.detail = f"evaluation {record.number}, loss {progress.best_value:.4f}"
             if options.time_limit is not None:
                 left = max(options.time_limit - record.seconds, 0.0)
                 step.detail += f", {left:.0f} s left"
@@ -63,8 +68,14 @@ def tuned(options: Any, task: Task) -> tuple[Any, float]:
         model = prepared(options, task, machine)
         say_what_was_left_out(model.fit(task.X, task.y))
         seconds = step.seconds
+        step.detail = done_in_words(model[-1])
     model[-1].set_params(callback=None, checkpoint=None)
     return model, seconds
+
+
+def done_in_words(machine: Any) -> str:
+    """Of the machine that was taken; with kernel="auto" there were others."""
+    return f"{machine.n_svm_evaluations_} SVMs, loss {machine.criterion_value_:.4f}"
 
 
 def summary(task: Task, model: Any, seconds: float) -> dict[str, Any]:
@@ -80,7 +91,7 @@ def summary(task: Task, model: Any, seconds: float) -> dict[str, Any]:
         "rows": len(task.y) + len(task.y_test),
         "inputs": machine.n_features_in_,
         "kernel": str(machine.kernel_).split("(")[0],
-        "kernel_choice": None if choice is None else choice.name,
+        **({} if choice is None else {"kernel_choice": choice.name}),
         "hyperparameters": {
             name: value for name, value in machine.hyperparameters_.items()
         },
@@ -88,6 +99,7 @@ def summary(task: Task, model: Any, seconds: float) -> dict[str, Any]:
         "loss": machine.criterion_value_,
         "train": accuracy(model, task.X, task.y),
         "test": accuracy(model, task.X_test, task.y_test),
+        "expected": expected(machine),
         "largest_class": float(counts.max() / counts.sum()),
         "converged": all(one.converged for one in certificates),
         "evaluations": len(machine.history_),
@@ -98,7 +110,7 @@ def summary(task: Task, model: Any, seconds: float) -> dict[str, Any]:
 def _say(result: dict[str, Any]) -> None:
     test = result["test"]
     if test is None:
-        say("No rows were held out: how good it is on new ones is not known.")
+        say("No rows were held out to see how good it is on new ones.")
         return
     say(
         f"On {test['rows']} rows that were held out, {test['accuracy']:.1%} are right "

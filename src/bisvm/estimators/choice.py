@@ -82,7 +82,9 @@ def _said(step: Step) -> str:
     gain, what = step.gain, WORDS[step.name]
     if gain.value <= 0.0:
         return f"Not {what}: the held-out loss is no lower."
-    size = f"lower by {gain.value:.3g}, {gain.in_errors:.1f} standard errors"
+    # A digit more where it decides.
+    digits = 1 if abs(gain.in_errors - step.needed) >= 0.05 else 3
+    size = f"lower by {gain.value:.3g}, {gain.in_errors:.{digits}f} standard errors"
     asked = f" (more than {step.needed:g} needed)" if step.needed else ""
     verdict = "" if step.taken else "Not "
     what = what if verdict else what[0].upper() + what[1:]

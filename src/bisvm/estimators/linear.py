@@ -68,10 +68,11 @@ class BilevelLinearSVC(BilevelClassifier):
         over samples as it is, so that what is learned lowers that, and not the error of
         a rare class; with criterion="balanced_blend" it is that of both. One C a class
         for all class tasks.
-    threshold : None, "accuracy", "balanced_accuracy", "f1" or dict, default=None
+    threshold : None, "accuracy", "balanced_accuracy", "f1", ("f1", class) or dict
         Where zero is moved to after tuning, for two classes: to the decision value that
         serves this goal best on the held-out points. A dict from class to number is
-        what an error on its members costs. F1 is that of the second class.
+        what an error on its members costs. F1 is that of the second class in sorted
+        order, `classes_[1]`, or of the one named.
     refit : {"rescaled", "same"} or float, default="rescaled"
         Whether C is scaled to the larger sample when the final machine is trained; a
         number is the final machine's C.

@@ -76,7 +76,10 @@ def _scores(
         return (hits + N - alarms) / (P + N)
     if goal == "balanced_accuracy":
         return 0.5 * (hits / P + (N - alarms) / N)
-    return 2.0 * hits / (P + hits + alarms)
+    if goal == "f1" or goal[1] == classes[1]:
+        return 2.0 * hits / (P + hits + alarms)
+    right = N - alarms
+    return 2.0 * right / (N + right + P - hits)
 
 
 def check_goal(goal: Any, classes: np.ndarray) -> None:
@@ -99,10 +102,18 @@ def check_goal(goal: Any, classes: np.ndarray) -> None:
             return
     elif isinstance(goal, str) and goal in GOALS:
         return
+    elif isinstance(goal, (tuple, list)) and len(goal) == 2 and goal[0] == "f1":
+        if goal[1] in classes.tolist():
+            return
+        raise ValueError(
+            f"threshold={goal!r} names a class that y does not have; y has "
+            f"{classes.tolist()}."
+        )
     raise ValueError(
         f"threshold={goal!r} is not understood; expected "
         + ", ".join(map(repr, GOALS))
-        + ", or what an error costs as a dict from class to a positive number."
+        + ", ('f1', class), or what an error costs as a dict from class to a positive "
+        "number."
     )
 
 
@@ -125,9 +136,10 @@ class ThresholdMixin:
 
         Parameters
         ----------
-        goal : {"accuracy", "balanced_accuracy", "f1"} or dict
-            What is to be large; F1 is that of the second class. A dict from class to
-            number is what an error on one of its members costs, 1 if it is not named.
+        goal : {"accuracy", "balanced_accuracy", "f1"}, ("f1", class) or dict
+            What is to be large; F1 is that of the second class, `classes_[1]`, or of
+            the one named. A dict from class to number is what an error on one of its
+            members costs, 1 if it is not named.
 
         Returns
         -------

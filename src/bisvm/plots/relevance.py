@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from bisvm.plots.canvas import INK, axes, literal, plain
@@ -33,20 +35,21 @@ def relevance_data(
 ) -> RelevanceData:
     """The features of a fitted estimator, sorted by relevance.
 
-    Names are those given, or the estimator's `feature_names_in_`, or x0, x1, ...
-    Relevances learned for each class apart are averaged.
+    Names are those given, or the estimator's `feature_names_in_`, or those that the
+    steps of a pipeline give to what they put out, or x0, x1, ... Relevances learned for
+    each class apart are averaged.
     """
     check_is_fitted(estimator)
-    relevance = getattr(estimator, "relevance_", None)
+    machine = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    relevance = getattr(machine, "relevance_", None)
     if relevance is None:
         raise ValueError(
-            f"{estimator!r} has no relevances; fit one with a relevance for every "
+            f"{machine!r} has no relevances; fit one with a relevance for every "
             "feature, such as BilevelSVC(kernel='ard')."
         )
     relevance = np.atleast_2d(relevance).mean(axis=0)
     if feature_names is None:
-        default = [f"x{j}" for j in range(len(relevance))]
-        feature_names = getattr(estimator, "feature_names_in_", default)
+        feature_names = _names(estimator, machine, len(relevance))
     if len(feature_names) != len(relevance):
         raise ValueError(
             f"{len(feature_names)} feature_names given, but the estimator was fitted "
@@ -58,6 +61,15 @@ def relevance_data(
         tuple(float(relevance[j]) for j in order),
         tuple(order),
     )
+
+
+def _names(estimator: Any, machine: Any, n: int) -> Sequence[str]:
+    known = getattr(machine, "feature_names_in_", None)
+    if known is None and machine is not estimator:
+        # Some transformers have no names to give.
+        with suppress(AttributeError, ValueError):
+            known = estimator[:-1].get_feature_names_out()
+    return [f"x{j}" for j in range(n)] if known is None else known
 
 
 class RelevanceDisplay:
@@ -103,9 +115,10 @@ class RelevanceDisplay:
 
         Parameters
         ----------
-        estimator : fitted estimator with `relevance_`
+        estimator : fitted estimator with `relevance_`, or a pipeline that ends in one
         feature_names : sequence of str, optional
-            The estimator's `feature_names_in_` by default, else x0, x1, ...
+            By default the estimator's `feature_names_in_`, else what the steps of a
+            pipeline call them, else x0, x1, ...
         max_features : int, optional
             Draw only this many, the most relevant ones.
         ax : matplotlib axes, optional

@@ -193,7 +193,7 @@ def _confusion(
 def _relevances(model: Any, machine: Any) -> dict[str, float] | None:
     if isinstance(model, Pipeline) and isinstance(model[0], ColumnTypes):
         return relevances_by_column(model)
-    return pictures.shares_of(machine)
+    return pictures.shares_of(model, machine)
 
 
 def _names_of(model: Any) -> Callable[[str], str]:

@@ -231,14 +231,14 @@ def relevance(shares: dict[str, float]) -> Picture:
     )
 
 
-def shares_of(machine: Any) -> dict[str, float] | None:
+def shares_of(model: Any, machine: Any) -> dict[str, float] | None:
     """Relevances by the name of the input, the largest first; None if there are none.
 
-    Inputs of one name are added up.
+    Inputs of one name are added up. `machine` is the last step of the model.
     """
     if getattr(machine, "relevance_", None) is None:
         return None
-    data = relevance_data(machine)
+    data = relevance_data(model)
     shares: dict[str, float] = {}
     for name, value in zip(data.names, data.values, strict=True):
         shares[name] = shares.get(name, 0.0) + value

@@ -8,14 +8,19 @@ from bisvm.reporting.elements import paragraph, percent, picture
 from bisvm.reporting.facts import Facts
 from bisvm.reporting.markup import Markup, markup, named, table
 from bisvm.reporting.scores import NORMAL, disagreement, share_of
-from bisvm.reporting.words import certificates_of
+from bisvm.reporting.words import certificates_of, expected_in_words
 
 # Classes beyond these are in the picture alone.
 CELLS = 20
 
 
 def in_short(facts: Facts) -> Markup:
-    sentences = [_how_good(facts), *_against(facts), *_over_fitted(facts)]
+    sentences = [
+        *_expected(facts),
+        _how_good(facts),
+        *_against(facts),
+        *_over_fitted(facts),
+    ]
     solved = all(one.converged for one in certificates_of(facts.machine))
     if not solved:
         sentences.append(
@@ -28,13 +33,18 @@ def in_short(facts: Facts) -> Markup:
     return markup('<div class="short"><ul>\n{items}</ul></div>\n', items=items)
 
 
+def _expected(facts: Facts) -> list[Markup]:
+    score = getattr(facts.machine, "expected_score_", None)
+    return [] if score is None else [markup("{text}", text=expected_in_words(score))]
+
+
 def _how_good(facts: Facts) -> Markup:
     largest = f"{facts.data.largest:.1%}"
     if facts.test is None:
         folds = facts.own.folds
         known = "" if folds is None else f"; on the folds {folds:.1%} are right"
         return markup(
-            "No rows were held out: how good it is on new ones is not known{known}. "
+            "No rows were held out to see how good it is on new ones{known}. "
             "Always the largest class would be {largest}.",
             known=known,
             largest=largest,
@@ -70,8 +80,8 @@ def _against(facts: Facts) -> list[Markup]:
         )
         out.append(
             markup(
-                "Beside {other}: {gained} held-out rows are right that it has wrong, "
-                "and {lost} wrong that it has right; {judgement}.",
+                "Beside {other}, held-out rows that are right here and wrong there: "
+                "{gained}; the other way round: {lost}; {judgement}.",
                 other=_one(other.method),
                 gained=gained,
                 lost=lost,

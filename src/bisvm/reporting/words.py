@@ -56,6 +56,14 @@ def _size(name: str, value: np.ndarray) -> str:
     return ""
 
 
+def expected_in_words(score: Any) -> str:
+    low, high = score.interval()
+    return (
+        f"On new rows {score.value:.1%} are expected to be right (90% interval "
+        f"{low:.1%} to {high:.1%}), by the folds."
+    )
+
+
 def certificates_of(machine: Any) -> list[Any]:
     given = machine.certificate_
     return list(given) if isinstance(given, list) else [given]

@@ -37,6 +37,8 @@ DATE_FORMATS = (
 # A column of text with more different ones than this, and more than half as many as
 # there are rows, is one of names or numbers of rows: nothing to learn from.
 FEW_CATEGORIES = 30
+# In this many rows or more, a text that is another in every row is its name.
+FEW_NAMES = 10
 # Whole numbers that grow from row to row, in this many rows or more, and by this much a
 # row at most, count the rows.
 MANY_ROWS, MEAN_STEP = 20, 20
@@ -182,8 +184,9 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
 
 
 def _are_names(count: int, column: Any) -> bool:
-    """Texts that nearly every row has one of its own of."""
-    return count > max(FEW_CATEGORIES, len(column) / 2)
+    """Texts that every row has one of its own of, or nearly every one of many rows."""
+    n = len(column)
+    return (count == n and n >= FEW_NAMES) or count > max(FEW_CATEGORIES, n / 2)
 
 
 def _count_rows(values: Any, column: Any) -> bool:
