@@ -49,6 +49,7 @@ def test_an_export_of_an_office(run, tmp_path):
         "decimal sign is a comma",
         "column 'Nr.' counts the rows: left out",
         "column 'Land' has one value only: left out",
+        "column 'Übergabe' holds dates, read as %d.%m.%Y",
     ):
         assert said in err
     code, out, _ = run("predict", "new.csv", german(40, seed=1), model)

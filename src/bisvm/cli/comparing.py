@@ -18,7 +18,7 @@ from bisvm.cli.tasks import (
     machine_of,
     prepared,
     read_task,
-    say_what_was_left_out,
+    say_how_columns_were_taken,
 )
 from bisvm.demo import Step
 from bisvm.plots.landscape import GRID_C, GRID_GAMMA, stock_grid, svc_gamma
@@ -32,7 +32,7 @@ def run(options: Any) -> int:
     task = read_task(options)
     folds = _folds(task, options)
     front = prepared(options, task, None)[:-1]
-    say_what_was_left_out(front.fit(task.X, task.y))
+    say_how_columns_were_taken(front.fit(task.X, task.y))
     inputs = front.transform(task.X)
     methods: dict[str, Callable[..., tuple[Any, int, float]]] = {
         "SVC": _default,

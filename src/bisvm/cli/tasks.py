@@ -117,7 +117,10 @@ def prepared(options: Any, task: Task, machine: Any) -> Any:
         raise error.at(task.table.path) from None
 
 
-def say_what_was_left_out(model: Any) -> None:
+def say_how_columns_were_taken(model: Any) -> None:
+    """What was guessed of them, and which were left out."""
+    for name, form in getattr(model[0], "formats_", {}).items():
+        say(f"note: column {name!r} holds dates, read as {form}: days are counted.")
     for name, why in getattr(model[0], "dropped_", {}).items():
         if why != "was to be left out":
             say(f"note: column {name!r} {why}: left out.")

@@ -15,7 +15,7 @@ from bisvm.cli.tasks import (
     machine_of,
     prepared,
     read_task,
-    say_what_was_left_out,
+    say_how_columns_were_taken,
 )
 from bisvm.demo import Step
 from bisvm.files import save
@@ -66,7 +66,7 @@ def tuned(options: Any, task: Task) -> tuple[Any, float]:
         callback = show if options.n_jobs in (None, 1) else None
         machine = machine_of(options, callback, options.resume)
         model = prepared(options, task, machine)
-        say_what_was_left_out(model.fit(task.X, task.y))
+        say_how_columns_were_taken(model.fit(task.X, task.y))
         seconds = step.seconds
         step.detail = done_in_words(model[-1])
     model[-1].set_params(callback=None, checkpoint=None)
