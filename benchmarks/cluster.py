@@ -17,6 +17,7 @@ import time
 from statistics import median
 from typing import Any
 
+import dask
 import joblib
 import numpy as np
 from distributed import Client, LocalCluster
@@ -28,6 +29,8 @@ from bisvm import BilevelSVC
 from experiments.common import Result, Table
 
 WANTED = 1.6
+# The environment of workers, without a threshold above which memory is given back.
+ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS")}
 ALLOWED = 1e-10
 COLUMNS = {
     "n": "d",
@@ -48,13 +51,20 @@ def timed_fit(model: Any, X: Any, y: Any, client: Client) -> tuple[Any, float]:
 
 
 def started(n_workers: int) -> LocalCluster:
-    return LocalCluster(
-        n_workers=n_workers,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=":0",
-        silence_logs=logging.ERROR,
-    )
+    """Workers that keep the memory they will need again.
+
+    Dask tells its workers to give it back at once (MALLOC_TRIM_THRESHOLD_). Machines
+    ask for matrices of the same size at every evaluation, and processes that ask for
+    new pages wait for one another.
+    """
+    with dask.config.set({"distributed.nanny.pre-spawn-environ": ONE_THREAD}):
+        return LocalCluster(
+            n_workers=n_workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
+            silence_logs=logging.ERROR,
+        )
 
 
 def logarithms(model: Any) -> np.ndarray:
