@@ -61,10 +61,7 @@ class Approximation:
     def landmarks(
         self, kernel: Kernel, X: Any, values: Mapping[str, Any]
     ) -> np.ndarray | None:
-        """Rows of X that carry the kernel; None for all of them.
-
-        What is left out counts for more with a larger C, in units of 1 / k(x, x).
-        """
+        """Rows of X that carry the kernel; None for all of them."""
         # One too many tells that they are not enough.
         limit = self.most if self.needed else self.most + 1
         chosen = _chosen(kernel, X, values, limit)
@@ -86,6 +83,10 @@ class Approximation:
 
 
 def _chosen(kernel: Kernel, X: Any, values: Mapping[str, Any], most: int) -> np.ndarray:
+    """Until e(x) <= LEFT_OUT / max(1, C) everywhere, or there are `most`.
+
+    What is left out counts for more with a larger C, in units of 1 / k(x, x).
+    """
     sample = X[np.linspace(0, X.shape[0] - 1, SAMPLE).astype(int)]
     C = float(np.max(values["C"]) * np.mean(kernel.diagonal(sample)))
     return choose_landmarks(kernel, X, tol=LEFT_OUT / max(1.0, C), most=most)
