@@ -29,7 +29,7 @@ LAYERS = (
     "objective optimizers",
     "levels checkpoint",
     "gains tuning walk",
-    "nested",
+    "nested survey",
     "bilinear",
     "starts expectation",
     "estimators",

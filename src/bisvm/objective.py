@@ -452,7 +452,7 @@ class BilevelObjective:
             risk = float(machine.value(solution.x, solution.tangent).sum())
             rows = np.zeros(len(solution.fitted))
             return risk, rows, envelope_gradient(machine, solution), 0.0
-        upper, cotangent = self._validate(solution)
+        upper, cotangent = self._validate(solution.fitted)
         sensitivity, wrong = gradient_and_error(machine, solution, cotangent)
         value, error = upper.value, float(np.abs(wrong).sum())
         # Rounding errors of fitted values have no sign in common.
@@ -461,13 +461,18 @@ class BilevelObjective:
             value -= float(wrong.sum())
         return value, self._by_row(upper.losses), sensitivity, error
 
-    def _validate(self, solution: Solution) -> tuple[Any, np.ndarray]:
+    def loss_of(self, fitted: np.ndarray) -> tuple[float, np.ndarray]:
+        """The criterion at decision values (n, q), and every observation's share."""
+        upper, _ = self._validate(fitted)
+        return upper.value, self._observations(self._by_row(upper.losses))
+
+    def _validate(self, fitted: np.ndarray) -> tuple[Any, np.ndarray]:
         """The criterion on the held-out margins, and P = dH/dF."""
         held_out, points = self._held_out, self._points
-        margins = points.labels * solution.fitted[held_out]
+        margins = points.labels * fitted[held_out]
         weights = self.problem.columns.validation[held_out]
         upper = self.problem.criterion.evaluate(margins, weights, points)
-        cotangent = np.zeros_like(solution.fitted)
+        cotangent = np.zeros(fitted.shape)
         cotangent[held_out] = upper.slopes * points.labels
         return upper, cotangent
 

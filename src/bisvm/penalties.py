@@ -21,7 +21,8 @@ class Penalty(Part):
         What C may be; "scale" allows 1e-4 to 1e5 in C's natural unit: 1 for a kernel
         with k(x, x) = 1, and 1 / variance for others: that of the features for a linear
         machine, that of the points in the kernel's own space otherwise. One C of a
-        linear machine may be smaller by the number of features, which add up.
+        linear machine may be smaller by the number of features, which add up. The unit
+        is divided by the mean sample weight: C times weight is what counts.
     """
 
     def __init__(self, C_bounds: Any = "scale"):
@@ -75,10 +76,14 @@ class Penalty(Part):
         labels: tuple[int | str, ...] | None = None,
         n_summed: int = 1,
     ) -> tuple[Parameter, ...]:
-        try:
-            value = np.asarray(C, dtype=float)
-        except (TypeError, ValueError):
-            raise ValueError(f"C must be a number or an array, got {C!r}.") from None
+        """The parameter C; "scale" is its natural unit, less for features that add up.
+
+        unit : for sample weights of one on average
+        """
+        natural = isinstance(C, str) and C == "scale"
+        value = np.broadcast_to(
+            unit / n_summed if natural else _numbers(C), np.shape(unit)
+        )
         if not (np.all(value > 0) and np.all(np.isfinite(value))):
             raise ValueError(f"C must be positive and finite, got {C!r}.")
         if isinstance(self.C_bounds, str) and self.C_bounds == "scale":
@@ -86,6 +91,7 @@ class Penalty(Part):
             high = np.maximum(1e5 * unit, value)
         else:
             low, high = natural_bounds("C_bounds", self.C_bounds)
+            value = np.clip(value, low, high) if natural else value
         return (
             Parameter(
                 "C",
@@ -120,8 +126,8 @@ class Shared(Penalty):
                 "penalty='per_group'."
             )
         size = mean_variance(X, sample_weight) if linear else kernel_size
-        n_summed = X.shape[1] if linear else 1
-        return self._parameter(C, 1.0 / size, n_summed=n_summed)
+        unit = 1.0 / (size * mean_weight(sample_weight))
+        return self._parameter(C, unit, n_summed=X.shape[1] if linear else 1)
 
     def weights(
         self, C: Any, train: np.ndarray, sample_groups: SampleGroups | None = None
@@ -162,14 +168,14 @@ class PerFeature(Penalty):
             )
         unit = 1.0 / column_variance(X, sample_weight)
         extra = ("intercept",) if intercept == "penalized" else ()
-        unit = np.append(unit, np.ones(len(extra)))
+        unit = np.append(unit, np.ones(len(extra))) / mean_weight(sample_weight)
         if np.ndim(C) and np.size(C) != len(unit):
             raise ValueError(
                 f"C has {np.size(C)} values, expected one number or {len(unit)}: one "
                 "per feature" + (" and one for the intercept." if extra else ".")
             )
         labels = (*range(X.shape[1]), *extra)
-        return self._parameter(np.broadcast_to(C, len(unit)), unit, labels)
+        return self._parameter(C, unit, labels)
 
     def weights(
         self, C: Any, train: np.ndarray, sample_groups: SampleGroups | None = None
@@ -220,9 +226,9 @@ class PerGroup(Penalty):
                 f"per group of samples, in the order {', '.join(map(str, names))}."
             )
         size = mean_variance(X, sample_weight) if linear else kernel_size
-        unit = np.full(len(names), 1.0 / size)
+        unit = np.full(len(names), 1.0 / (size * mean_weight(sample_weight)))
         labels = tuple(str(name) for name in names)
-        return self._parameter(np.broadcast_to(C, len(names)), unit, labels)
+        return self._parameter(C, unit, labels, n_summed=X.shape[1] if linear else 1)
 
     def weights(
         self, C: Any, train: np.ndarray, sample_groups: SampleGroups | None = None
@@ -236,6 +242,23 @@ class PerGroup(Penalty):
         sample_groups: SampleGroups | None = None,
     ) -> np.ndarray:
         return _needed(sample_groups).gathered(sensitivity.weights.sum(axis=1))
+
+
+def mean_weight(sample_weight: Any) -> float:
+    """Mean weight of the samples that have one; 1 where no weights are given."""
+    if sample_weight is None:
+        return 1.0
+    weight = np.asarray(sample_weight, dtype=float)
+    return float(weight[weight > 0].mean())
+
+
+def _numbers(C: Any) -> np.ndarray:
+    try:
+        return np.asarray(C, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"C must be 'scale', a number or an array, got {C!r}."
+        ) from None
 
 
 def _needed(sample_groups: SampleGroups | None) -> SampleGroups:

@@ -8,18 +8,19 @@ beyond their noise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from bisvm import nested
+from bisvm import nested, survey
 from bisvm.evaluation import Evaluation
 from bisvm.gains import Gain, Step
 from bisvm.objective import BilevelObjective
 from bisvm.optimizers import Optimizer, Scan
-from bisvm.parts import INVERSE_WIDTH, PENALTY
+from bisvm.parts import PENALTY
+from bisvm.survey import Reference
 from bisvm.tuning import Descent, Run, StopTuning, Whole, upper_gradient
 
 # Standard errors by which a step up must lower the paired validation losses: to let the
@@ -40,10 +41,17 @@ LADDER_RATIO = 10.0
 COARSE_MEMBERS = 5
 # The best C of a sample shrinks with its size about like size^-0.2.
 C_EXPONENT = 0.2
+# Of what local averages of all rows show, what a sample must show to be of use.
+ENOUGH_SEEN = 0.5
+# From this many looks on they are rough ones: H within this part of itself.
+MANY_LOOKS = 4
+LOOK_ACCURACY = 0.01
 # Where a kinked H is looked at beyond the minimum found: kinks have no scale of their
 # own, and steps grow. WORTH is the decrease, relatively, that pays another descent.
 WORTH = 1e-4
 AROUND = Scan(spacing=0.25, growth=4.0, ftol=WORTH)
+
+Looks = Callable[[BilevelObjective, list[Reference]], list[np.ndarray]]
 
 
 def tune(
@@ -61,9 +69,17 @@ def tune(
         descent = _tune(run, starts, random_state, only)
     except StopTuning as stop:
         descent = _at(run, stop.theta, str(stop), converged=False)
-    if descent is None or descent.near is not None:
-        return descent
-    return replace(descent, near=run.objective.mean_fitted())
+    if descent is None:
+        return None
+    near = run.objective.mean_fitted() if descent.near is None else descent.near
+    return replace(descent, near=near, over_guess=_over_guess(run, descent))
+
+
+def _over_guess(run: Run, descent: Descent) -> Gain | None:
+    """The gain over a constant; None without held-out points."""
+    if run.objective.problem.criterion.on_training:
+        return None
+    return survey.gain_over_guess(run.objective, descent.best)
 
 
 def n_apart(starts: Any, optimizer: Optimizer) -> int:
@@ -88,10 +104,15 @@ def _tune(
             # No held-out points that could tell one start from another.
             return run.descend(theta0, "descent")
         return _auto(run, random_state)
-    thetas = _starts(run.objective, starts, random_state)
+    known = survey.references(run.objective, np.random.RandomState(run.seed))
+    thetas = _starts(run.objective, starts, random_state, known)
     numbers = range(len(thetas)) if only is None else [only]
     descents = _descents(run, thetas, numbers)
-    return min(descents, key=lambda descent: descent.best.value, default=None)
+    best = min(descents, key=lambda descent: descent.best.value, default=None)
+    if best is None:
+        return None
+    better = [one.words for one in known if one.beats(run.objective, best.best)]
+    return replace(best, beaten_by=tuple(better))
 
 
 def _descents(
@@ -124,28 +145,38 @@ def _auto(run: Run, random_state: np.random.RandomState) -> Descent:
 
     Groups of samples get their own C before the climb, and without its proof of gain.
     """
-    common = _coarse(run, random_state) or _common(run, run.objective.theta0)
+    known = survey.references(run.objective, random_state)
+    common = _coarse(run, random_state, known) or _common(run, known)
+    common = _believed(run, common, known, random_state)
     if run.optimizer.expects_kinks and len(run.objective.theta0) == 1:
         common = _around(run, common)
     vectors = run.objective.space.vectors
     if any(kin.of_groups for kin in vectors):
-        common = run.descend(
+        apart = run.descend(
             common.best.theta, "one C per group", tied=True, groups_apart=True
         )
+        common = replace(apart, looks=common.looks, beaten_by=common.beaten_by)
     if not any(kin.tied and not kin.of_groups for kin in vectors):
         return common
     if run.objective.problem.landmarks and not run.objective.problem.approximated:
         # Few landmarks for one width do not serve many.
         run.release()
-        common = run.descend(common.best.theta, "one for all", common.result, tied=True)
+        whole = run.descend(common.best.theta, "one for all", common.result, tied=True)
+        common = replace(whole, looks=common.looks, beaten_by=common.beaten_by)
     return climb(run, common)
 
 
-def _coarse(run: Run, random_state: np.random.RandomState) -> Descent | None:
+def _coarse(
+    run: Run,
+    random_state: np.random.RandomState,
+    known: list[Reference],
+    looks: Looks = survey.first_looks,
+) -> Descent | None:
     """The common optimum by way of subsamples; None if there are none to take.
 
     Each is a few times as large as the one before and starts from its optimum: where a
-    step is dear, few are left to be taken.
+    step is expensive, few are left to be taken. A sample that sees too little of what
+    all rows show is left out.
     """
     problem = run.objective.problem
     n = len(problem.sample_weight)
@@ -157,9 +188,17 @@ def _coarse(run: Run, random_state: np.random.RandomState) -> Descent | None:
             continue
         part = problem.subsample(rows)
         level = run.on(BilevelObjective.from_problem(part), loosened=ROUGHLY)
+        own: list[Reference] = []
+        if below is None:
+            own = survey.references(level.objective, random_state)
+            if any(
+                few.seen < ENOUGH_SEEN * every.seen
+                for few, every in zip(own, known, strict=True)
+            ):
+                continue
         try:
             found = (
-                _common(level, run.objective.theta0, "sketch")
+                _common(level, own, "sketch", looks)
                 if below is None
                 else _next_level(level, *below, size, "sketch")
             )
@@ -177,7 +216,8 @@ def _next_level(
     theta = _grown(run.objective, found.best.theta, size / size_below)
     run.objective.warm_up(below.objective)
     run.restrict(theta)
-    return run.descend(theta, stage, found.result, tied=True)
+    further = run.descend(theta, stage, found.result, tied=True)
+    return replace(further, looks=found.looks)
 
 
 def ladder(n: int) -> list[int]:
@@ -215,15 +255,25 @@ def _grown(objective: BilevelObjective, theta: np.ndarray, ratio: float) -> np.n
 
 
 def _starts(
-    objective: BilevelObjective, starts: Any, random_state: np.random.RandomState
+    objective: BilevelObjective,
+    starts: Any,
+    random_state: np.random.RandomState,
+    known: list[Reference],
 ) -> list[np.ndarray]:
+    """The starts that are asked for: a number of them, or their values.
+
+    The first is that of the hyperparameters, the second where local averages of the
+    labels are best; others lie at random about the first.
+    """
     if isinstance(starts, (int, np.integer)) and not isinstance(starts, bool):
         if starts < 1:
             raise ValueError(f"starts={starts}: at least one start is needed.")
         theta0 = objective.theta0
         scatter = random_state.normal(size=(starts - 1, len(theta0)))
         scatter *= 1.5 * objective.space.sizes()
-        return [theta0, *(_within(objective, theta0 + step) for step in scatter)]
+        told = [one.start for one in known if one.start is not None]
+        at_random = [_within(objective, theta0 + step) for step in scatter]
+        return [theta0, *told, *at_random][:starts]
     if isinstance(starts, (list, tuple)) and starts:
         if all(isinstance(values, Mapping) for values in starts):
             return [objective.space.theta(values, start=True) for values in starts]
@@ -237,27 +287,64 @@ def _within(objective: BilevelObjective, theta: np.ndarray) -> np.ndarray:
     return np.clip(theta, *objective.bounds.T)
 
 
-def _common(run: Run, theta: np.ndarray, stage: str = "one for all") -> Descent:
-    """One size for each vector: look at some starts, descend from the best.
+def _common(
+    run: Run,
+    known: list[Reference],
+    stage: str = "one for all",
+    looks: Looks = survey.first_looks,
+) -> Descent:
+    """One size for each vector: look at some points, descend from the best of them.
 
-    C as given and in its natural unit, and widths as given and three times as narrow.
-    With many features a linear machine in that unit does not know of C any more: it
-    separates its points by a wide margin. The one C of all starts at 1 / k(x, x) there.
+    From two, if they are far apart and nearly as good.
     """
-    space, problem = run.objective.space, run.objective.problem
-    penalty, narrow = space.has_role(PENALTY), space.has_role(INVERSE_WIDTH)
-    one_C = problem.model.linear and np.count_nonzero(penalty) == 1
-    summed = np.log(problem.X.shape[1]) if one_C else 0.0
-    natural = np.where(penalty, space.log_units - summed, theta)
-    starts = [natural, theta, theta + np.log(3.0) * narrow]
-    looks = [_look(run, _within(run.objective, t)) for t in starts]
-    best = min(looks, key=lambda evaluation: evaluation.value)
-    return run.descend(best.theta, stage, tied=True)
+    points = looks(run.objective, known)
+    accuracy = None if len(points) < MANY_LOOKS else LOOK_ACCURACY
+    seen = [_look(run, theta, accuracy) for theta in points]
+    best = min(seen, key=lambda look: look.value)
+    closer = survey.closer_looks(run.objective, best.theta)
+    seen += [_look(run, theta, None) for theta in closer]
+    ends = [run.descend(begin.theta, stage, tied=True) for begin in survey.basins(seen)]
+    lowest = min(ends, key=lambda descent: descent.best.value)
+    lowest = _wider(run, lowest, stage)
+    return replace(lowest, looks=survey.looks_of(run.objective, seen, lowest.best))
 
 
-def _look(run: Run, theta: np.ndarray) -> Evaluation:
+def _wider(run: Run, found: Descent, stage: str) -> Descent:
+    """The next basin along the valley of wider kernels and larger C, if it is lower.
+
+    There, if anywhere near, a lower one was found on forty data sets.
+    """
+    theta = survey.wider(run.objective, found.best.theta)
+    if theta is None or not _look(run, theta, None).value < found.best.value:
+        return found
+    return run.descend(theta, stage, tied=True)
+
+
+def _look(run: Run, theta: np.ndarray, accuracy: float | None) -> Evaluation:
     run.settle(theta)
-    return run.evaluate(theta, "start")
+    return run.evaluate(theta, "start", accuracy=accuracy)
+
+
+def _believed(
+    run: Run,
+    common: Descent,
+    known: list[Reference],
+    random_state: np.random.RandomState,
+) -> Descent:
+    """The answer, if it is no worse than simple rules on the same splits.
+
+    Where it is, the descent was in the wrong basin: the whole range is mapped, on a
+    sample if that shows as much, and the better of both answers counts.
+    """
+    best = run.objective, common.best
+    if not any(one.beats(*best) for one in known):
+        return common
+    mapped = _coarse(run, random_state, known, survey.whole_map) or _common(
+        run, known, "from the map", survey.whole_map
+    )
+    lower = min(common, mapped, key=lambda descent: descent.best.value)
+    better = [one.words for one in known if one.beats(run.objective, lower.best)]
+    return replace(lower, looks=mapped.looks, beaten_by=tuple(better))
 
 
 def _around(run: Run, found: Descent) -> Descent:
@@ -272,7 +359,8 @@ def _around(run: Run, found: Descent) -> Descent:
         beyond = scan.descend(found.best.theta, "around")
         if not beyond.best.value < (1.0 - WORTH) * found.best.value:
             return found
-        found = run.descend(beyond.best.theta, "beyond")
+        further = run.descend(beyond.best.theta, "beyond")
+        found = replace(further, looks=found.looks, beaten_by=found.beaten_by)
 
 
 def climb(run: Run, common: Descent) -> Descent:
@@ -310,7 +398,7 @@ def climb(run: Run, common: Descent) -> Descent:
     except StopTuning:
         run.best = last.best
         raise
-    end = replace(end, start=found.start, steps=found.steps)
+    end = replace(end, start=found.start, steps=found.steps, looks=common.looks)
     return _lasting(run, common, end)
 
 

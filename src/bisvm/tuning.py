@@ -13,8 +13,8 @@ from scipy.optimize import OptimizeResult
 from bisvm import progress
 from bisvm.checkpoint import Journal
 from bisvm.evaluation import Evaluation
-from bisvm.gains import Step
-from bisvm.history import Progress, Record
+from bisvm.gains import Gain, Step
+from bisvm.history import Looks, Progress, Record
 from bisvm.levels import Levels
 from bisvm.objective import BilevelObjective
 from bisvm.optimizers import BothLevels, Optimizer
@@ -51,6 +51,9 @@ class Descent:
     start : where the search for many hyperparameters began, if it climbed to them
     steps : steps up to more hyperparameters that were looked at on the way
     anew : theta chosen again, without the rows of some splits
+    looks : where the search looked before it descended, if it chose where to start
+    over_guess : the gain over a constant, if points were held out
+    beaten_by : simple rules that are right more often than the answer, in words
     """
 
     best: Evaluation
@@ -62,6 +65,9 @@ class Descent:
     start: np.ndarray | None = None
     steps: tuple[Step, ...] = ()
     anew: tuple[Anew, ...] = ()
+    looks: Looks | None = None
+    over_guess: Gain | None = None
+    beaten_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -503,6 +509,10 @@ class Tie:
 
     def expand(self, x: np.ndarray) -> np.ndarray:
         return np.clip(self._matrix @ x + self._offset, self._low, self._high)
+
+    def holds(self, entries: np.ndarray) -> np.ndarray:
+        """Which coordinates move only entries of theta that are marked here."""
+        return ~(self._matrix[~entries] > 0).any(axis=0)
 
     def reduce(self, theta: np.ndarray) -> np.ndarray:
         """The nearest tied point: the mean over each vector."""

@@ -442,17 +442,11 @@ class BilevelClassifier(
         self.approximation_ = left_out[0] if one else left_out
         for certificate in certificates:
             if not certificate.converged:
-                advice = "Raise max_iter or time_limit, or loosen tol; "
-                if "line search" in certificate.reason:
-                    advice = (
-                        "It may be a kink of the validation loss, and the best there "
-                        "is; optimizer='scan' or other starts would tell. "
-                    )
                 asked = certificate.reason == CALLBACK_STOP
+                advice = "" if asked else f"{certificate.advice} "
                 warnings.warn(
-                    f"Tuning stopped early: {certificate.reason} The best model so "
-                    f"far is fitted. {'' if asked else advice}certificate_ says how "
-                    "far it got.",
+                    f"{certificate.reason} {advice}The best model so far is fitted; "
+                    "print(certificate_) says how far the search got.",
                     ConvergenceWarning,
                     stacklevel=3 + DEEPER,
                 )

@@ -84,8 +84,9 @@ class ConvolutionalSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     n_filters : int, default=1
         Filters of every class task.
     kernel : {"linear", "poly", "rbf", ...} or Kernel, default="linear"
-    C : float, default=1.0
-        Start of C, or its value if it is not learned; not for kernel="linear".
+    C : "scale" or float, default="scale"
+        Start of C, or its value if it is not learned, as for `BilevelSVC`; not for
+        kernel="linear".
     after : Transform, optional
         What comes between the convolution and the kernel, such as
         `Pool2D(2) @ Nonlinearity("abs")`; not for kernel="linear".
@@ -172,7 +173,7 @@ class ConvolutionalSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         n_filters: int = 1,
         kernel: Any = "linear",
         *,
-        C: Any = 1.0,
+        C: Any = "scale",
         after: Any = None,
         start: str = "random",
         refit: Any = "rescaled",

@@ -18,9 +18,12 @@ class BilevelLinearSVC(BilevelClassifier):
 
     Parameters
     ----------
-    C : float or array, default=1.0
+    C : "scale", float or array, default="scale"
         Start of C, or its value if `learn` leaves it out. C multiplies the summed loss,
-        1/2 |f|^2 + C sum_i loss(u_i), as in scikit-learn.
+        1/2 |f|^2 + C sum_i s_i loss(u_i), as in scikit-learn. "scale" is 1 for kernels
+        with k(x, x) = 1, 1 / (n_features variance) for a linear machine, and 1 / the
+        variance in the kernel's own space for others, each divided by the mean sample
+        weight: neither the unit of X nor that of the weights matters.
     penalty : {"shared", "per_feature", "per_group"} or Penalty, default="shared"
         One C, or (linear machines) one for each feature, or one for each group of
         samples in `fit(X, y, sample_groups=...)`: a group with a small C counts little.
@@ -58,7 +61,8 @@ class BilevelLinearSVC(BilevelClassifier):
     starts : "auto", int or list of dicts, default="auto"
         "auto" starts from one common value for each vector of hyperparameters and lets
         them differ only where that lowers the held-out losses beyond their noise; 1 is
-        the values given in the arguments alone; a number adds random ones.
+        the values given in the arguments alone; a larger number adds the widths at
+        which local averages of the labels are best, then random ones.
     multi_class : {"ovr", "ovo"}, default="ovr"
     shared : bool, default=True
         Whether all classes have the same hyperparameters.
@@ -164,7 +168,7 @@ class BilevelLinearSVC(BilevelClassifier):
     def __init__(
         self,
         *,
-        C: Any = 1.0,
+        C: Any = "scale",
         penalty: Any = "shared",
         loss: Any = "quartic",
         criterion: Any = "blend",

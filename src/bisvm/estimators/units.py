@@ -43,6 +43,10 @@ from bisvm.threads import one_blas_thread
 from bisvm.tuning import TIME_STOP, Descent, Run, Tie
 from bisvm.walk import run_for
 
+GUESSING = (
+    "The model is no better than guessing: its held-out loss does not differ from that "
+    "of a constant by more than chance."
+)
 # How often units are begun anew if their workers die with the data.
 ATTEMPTS = 3
 
@@ -83,7 +87,8 @@ class Tuned:
         descent, final = self.descent, self.solution
         solved = descent.best.converged and final.status != "max_iter"
         limit = "The solver of the lower level reached its limit."
-        return Certificate(
+        gain = descent.over_guess
+        found = Certificate(
             lower_residual=descent.best.residual,
             final_residual=float(final.residual.max()),
             upper_gradient=descent.upper_gradient,
@@ -91,7 +96,19 @@ class Tuned:
             reason=descent.reason if solved else limit,
             criterion_error=descent.best.accuracy,
             at_bounds=self.at_bounds,
+            looks=descent.looks,
+            gain_over_guess=None if gain is None else gain.in_errors,
+            beaten_by=descent.beaten_by,
         )
+        if not found.converged:
+            return found
+        if found.no_better_than_guessing:
+            return replace(found, converged=False, reason=GUESSING)
+        if found.beaten_by:
+            rules = " and ".join(found.beaten_by)
+            why = f"More held-out rows are right by {rules}."
+            return replace(found, converged=False, reason=why)
+        return found
 
 
 @dataclass(frozen=True, eq=False)

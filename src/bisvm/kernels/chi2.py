@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numba import njit
 
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
 from bisvm.kernels.exponential import dense, dense_pair, dot_with_logarithm
-from bisvm.kernels.widths import is_scale, width_parameter
+from bisvm.kernels.widths import is_scale, nearest_distance, width_parameter
 from bisvm.parts import DegenerateError, Parameter
 
 # Points whose distances settle the default gamma.
@@ -45,7 +46,15 @@ class Chi2(Kernel):
         n_features = X.shape[1]
         _not_negative(dense(X), type(self).__name__)
         size = _mean_distance(X, sample_weight) / n_features
-        return (width_parameter(self.gamma, self.gamma_bounds, size, n_features),)
+        return (
+            width_parameter(
+                self.gamma,
+                self.gamma_bounds,
+                size,
+                n_features,
+                lambda: nearest_distance(_distances(size), X, 1.0),
+            ),
+        )
 
     def gram(self, X: Any, Y: Any = None) -> np.ndarray:
         gram = chi2_distances(*_histograms(X, Y, type(self).__name__))
@@ -130,6 +139,11 @@ class AdditiveChi2(Kernel):
         for rows, W in weights.blocks():
             additive_chi2_pullback(W, A[rows], B, grad_X[rows], grad_Y)
         return KernelGradient(np.empty(0), grad_X, grad_Y)
+
+
+def _distances(size: float) -> Callable[[Any, Any], np.ndarray]:
+    """Chi-squared distances in units of `size`."""
+    return lambda A, B: chi2_distances(*dense_pair(A, B)) / size
 
 
 def _histograms(X: Any, Y: Any, kernel: str) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numba import njit
 
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
 from bisvm.kernels.exponential import dense_pair, dot_with_logarithm
-from bisvm.kernels.widths import is_scale, width_parameter
+from bisvm.kernels.widths import is_scale, nearest_distance, width_parameter
 from bisvm.parts import Parameter
 from bisvm.scaling import column_variance, mean_deviation
 
@@ -31,7 +32,8 @@ class Laplacian(Kernel):
         One gamma for every feature: automatic relevance determination.
     gamma_bounds : "scale" or pair of numbers
         What gamma may be, in natural units; "scale" allows 1e-5 (less with more than
-        a hundred features) to 1e2 in units of 1 / standard deviation.
+        a hundred features) to 1e2 in units of 1 / standard deviation, and more where
+        nearest neighbours are nearer: as far as k(x, y) = 1/e between them.
     """
 
     smooth = False
@@ -52,7 +54,20 @@ class Laplacian(Kernel):
             size = np.sqrt(column_variance(X, sample_weight))
         else:
             size = mean_deviation(X, sample_weight)
-        return (width_parameter(self.gamma, self.gamma_bounds, size, X.shape[1]),)
+        return (
+            width_parameter(
+                self.gamma,
+                self.gamma_bounds,
+                size,
+                X.shape[1],
+                lambda: nearest_distance(self._distances(size), X, size),
+            ),
+        )
+
+    def _distances(self, size: Any) -> Callable[[Any, Any], np.ndarray]:
+        """Absolute distances with features in units of `size`."""
+        unscaled = self.replace(gamma=1.0 / size)
+        return lambda A, B: absolute_distances(*unscaled._scaled(A, B)[:2])
 
     def gram(self, X: Any, Y: Any = None) -> np.ndarray:
         Z_X, Z_Y, _ = self._scaled(X, Y)

@@ -32,7 +32,8 @@ class Matern(RadialKernel):
         One gamma for every feature: automatic relevance determination.
     gamma_bounds : "scale" or pair of numbers
         What gamma may be, in natural units; "scale" allows 1e-5 (less with more than
-        a hundred features) to 1e2 in units of 1 / variance.
+        a hundred features) to 1e2 in units of 1 / variance, and more where nearest
+        neighbours are nearer than that.
     """
 
     def __init__(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
-from bisvm.kernels.widths import is_scale, width_parameter
+from bisvm.kernels.widths import is_scale, nearest_distance, width_parameter
 from bisvm.parts import Parameter
 from bisvm.scaling import column_variance, mean_variance
 
@@ -29,7 +30,8 @@ class RadialKernel(Kernel):
         One gamma for every feature: automatic relevance determination.
     gamma_bounds : "scale" or pair of numbers
         What gamma may be, in natural units; "scale" allows 1e-5 (less with more than
-        a hundred features) to 1e2 in units of 1 / variance.
+        a hundred features) to 1e2 in units of 1 / variance, and more where nearest
+        neighbours are nearer: as far as k(x, y) = 1/e between them.
     """
 
     def __init__(
@@ -54,7 +56,15 @@ class RadialKernel(Kernel):
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
         variance = column_variance if self.per_feature else mean_variance
         size = variance(X, sample_weight)
-        return (width_parameter(self.gamma, self.gamma_bounds, size, X.shape[1]),)
+        return (
+            width_parameter(
+                self.gamma,
+                self.gamma_bounds,
+                size,
+                X.shape[1],
+                lambda: nearest_distance(_distances(size), X, np.sqrt(size)),
+            ),
+        )
 
     def gram(self, X: Any, Y: Any = None) -> np.ndarray:
         gram = self._profile(minus_squared_distances(*self._scaled(X, Y)))
@@ -137,6 +147,12 @@ class RadialKernel(Kernel):
         centre = np.mean(X if Y is None else Y, axis=0)
         Z_X = (X - centre) * root
         return Z_X, Z_X if Y is None else (Y - centre) * root
+
+
+def _distances(size: Any) -> Callable[[Any, Any], np.ndarray]:
+    """Squared distances with features in units of the roots of `size`."""
+    unscaled = RadialKernel(1.0 / size, per_feature=True)
+    return lambda A, B: -minus_squared_distances(*unscaled._scaled(A, B))
 
 
 def minus_squared_distances(A: Any, B: Any) -> np.ndarray:

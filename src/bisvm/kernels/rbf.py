@@ -22,7 +22,8 @@ class RBF(RadialKernel):
         One gamma for every feature: automatic relevance determination.
     gamma_bounds : "scale" or pair of numbers
         What gamma may be, in natural units; "scale" allows 1e-5 (less with more than
-        a hundred features) to 1e2 in units of 1 / variance.
+        a hundred features) to 1e2 in units of 1 / variance, and more where nearest
+        neighbours are nearer: as far as k(x, y) = 1/e between them.
     """
 
     def _profile(self, minus_squares: np.ndarray) -> np.ndarray:

@@ -1,0 +1,363 @@
+"""Where a search begins, and whether its end can be believed.
+
+A descent is local: it ends in the basin where it began, and a plateau looks like a
+minimum. Three things that cost little beside it say where to begin, and what any answer
+must be better than:
+
+- the *guess*: the best constant, the same for all rows;
+- the *default*: the machine at the start of all hyperparameters, an SVC as it comes;
+- the *local average* of the labels at each of several widths,
+
+      f(x) = sum_j w_j k(x, x_j) y_j / sum_j w_j k(x, x_j),
+
+  over the training rows j of a split (Nadaraya and Watson). It needs no training, sees
+  structure at whatever scale it has, and its best width is near that of a machine;
+- a *linear rule* on standardised features, by least squares: it does not depend on the
+  units of the columns, as a kernel with one width does.
+
+Where one hyperparameter alone is searched, it is scanned. Where a machine is worse than
+one of these, the whole range of its widths and C is mapped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from scipy import sparse
+
+from bisvm.criteria import get_criterion
+from bisvm.evaluation import Evaluation
+from bisvm.gains import Gain
+from bisvm.history import Looks
+from bisvm.kernels import Kernel
+from bisvm.objective import BilevelObjective
+from bisvm.parts import INVERSE_WIDTH, PENALTY
+from bisvm.pieces import Pieces
+from bisvm.scaling import column_moments, positive
+from bisvm.tuning import Tie
+
+# Steps between neighbouring widths of the local average, of a scan, and of a map.
+AVERAGE_STEP = np.log(10.0) / 2.0
+SCAN_STEP = np.log(10.0)
+MAP_STEP = np.log(5.0)
+# Where a scan looks again about its best point, in its steps.
+CLOSER = np.array([-2.0, -1.0, 1.0, 2.0]) / 3.0
+# C of a map, in its natural units: machines from rigid to free.
+MAP_C = np.log((1.0, 1e2, 1e4))
+# Neighbours that rows must have in the median for a local average to be one.
+FEW_NEIGHBOURS = 0.5
+# A local average sees less than a machine of the same width, and is best where it is
+# narrower: by this factor in gamma, in the median of forty data sets.
+NARROWER = np.log(3.0)
+# Starts nearer than this are one.
+APART = np.log(3.5)
+# Rows that simple rules are tried on, and that they learn from.
+TRIED_ROWS = 500
+LEARNED_ROWS = 20_000
+# Features up to which a linear rule is tried, and its penalty: mild, as a rule.
+LINEAR_FEATURES = 200
+LINEAR_RIDGE = 0.01
+# Standard errors by which a simple rule must be better than the answer to be a reason
+# for a map.
+REFERENCE_ERRORS = 2.0
+BLEND = get_criterion("blend")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A simple rule on the same splits, which a machine should not be worse than.
+
+    words : what it is
+    rows : the rows that it was tried on
+    shares : (len(rows),), what is right at every row, weighted
+    loss, guess : its loss on held-out rows, calibrated ("blend"), and a constant's
+    start : where a machine that knows as much would begin, if it says that
+    """
+
+    words: str
+    rows: np.ndarray
+    shares: np.ndarray
+    loss: float
+    guess: float
+    start: np.ndarray | None = None
+
+    @property
+    def seen(self) -> float:
+        """How much it knows that a constant does not."""
+        return max(self.guess - self.loss, 0.0)
+
+    def beats(self, objective: BilevelObjective, best: Evaluation) -> bool:
+        """Whether more of the same held-out rows are right than with a machine."""
+        columns = objective.problem.columns
+        decisions = np.zeros(columns.validation.shape)
+        decisions[columns.outside] = best.held_out
+        own = _right(decisions, columns.labels, columns.validation)[self.rows]
+        weights = columns.validation[self.rows].sum(axis=1)
+        # A gain is what the losses fall by, and what is right has the opposite sign.
+        gain = Gain.of(-own, -self.shares, weights / weights.sum())
+        return gain.exceeds(REFERENCE_ERRORS)
+
+
+class _Trial:
+    """Held-out rows on which simple rules are tried, and the rows they learn from.
+
+    No more than `TRIED_ROWS` of the one and `LEARNED_ROWS` of the other.
+    """
+
+    def __init__(
+        self, objective: BilevelObjective, random_state: np.random.RandomState
+    ):
+        problem, columns = objective.problem, objective.problem.columns
+        n = len(columns.labels)
+        order = np.arange(n) if n <= TRIED_ROWS else random_state.permutation(n)
+        self.rows = np.sort(order[:TRIED_ROWS])
+        learned = np.sort(order[-LEARNED_ROWS:])
+        self.X, self.X_learned = problem.X[self.rows], problem.X[learned]
+        self.train = columns.train[learned]
+        self.signed, self.mean = _signed(self.train, columns.labels[learned])
+        self._labels = columns.labels[self.rows]
+        self._validation = columns.validation[self.rows]
+        self._held_out = self._validation > 0
+        self.guess = self.loss(np.broadcast_to(self.mean, self._labels.shape))
+
+    def loss(self, decisions: np.ndarray) -> float:
+        margins = (self._labels * decisions)[self._held_out]
+        if not np.isfinite(margins).all():
+            return np.inf
+        weights = self._validation[self._held_out]
+        return BLEND.evaluate(margins, weights / weights.sum()).value
+
+    def reference(
+        self, words: str, decisions: np.ndarray, start: np.ndarray | None = None
+    ) -> Reference:
+        shares = _right(decisions, self._labels, self._validation)
+        return Reference(
+            words, self.rows, shares, self.loss(decisions), self.guess, start
+        )
+
+    def local_average(self, kernel: Kernel) -> tuple[np.ndarray, float]:
+        """The averages, and how many neighbours a row has in the median."""
+        gram = kernel.gram(self.X, self.X_learned)
+        near = gram @ self.train
+        average = (gram @ self.signed) / np.where(near > 0, near, 1.0) + self.mean
+        neighbours = np.median(near[self._held_out]) / self.train.max()
+        return average, float(neighbours)
+
+    def linear(self) -> np.ndarray:
+        """Least squares on standardised features, (Z'WZ + rho tr(W) I) v = Z'W y."""
+        moments = column_moments(self.X_learned)
+        scale = np.sqrt(positive(moments.variance))
+        Z, Z_learned = ((X - moments.mean) / scale for X in (self.X, self.X_learned))
+        out = np.empty((len(Z), self.train.shape[1]))
+        for k, weight in enumerate(self.train.T):
+            matrix = (Z_learned.T * weight) @ Z_learned
+            matrix[np.diag_indices_from(matrix)] += LINEAR_RIDGE * weight.sum()
+            v = np.linalg.solve(matrix, Z_learned.T @ self.signed[:, k])
+            out[:, k] = Z @ v + self.mean[k]
+        return out
+
+
+def references(
+    objective: BilevelObjective, random_state: np.random.RandomState
+) -> list[Reference]:
+    """The best local average, and a linear rule on standardised features.
+
+    None for machines that have no widths, no held-out points, or no rows in memory: a
+    linear machine, say, is as good as its C.
+    """
+    problem, view = objective.problem, Tie(objective)
+    widths = _moving(objective, view, INVERSE_WIDTH)
+    in_blocks = isinstance(problem.X, Pieces)
+    if problem.criterion.on_training or in_blocks or not len(widths):
+        return []
+    trial = _Trial(objective, random_state)
+    found: list[tuple[float, np.ndarray, np.ndarray]] = []
+    for theta in _ladder(objective, view, widths):
+        average, neighbours = trial.local_average(
+            problem.model.kernel_at(objective.hyperparameters(theta))
+        )
+        if found and not neighbours >= FEW_NEIGHBOURS:
+            break
+        found.append((trial.loss(average), theta, average))
+    _, theta, average = min(found, key=lambda one: one[0])
+    start = view.reduce(theta)
+    start[widths] -= NARROWER
+    best = trial.reference("local averages of the labels", average, view.expand(start))
+    few = problem.X.shape[1] <= LINEAR_FEATURES and not sparse.issparse(problem.X)
+    if not few:
+        return [best]
+    words = "a linear rule on standardised features"
+    return [best, trial.reference(words, trial.linear())]
+
+
+def _signed(train: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Training weights times centred labels, and the mean labels."""
+    mean = (train * labels).sum(axis=0) / train.sum(axis=0)
+    return train * (labels - mean), mean
+
+
+def _right(
+    decisions: np.ndarray, labels: np.ndarray, validation: np.ndarray
+) -> np.ndarray:
+    """Per row, the weight of the held-out points whose label is found."""
+    return (validation * (labels * decisions > 0)).sum(axis=1)
+
+
+def _moving(objective: BilevelObjective, view: Tie, role: str) -> np.ndarray:
+    """The tied coordinates of this role."""
+    return np.flatnonzero(view.holds(objective.space.has_role(role)))
+
+
+def _ladder(
+    objective: BilevelObjective, view: Tie, moving: np.ndarray
+) -> Iterator[np.ndarray]:
+    """theta at widths from wide to narrow, all that there are moving together."""
+    start = view.reduce(objective.theta0)
+    room = (view.bounds[moving, 1] - start[moving]).max()
+    for step in np.arange(0.0, room + AVERAGE_STEP, AVERAGE_STEP):
+        x = start.copy()
+        x[moving] += step
+        yield view.expand(np.clip(x, *view.bounds.T))
+
+
+def first_looks(
+    objective: BilevelObjective, known: list[Reference]
+) -> list[np.ndarray]:
+    """Where H is looked at before a descent, the start first.
+
+    All of the range where one coordinate is all there is; else the start, and where
+    references say.
+    """
+    view, start = Tie(objective), objective.theta0
+    penalty = _moving(objective, view, PENALTY)
+    widths = _moving(objective, view, INVERSE_WIDTH)
+    if len(penalty) == 0 or len(widths) == 0:
+        looks = [start]
+        entry = alone(objective)
+        return looks if entry is None else [*looks, *_scan(view, start, entry)]
+    others = [one.start for one in known if one.start is not None]
+    return [start, *(x for x in others if np.abs(x - start).max() >= APART)]
+
+
+def alone(objective: BilevelObjective) -> int | None:
+    """The tied coordinate of C, or of the widths, if the other is not searched."""
+    view = Tie(objective)
+    found = [_moving(objective, view, role) for role in (PENALTY, INVERSE_WIDTH)]
+    one = [moving for moving in found if len(moving)]
+    return int(one[0][0]) if len(one) == 1 and len(one[0]) == 1 else None
+
+
+def _scan(view: Tie, start: np.ndarray, entry: int) -> Iterator[np.ndarray]:
+    """The range of one coordinate, from rigid machines to free ones."""
+    low, high = view.bounds[entry]
+    x = view.reduce(start)
+    for value in np.linspace(low, high, int(np.ceil((high - low) / SCAN_STEP)) + 1):
+        x[entry] = value
+        yield view.expand(x)
+
+
+def closer_looks(objective: BilevelObjective, theta: np.ndarray) -> list[np.ndarray]:
+    """Between a point of a scan and its neighbours, where minima are shallow."""
+    view, entry = Tie(objective), alone(objective)
+    if entry is None:
+        return []
+    low, high = view.bounds[entry]
+    found = []
+    for step in CLOSER * SCAN_STEP:
+        x = view.reduce(theta)
+        x[entry] += step
+        if low < x[entry] < high:
+            found.append(view.expand(x))
+    return found
+
+
+def whole_map(objective: BilevelObjective, known: list[Reference]) -> list[np.ndarray]:
+    """A coarse map of widths and C, from the widest kernel worth a look on."""
+    view, start = Tie(objective), objective.theta0
+    penalty = _moving(objective, view, PENALTY)
+    widths = _moving(objective, view, INVERSE_WIDTH)
+    origin = view.reduce(start)
+    room = (view.bounds[widths, 1] - origin[widths]).max()
+    steps = np.arange(-2.0 * MAP_STEP, room, MAP_STEP)
+    looks = []
+    for step, C in product(steps, MAP_C if len(penalty) else [0.0]):
+        x = origin.copy()
+        x[widths] += step
+        x[penalty] += C
+        looks.append(view.expand(np.clip(x, *view.bounds.T)))
+    return [*looks, *(one.start for one in known if one.start is not None)]
+
+
+def wider(objective: BilevelObjective, theta: np.ndarray) -> np.ndarray | None:
+    """Kernels five times as wide with ten times the C; None where that is no move."""
+    view = Tie(objective)
+    penalty = _moving(objective, view, PENALTY)
+    widths = _moving(objective, view, INVERSE_WIDTH)
+    if not (len(penalty) and len(widths)):
+        return None
+    x = view.reduce(theta)
+    x[widths] -= MAP_STEP
+    x[penalty] += SCAN_STEP
+    inside = np.all((x >= view.bounds[:, 0]) & (x <= view.bounds[:, 1]))
+    return view.expand(x) if inside else None
+
+
+def basins(looks: list[Evaluation]) -> list[Evaluation]:
+    """The lowest of the looks, and others that are low and far from it.
+
+    As starts of descents: the best, and the best that is not within three steps of a
+    scan from it, if it is nearly as good.
+    """
+    good = sorted(
+        (look for look in looks if np.isfinite(look.value)), key=lambda e: e.value
+    )
+    if not good:
+        return looks[:1]
+    best = good[0]
+    far = [e for e in good[1:] if _distance(e, best) >= 1.5 * SCAN_STEP]
+    return [best, *(e for e in far[:1] if e.value <= NEARLY * best.value)]
+
+
+# A basin whose best look is higher than the best of all by this factor is left out.
+NEARLY = 1.1
+
+
+def looks_of(
+    objective: BilevelObjective, seen: list[Evaluation], end: Evaluation
+) -> Looks:
+    """What a certificate says of the points that were looked at."""
+    scales = [scale for _, scale in objective.space.coordinates]
+    log = np.array([scale == "log" for scale in scales])
+
+    def natural(theta: np.ndarray) -> np.ndarray:
+        return np.where(log, np.exp(np.where(log, theta, 0.0)), theta)
+
+    return Looks(
+        len(objective.problem.sample_weight),
+        tuple(objective.names),
+        np.array([natural(one.theta) for one in seen]),
+        np.array([one.value for one in seen]),
+        natural(end.theta),
+        end.value,
+    )
+
+
+def _distance(one: Evaluation, other: Evaluation) -> float:
+    return float(np.abs(one.theta - other.theta).max())
+
+
+def gain_over_guess(objective: BilevelObjective, best: Evaluation) -> Gain:
+    """By how much the criterion is lower than that of the best constant.
+
+    The constant of a training part is its mean label, or the label of its majority:
+    whichever the criterion prefers.
+    """
+    columns = objective.problem.columns
+    _, mean = _signed(columns.train, columns.labels)
+    shape = columns.labels.shape
+    constants = (np.broadcast_to(b, shape) for b in (mean, np.sign(mean)))
+    _, shares = min(map(objective.loss_of, constants), key=lambda one: one[0])
+    return Gain.of(shares, best.shares, best.share_weights)
