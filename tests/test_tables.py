@@ -43,7 +43,8 @@ def test_german_numbers_in_every_notation(tmp_path):
 
 def test_english_groups_and_plain_text_stay_what_they_are():
     frame = pd.DataFrame({"a": ["1,234.5", "12"], "b": ["1,2,3", "x"]}, dtype="str")
-    out = in_english(frame, comma=False)
+    out, numbers, grouped = in_english(frame, comma=False)
+    assert numbers == ("a",) and grouped
     assert out["a"].tolist() == ["1234.5", "12"] and out["b"].tolist() == ["1,2,3", "x"]
 
 
