@@ -139,6 +139,8 @@ def test_reproduce_lists_the_experiments(capsys, monkeypatch, tmp_path):
         ["tune", "x.csv", "--cv", "one"],
         ["tune", "x.csv", "--time-limit", "-1"],
         ["tune", "x.csv", "--separator", "abc"],
+        ["tune", "x.csv", "--decimal", "dot"],
+        ["predict", "model", "x.libsvm", "--first-index", "2"],
         ["tune", "x.csv", "--open"],
         ["predict", "model"],
         ["nonsense"],

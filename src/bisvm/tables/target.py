@@ -40,10 +40,11 @@ def split_target(
             notes.append(f"no --target was given: {name!r}, the last column, is it")
         labels, rest = _cells(table, name), table.frame.drop(columns=name)
         labels = labels.map(str, na_action="ignore") if _mixed(labels) else labels
-        if is_text(labels):
-            labels = without_words(labels.to_frame(), table.missing)[name]
         if not rest.shape[1]:
             raise DataError("the target is the only column.", path=table.path)
+    if is_text(labels):
+        words = ("", *table.missing)
+        labels = without_words(labels.to_frame("target"), words)["target"]
     there = np.asarray(pandas().notna(labels))
     if not there.all():
         notes.append(f"{int((~there).sum())} rows without a target are left out")
@@ -69,7 +70,8 @@ def split_target(
         columns = [] if table.cells is None else list(rest)
         like = [one for one in columns if table.cells[one].isin(classes).all()]
         form = replace(form, target=name, like_labels=tuple(like))
-    return replace(table, frame=rest, labels=None, form=form), y, name, notes
+    rest_table = replace(table, frame=rest, labels=None, form=form, cells=None)
+    return rest_table, y, name, notes
 
 
 def _cells(table: Table, name: str) -> Any:

@@ -135,7 +135,11 @@ def without_words(frame: Any, words: Sequence[str]) -> Any:
 
 
 def is_text(column: Any) -> bool:
-    return bool(pandas().api.types.is_string_dtype(column))
+    """Whether all cells that are not missing are text."""
+    types = pandas().api.types
+    if column.dtype == object:
+        return str(types.infer_dtype(column, skipna=True)) == "string"
+    return bool(types.is_string_dtype(column))
 
 
 def _has_points(frame: Any) -> bool:
