@@ -3,12 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_validate
 
 from bisvm import BilevelSVC
 from bisvm.tables import ColumnTypes, DataError, pipeline_for, read_table, split_target
+from bisvm.tables.format import remember, remembered
 from bisvm.tables.preparing import columns_of, relevances_by_column
-from bisvm.tables.text import guess_separator, in_english
+from bisvm.tables.text import guess_separator, in_english, without_words
 
 
 def written(tmp_path, text, name="t.csv", encoding="utf-8"):
@@ -43,8 +45,50 @@ def test_german_numbers_in_every_notation(tmp_path):
 
 def test_english_groups_and_plain_text_stay_what_they_are():
     frame = pd.DataFrame({"a": ["1,234.5", "12"], "b": ["1,2,3", "x"]}, dtype="str")
-    out = in_english(frame, comma=False)
+    out, numbers, grouped = in_english(frame, comma=False)
+    assert numbers == ("a",) and grouped
     assert out["a"].tolist() == ["1234.5", "12"] and out["b"].tolist() == ["1,2,3", "x"]
+
+
+UNCLEAR, OTHER, NONE = "may have a decimal", "is no number with", "is no finite number"
+# What cells are in files to predict, by the cells of the file to learn from.
+CELLS = ("12.000", "12,000", "12,5", "12.5", "1.234,5", "1,234.5", "1.000.000", "0.125")
+READ = {
+    "1.234,5": (12000, 12, 12.5, OTHER, 1234.5, OTHER, 1e6, OTHER),
+    "1234,5": (UNCLEAR, 12, 12.5, OTHER, 1234.5, OTHER, 1e6, OTHER),
+    "1,234": (UNCLEAR, 12, 12.5, OTHER, 1234.5, OTHER, 1e6, OTHER),
+    "1234.5": (12, UNCLEAR, OTHER, 12.5, OTHER, 1234.5, NONE, 0.125),
+    "1,234.5": (12, 12000, OTHER, 12.5, OTHER, 1234.5, NONE, 0.125),
+    "1.234": (12, UNCLEAR, OTHER, 12.5, OTHER, 1234.5, NONE, 0.125),
+    "1234": (UNCLEAR, UNCLEAR, 12.5, 12.5, 1234.5, 1234.5, 1e6, 0.125),
+}
+
+
+@pytest.mark.parametrize("learned", READ)
+def test_numbers_are_read_as_those_that_were_learned_from(tmp_path, learned):
+    lines = [f"{(learned, '17')[k % 2]};{'uv'[k % 2]}" for k in range(20)]
+    table = read_table(written(tmp_path, "\n".join(["a;class", *lines])))
+    rest, y, _, _ = split_target(table, "class")
+    model = pipeline_for(rest.frame, LogisticRegression()).fit(rest.frame, y)
+    remember(model, rest.form)
+    for cell, expected in zip(CELLS, READ[learned], strict=True):
+        path = written(tmp_path, f"a\n17\n{cell}\n", "new.csv")
+        if isinstance(expected, str):
+            with pytest.raises(
+                DataError, match=f"column 'a', row 2: '{cell}' {expected}"
+            ):
+                model.predict(read_table(path, like=remembered(model)).frame)
+        else:
+            frame = read_table(path, like=remembered(model)).frame
+            assert frame["a"].astype(float).tolist() == [17.0, expected]
+
+
+def test_words_for_missing_values_in_columns_of_any_type():
+    """Text is of type object in older pandas."""
+    cells = {"a": ["x", " NA ", None], "b": [1, "NA", None], "c": [1.0, 2.0, 3.0]}
+    frame = pd.DataFrame(cells, dtype=object).astype({"c": float})
+    out = without_words(frame, ("na",))
+    assert out.isna().sum().tolist() == [2, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -203,6 +247,19 @@ def test_targets(tmp_path):
     for target, said in (("x", "no column 'x'"), ("a", "quantity or a name")):
         with pytest.raises(DataError, match=said):
             split_target(table, target)
+
+
+def test_empty_labels_are_missing_and_others_if_asked(tmp_path):
+    pytest.importorskip("pyarrow")
+    labels = np.array(["", "u", "none", "gone"])[np.arange(40) % 4]
+    np.savez(tmp_path / "t.npz", X=np.zeros((40, 2)), y=labels)
+    pd.DataFrame({"x": np.arange(40.0), "y": labels}).to_parquet(tmp_path / "t.parquet")
+    for name in ("t.npz", "t.parquet"):
+        _, y, _, _ = split_target(read_table(tmp_path / name), None)
+        assert set(y) == {"u", "none", "gone"} and len(y) == 30
+        table = read_table(tmp_path / name, missing=["Gone"])
+        _, y, _, _ = split_target(table, None)
+        assert set(y) == {"u", "none"} and len(y) == 20
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

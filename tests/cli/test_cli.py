@@ -139,6 +139,8 @@ def test_reproduce_lists_the_experiments(capsys, monkeypatch, tmp_path):
         ["tune", "x.csv", "--cv", "one"],
         ["tune", "x.csv", "--time-limit", "-1"],
         ["tune", "x.csv", "--separator", "abc"],
+        ["tune", "x.csv", "--decimal", "dot"],
+        ["predict", "model", "x.libsvm", "--first-index", "2"],
         ["tune", "x.csv", "--open"],
         ["predict", "model"],
         ["nonsense"],
@@ -160,7 +162,12 @@ def test_usage_errors_exit_with_two(words, capsys):
         (["tune", "iris.csv", "--target", "1"], "that is a quantity"),
         (["tune", "iris.csv", "--save", "no/where.skops"], "no such folder"),
         (["predict", "iris.csv", "iris.csv"], "no model file"),
-        (["predict", "model.skops", "german_names.csv"], "column 'sepal length"),
+        (
+            ["predict", "model.skops", "german_names.csv"],
+            "none of the names of columns in the file that the model was trained on, "
+            "such as 'sepal length",
+        ),
+        (["predict", "model.skops", "less.csv"], "less.csv, column 'petal width (cm)'"),
         (["explain", "missing.skops"], "There is no file"),
         (["tune", "."], "this is a folder"),
         (["tune", "bad.csv"], "bad.csv, column 'a', row 31: 'oops' is no finite"),
@@ -175,6 +182,7 @@ def test_data_errors_exit_with_one_and_say_where(
     for name in ("iris.csv", "model.skops"):
         (tmp_path / name).write_bytes((folder / name).read_bytes())
     FRAME.rename(columns=str.upper).to_csv("german_names.csv", index=False)
+    FRAME.drop(columns="petal width (cm)").to_csv("less.csv", index=False)
     rows = [f"{i % 7}.5,{'uv'[i % 2]}" for i in range(40)]
     bad = [*rows[:30], "oops,u", *rows[30:]]
     for name, lines in {

@@ -11,6 +11,7 @@ import pytest
 from bisvm import BilevelSVC, save
 from bisvm.cli import main
 from bisvm.tables import pipeline_for, read_table, split_target
+from bisvm.tables.format import remember
 from tests.cli.fuzzing import (
     KINDS,
     checkpoint,
@@ -36,6 +37,7 @@ def good(tmp_path_factory):
     rest, y, _, _ = split_target(read, "class")
     machine = BilevelSVC("rbf", cv=2, max_iter=2, starts=1, random_state=0)
     model = pipeline_for(rest.frame, machine).fit(rest.frame, y)
+    remember(model, rest.form)
     save(model, folder / "model.skops")
     return folder
 

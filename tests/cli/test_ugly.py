@@ -12,6 +12,8 @@ from tests.cli.ugly import TABLES, WIDE_TARGET, german, many_classes, wide
 
 pytest.importorskip("skops")
 QUICK = ["--kernel", "rbf", "--cv", "3"]
+# Words of the form for a missing target; without them they would be classes.
+NO_TARGET = ["--missing", "?", "--missing", "NA"]
 
 
 @pytest.fixture
@@ -84,6 +86,10 @@ def test_thirty_classes_some_of_two_rows(run, tmp_path):
 
 def test_a_form_with_a_number_that_is_none(run):
     words = ("--target", WIDE_TARGET, *QUICK)
+    code, _, err = run("tune", "wide.csv", wide(), *words)
+    assert code == 1 and "class '?' has one row only" in last(err)
+    assert "Say --missing=? if it stands for a missing value" in last(err)
+    words = (*words, *NO_TARGET)
     for command in ("tune", "compare"):
         code, out, err = run(command, "wide.csv", wide(), *words)
         assert code == 1 and out == ""
@@ -99,7 +105,7 @@ def test_a_form_with_a_number_that_is_none(run):
 
 def test_rows_that_come_later_are_held_to_the_same(run, tmp_path):
     model = str(tmp_path / "m.skops")
-    words = ("--target", WIDE_TARGET, "--save", model, *QUICK)
+    words = ("--target", WIDE_TARGET, "--save", model, *QUICK, *NO_TARGET)
     assert run("tune", "wide.csv", wide(broken=False), *words)[0] == 0
     assert run("predict", "new.csv", wide(30, 1, broken=False), model)[0] == 0
     code, out, err = run("predict", "new.csv", wide(30, 1), model)
@@ -152,5 +158,6 @@ def test_reports_of_all(name, run, tmp_path):
     content = make(broken=False) if make is wide else make()
     page, model = tmp_path / "report.html", tmp_path / "m.skops"
     words = ("--target", target, "--report", str(page), "--save", str(model))
+    words = (*words, *NO_TARGET)
     assert run("tune", name, content, *words)[0] == 0
     assert page.stat().st_size > 50_000

@@ -102,7 +102,9 @@ examples:
   bisvm predict flowers.skops new.csv --scores --output classes.csv
 """
     predict = _parser(
-        commands.add_parser, "Write a class for every row of a table, as CSV.",
+        commands.add_parser,
+        "Write a class for every row of a table, as CSV. The table is read as the one "
+        "that\nthe model was trained on; options say what is written in another way.",
         examples, "predict", help="classes for the rows of a table",
     )  # fmt: skip
     predict.add_argument("model", type=Path, help="a file that `bisvm tune` has saved")
@@ -200,7 +202,20 @@ def _add_reading(parser: Any) -> None:
         action="append",
         default=[],
         metavar="WORD",
-        help="a word that stands for a missing value (may be repeated)",
+        help="a word that stands for a missing value, in the target too, beside the "
+        "usual ones (may be repeated)",
+    )
+    parser.add_argument(
+        "--decimal",
+        type=_decimal,
+        metavar="SIGN",
+        help="decimal sign, 'point' or 'comma'; guessed",
+    )
+    parser.add_argument(
+        "--first-index",
+        type=int,
+        choices=(0, 1),
+        help="number of the first feature of a LIBSVM file; guessed",
     )
 
 
@@ -284,8 +299,16 @@ _share = _number(float, lambda x: 0 <= x <= 0.9, "a share from 0 to 0.9")
 _seconds = _number(float, lambda x: 0 < x < math.inf, "a positive number of seconds")
 
 
+def _decimal(text: str) -> str:
+    signs = {"point": ".", "comma": ",", ".": ".", ",": ","}
+    if text not in signs:
+        raise argparse.ArgumentTypeError(f"expected point or comma, got {text!r}")
+    return signs[text]
+
+
 def _separator(text: str) -> str:
     named = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
+    named["bar"] = "|"
     text = named.get(text, text)
     if text not in (",", ";", "\t", "|", " "):
         raise argparse.ArgumentTypeError(

@@ -14,14 +14,22 @@ from bisvm.cli.output import one_line, say, write_rows
 from bisvm.cli.tasks import read
 from bisvm.files import load
 from bisvm.tables import ColumnTypes, DataError
+from bisvm.tables.format import remembered
 from bisvm.tables.preparing import unseen_categories
 
 
 def run(options: Any) -> int:
     model = load_pipeline(options.model)
     with of_a_file(options.model):
+        form = remembered(model)
         width = width_of(model)
-    table = read(options, n_features=width)
+    if form is None:
+        say(
+            f"note: {options.model} does not say how its table was written (it comes "
+            f"from Python, or from an older version): the format of {options.data} is "
+            "guessed."
+        )
+    table = read(options, n_features=width, like=form)
     if table.is_sparse == isinstance(model[0], ColumnTypes):
         kind = "a table of columns" if not table.is_sparse else "a sparse matrix"
         raise DataError(

@@ -52,6 +52,8 @@ def data_lines(options: Any, task: Task) -> list[str]:
         "separator": options.separator,
         "header": None if options.header is None else options.header == "yes",
         "missing": options.missing or None,
+        "decimal": options.decimal,
+        "first_index": options.first_index,
         "labels": options.target,
     }
     more = [f"{name}={value!r}" for name, value in given.items() if value is not None]

@@ -44,6 +44,8 @@ def read(options: Any, **more: Any) -> Table:
         separator=options.separator,
         header=header,
         missing=options.missing,
+        decimal=options.decimal,
+        first_index=options.first_index,
         **more,
     )
     for note in table.notes:
@@ -108,8 +110,12 @@ def prepared(options: Any, task: Task, machine: Any) -> Any:
     )
     try:
         if not task.table.is_sparse:
-            # All cells, before any work is done: those that are held out, too.
-            ColumnTypes(**columns).fit(task.table.frame).transform(task.table.frame)
+            # All cells, before any work is done: those that are held out, too. They may
+            # also tell which number of a date is the month.
+            types = ColumnTypes(**columns).fit(task.table.frame)
+            types.transform(task.table.frame)
+            known = [(name, form) for name, form in types.formats_.items() if form]
+            columns["dates"] = known
         return pipeline_for(
             task.X, machine, histograms=options.kernel == "chi2", **columns
         )

@@ -22,6 +22,7 @@ from bisvm.files import save
 from bisvm.reporting.words import expected_in_words
 from bisvm.reporting.writing import check_can_report
 from bisvm.tables import DataError
+from bisvm.tables.format import remember
 from bisvm.tables.preparing import relevances_by_column
 
 
@@ -34,6 +35,7 @@ def run(options: Any) -> int:
     model, seconds = tuned(options, task)
     result = summary(task, model, seconds)
     if options.save is not None:
+        remember(model, task.table.form)
         save(model, options.save)
         result["saved"] = str(options.save)
         say(f"Saved: {options.save}. `bisvm predict {options.save} FILE` uses it.")

@@ -6,6 +6,7 @@ need: types, missing values, scales, categories.
 
 from bisvm.tables.columns import ColumnTypes
 from bisvm.tables.errors import DataError
+from bisvm.tables.format import TableFormat
 from bisvm.tables.holding_out import hold_out
 from bisvm.tables.preparing import pipeline_for
 from bisvm.tables.reading import Table, read_table
@@ -15,6 +16,7 @@ __all__ = [
     "ColumnTypes",
     "DataError",
     "Table",
+    "TableFormat",
     "hold_out",
     "pipeline_for",
     "read_table",

@@ -62,6 +62,8 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
     categorical : names of columns that are categories though they look like numbers
     drop : names of columns to leave out
     keep : names of columns to learn from though they look like names or numbers of rows
+    dates : pairs (name, format) of columns of dates whose format is known; that of the
+        others is guessed
 
     Attributes
     ----------
@@ -75,10 +77,12 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
         categorical: Sequence[str] = (),
         drop: Sequence[str] = (),
         keep: Sequence[str] = (),
+        dates: Sequence[tuple[str, str]] = (),
     ):
         self.categorical = categorical
         self.drop = drop
         self.keep = keep
+        self.dates = dates
 
     def fit(self, X: Any, y: Any = None) -> Self:
         frame = _as_frame(X)
@@ -168,7 +172,7 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
         numbers = pd.to_numeric(cells, errors="coerce").notna()
         if numbers.mean() >= MOSTLY:
             return NUMBER, None
-        form = date_format(cells)
+        form = dict(self.dates).get(name) or date_format(cells)
         return (CATEGORY, None) if form is None else (DATE, form)
 
     def _values(self, name: str, kind: str, column: Any) -> Any:
@@ -225,19 +229,22 @@ def column_numbers(name: str, cells: Any, form: str | None) -> Any:
 
 
 def _days(name: str, cells: Any, form: str) -> Any:
-    """Days since 1970; a format of "" stands for dates that are dates already."""
+    """Days since 1970; a format of "" stands for dates that are dates already.
+
+    Where these come as text later, the order of day and month is not guessed.
+    """
     pd = pandas()
-    text = form != "" and not pd.api.types.is_datetime64_any_dtype(cells)
+    text = not pd.api.types.is_datetime64_any_dtype(cells)
     dates = pd.to_datetime(
         _texts(cells) if text else cells,
-        format=form if text else None,
+        format=(form or "ISO8601") if text else None,
         errors="coerce",
         utc=True,
     )
     wrong = dates.isna().to_numpy()
     if wrong.any():
         place = int(np.argmax(wrong))
-        like = f" of the form {form}" if form else ""
+        like = f" of the form {form or 'YYYY-MM-DD (ISO 8601)'}"
         raise DataError(
             f"{str(cells.iloc[place])[:60]!r} is no date{like}.",
             column=name,

@@ -30,6 +30,7 @@ def pipeline_for(
     categorical: Sequence[str] = (),
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
+    dates: Sequence[tuple[str, str]] = (),
     histograms: bool = False,
 ) -> Pipeline:
     """An unfitted pipeline for tables like this one, and a machine at its end.
@@ -43,12 +44,12 @@ def pipeline_for(
     frame : data frame, or sparse matrix
         Says which columns there are; it is looked at, not learned from.
     machine : classifier
-    categorical, drop, keep : names of columns, see `ColumnTypes`
+    categorical, drop, keep, dates : of columns, see `ColumnTypes`
     histograms : whether the kernel takes numbers that are not negative
     """
     if not hasattr(frame, "columns"):
         return Pipeline([("scale", MaxAbsScaler()), ("machine", machine)])
-    types = ColumnTypes(list(categorical), list(drop), list(keep))
+    types = ColumnTypes(list(categorical), list(drop), list(keep), list(dates))
     clone(types).fit(frame)
     scaler = MinMaxScaler(clip=True) if histograms else StandardScaler()
     # By what they hold and not by name: on some of the rows a column may say nothing.

@@ -10,11 +10,12 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from bisvm.tables.errors import DataError, pandas
+from bisvm.tables.format import TableFormat
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 # Rows from which separator, header and decimal sign are guessed.
@@ -30,50 +31,125 @@ MISSING = (
 )
 BOM = b"\xef\xbb\xbf"
 
+# Groups of three digits do not begin with a zero: "0.125" is no number of thousands.
 POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-POINT_GROUPS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?")
+POINT_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 COMMA = re.compile(r"[+-]?(\d+,?\d*|,\d+)([eE][+-]?\d+)?")
-COMMA_GROUPS = re.compile(r"[+-]?\d{1,3}(\.\d{3})+(,\d*)?")
+COMMA_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d*)?")
 
 
 def read_text(
-    path: Path, separator: str | None, header: bool | None, missing: Sequence[str]
-) -> tuple[Any, list[str]]:
-    """A frame of text with numbers in English notation, and what was guessed."""
+    path: Path,
+    *,
+    separator: str | None,
+    header: bool | None,
+    missing: Sequence[str],
+    decimal: str | None,
+) -> tuple[Any, Any, TableFormat, list[str]]:
+    """Read a text file; what is None is guessed.
+
+    Returns
+    -------
+    frame : data frame of text: numbers in English notation, NaN for missing cells
+    cells : the same as the file has it; empty cells are NaN
+    form : how the file is written
+    notes : what was guessed, in words
+    """
     text, encoding = decoded(path)
-    sample = text[: 1 << 20].splitlines()[:SAMPLE]
-    sample = [line for line in sample if line.strip()]
-    if not sample:
-        raise DataError("the file is empty; expected a table.", path=path)
-    given = separator
-    separator = separator or guess_separator(sample)
-    frame = _parsed(text, separator, path)
-    nothing = {*MISSING, *(one.strip().lower() for one in missing)}
-    frame = frame.apply(lambda column: column.str.strip())
-    # A name may be one of these words: Na is sodium.
-    first = frame.iloc[0]
-    frame = frame.mask(frame.apply(lambda column: column.str.lower().isin(nothing)))
-    rows = frame.head(SAMPLE)
-    corner = not isinstance(first.iloc[0], str)
-    named = has_header(rows, corner) if header is None else header
-    if named:
-        names, frame = _names(first), frame.iloc[1:].reset_index(drop=True)
-    else:
-        names = [f"column {number}" for number in range(1, frame.shape[1] + 1)]
-    frame.columns = names
-    if not len(frame):
-        raise DataError("there is a header and no row below it.", path=path)
-    comma = decimal_comma(frame.head(SAMPLE), separator)
+    sample = sample_of(text, path)
     notes = []
-    if not given and separator != ",":
-        notes.append(f"fields are separated by {SEPARATORS[separator]}s")
+    if separator is None:
+        separator = guess_separator(sample)
+        if separator != ",":
+            notes.append(f"fields are separated by {SEPARATORS[separator]}s")
+    cells = cells_of(text, separator, path)
+    words = missing_words(missing)
+    # A name may be one of these words: Na is sodium.
+    first, rows = cells.iloc[0], without_words(cells.head(SAMPLE), words)
+    if header is None:
+        header = has_header(rows, corner=not isinstance(first.iloc[0], str))
+    names = names_of(first) if header else numbered(len(first))
+    cells = below(cells, names, header, path)
+    frame = without_words(cells, words)
+    if decimal is None:
+        comma = decimal_comma(frame.head(SAMPLE), separator)
+    else:
+        comma = decimal == ","
+    frame, numbers, grouped = in_english(frame, comma)
     if encoding not in ("utf-8", "utf-8-sig"):
         notes.append(f"the text is not UTF-8: read as {encoding}")
-    if not named:
+    if not header:
         notes.append("there is no header: columns are called by their numbers")
     if comma:
         notes.append("the decimal sign is a comma")
-    return in_english(frame, comma), notes
+    form = TableFormat(
+        kind="text",
+        columns=tuple(names),
+        named=header,
+        separator=separator,
+        decimal="," if comma else decimal or ("." if _has_points(frame) else None),
+        thousands=("." if comma else ",") if grouped else None,
+        numbers=numbers,
+        missing=words,
+    )
+    return frame, cells, form, notes
+
+
+def sample_of(text: str, path: Path) -> list[str]:
+    """The first lines, from which separators are guessed."""
+    lines = text[: 1 << 20].splitlines()[:SAMPLE]
+    lines = [line for line in lines if line.strip()]
+    if not lines:
+        raise DataError("the file is empty; expected a table.", path=path)
+    return lines
+
+
+def cells_of(text: str, separator: str, path: Path) -> Any:
+    """All cells as text without spaces around it; those that are empty are NaN."""
+    cells = _parsed(text, separator, path).apply(lambda column: column.str.strip())
+    return cells.mask(cells == "")
+
+
+def below(cells: Any, names: Sequence[str], header: bool, path: Path) -> Any:
+    """The rows below the header, with the names of the columns."""
+    cells = cells.iloc[1:].reset_index(drop=True) if header else cells.copy()
+    cells.columns = list(names)
+    if not len(cells):
+        raise DataError("there is a header and no row below it.", path=path)
+    return cells
+
+
+def missing_words(more: Sequence[str], known: Sequence[str] = MISSING) -> Any:
+    """Words for missing values in lower case, each once."""
+    return tuple(dict.fromkeys([*known, *(one.strip().lower() for one in more)]))
+
+
+def without_words(frame: Any, words: Sequence[str]) -> Any:
+    """Replace words for missing values by NaN, in columns of text."""
+    nothing, frame = set(words), frame.copy()
+    for name in frame:
+        if is_text(frame[name]):
+            found = frame[name].str.strip().str.lower().isin(nothing)
+            frame[name] = frame[name].mask(found)
+    return frame
+
+
+def is_text(column: Any) -> bool:
+    """Whether all cells that are not missing are text."""
+    types = pandas().api.types
+    if column.dtype == object:
+        return str(types.infer_dtype(column, skipna=True)) == "string"
+    return bool(types.is_string_dtype(column))
+
+
+def _has_points(frame: Any) -> bool:
+    """Whether any number has a decimal point."""
+    for name in frame:
+        cells = frame[name].dropna()
+        cells = cells[cells.str.contains(".", regex=False)]
+        if len(cells) and pandas().to_numeric(cells, errors="coerce").notna().any():
+            return True
+    return False
 
 
 def decoded(path: Path) -> tuple[str, str]:
@@ -158,7 +234,7 @@ def _explained(said: str, path: Path) -> DataError:
     )
 
 
-def _names(cells: Any) -> list[str]:
+def names_of(cells: Any) -> list[str]:
     """Names of all columns, each once."""
     names: list[str] = []
     for number, cell in enumerate(cells, 1):
@@ -170,6 +246,11 @@ def _names(cells: Any) -> list[str]:
     return names
 
 
+def numbered(count: int) -> list[str]:
+    """Names of columns that have none."""
+    return [f"column {number}" for number in range(1, count + 1)]
+
+
 def has_header(rows: Any, corner: bool = False) -> bool:
     """Whether the first row is one: it has words where the others have numbers.
 
@@ -178,15 +259,21 @@ def has_header(rows: Any, corner: bool = False) -> bool:
     """
     if len(rows) < 2:
         return not any(_is_number(cell) for cell in rows.iloc[0])
+    votes = header_votes(rows)
+    whole = bool(rows.iloc[0, 1:].notna().all())
+    if corner and whole and rows.shape[1] > 1 and rows.iloc[1:, 0].notna().all():
+        return True
+    return any(votes) if votes else whole and bool(rows.iloc[0].notna().all())
+
+
+def header_votes(rows: Any) -> list[bool]:
+    """For every column of numbers, whether its first cell is something else."""
     votes = []
     for name in rows:
         first, rest = rows[name].iloc[0], rows[name].iloc[1:].dropna()
         if isinstance(first, str) and len(rest) and rest.map(_is_number).mean() > 0.7:
             votes.append(not _is_number(first))
-    whole = bool(rows.iloc[0, 1:].notna().all())
-    if corner and whole and rows.shape[1] > 1 and rows.iloc[1:, 0].notna().all():
-        return True
-    return any(votes) if votes else whole and bool(rows.iloc[0].notna().all())
+    return votes
 
 
 def _is_number(cell: Any) -> bool:
@@ -205,35 +292,57 @@ def decimal_comma(rows: Any, separator: str) -> bool:
         cells = [c for name in rows for c in rows[name].dropna() if "," in c]
         if not cells:
             return False
-    german = english = unclear = 0
-    for name in rows:
-        for cell in rows[name].dropna():
-            is_german = bool(COMMA.fullmatch(cell) or COMMA_GROUPS.fullmatch(cell))
-            is_english = bool(POINT.fullmatch(cell) or POINT_GROUPS.fullmatch(cell))
-            german += is_german and not is_english
-            english += is_english and not is_german
-            unclear += is_german and is_english and "," in cell
+    german, english, unclear = notations(c for n in rows for c in rows[n].dropna())
     if german or english:
         return german > english
-    return bool(unclear) and separator != ","
+    return unclear[","] > 0 and separator != ","
 
 
-def in_english(frame: Any, comma: bool) -> Any:
+def notations(cells: Iterable[str]) -> tuple[int, int, Counter[str]]:
+    """Count numbers that are German only, English only, or both with another value.
+
+    The last are counted by the sign that they have: "1,234" or "1.234".
+    """
+    german = english = 0
+    unclear: Counter[str] = Counter()
+    for cell in cells:
+        is_german = bool(COMMA.fullmatch(cell) or COMMA_GROUPS.fullmatch(cell))
+        is_english = bool(POINT.fullmatch(cell) or POINT_GROUPS.fullmatch(cell))
+        german += is_german and not is_english
+        english += is_english and not is_german
+        if is_german and is_english:
+            unclear.update(sign for sign in ",." if sign in cell)
+    return german, english, unclear
+
+
+def in_english(frame: Any, comma: bool) -> tuple[Any, tuple[str, ...], bool]:
     """Numbers with a decimal point and without groups, where a whole column has them.
 
-    Other columns stay as they are.
+    Other columns stay as they are. Also says which columns these are, and whether any
+    number has a thousands sign.
     """
-    plain, grouped = (COMMA, COMMA_GROUPS) if comma else (POINT, POINT_GROUPS)
-    group, sign = (".", ",") if comma else (",", ".")
-    frame = frame.copy()
+    frame, numbers, any_grouped = frame.copy(), [], False
     for name in frame:
         cells = frame[name].dropna()
         if not cells.str.contains(",", regex=False).any() and not comma:
             continue
-        fits = cells.str.fullmatch(plain) | cells.str.fullmatch(grouped)
+        plain, grouped = match_numbers(cells, comma)
+        fits = plain | grouped
         if not len(cells) or not fits.mean() > 0.9:
             continue
-        changed = cells.str.replace(group, "", regex=False)
-        changed = changed.str.replace(sign, ".", regex=False)
-        frame.loc[fits.index[fits], name] = changed[fits]
-    return frame
+        frame.loc[fits.index[fits], name] = english_number(cells[fits], comma)
+        numbers.append(str(name))
+        any_grouped = any_grouped or bool((grouped & ~plain).any())
+    return frame, tuple(numbers), any_grouped
+
+
+def match_numbers(cells: Any, comma: bool) -> tuple[Any, Any]:
+    """Which cells are numbers without, and which with thousands signs."""
+    plain, grouped = (COMMA, COMMA_GROUPS) if comma else (POINT, POINT_GROUPS)
+    return cells.str.fullmatch(plain), cells.str.fullmatch(grouped)
+
+
+def english_number(cells: Any, comma: bool) -> Any:
+    """Without thousands signs, and with a decimal point."""
+    group, sign = (".", ",") if comma else (",", ".")
+    return cells.str.replace(group, "", regex=False).str.replace(sign, ".", regex=False)
