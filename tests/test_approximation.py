@@ -1,5 +1,7 @@
 """Landmarks in the place of the whole Gram matrix: what they leave out, and to H."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification, make_moons
@@ -8,8 +10,10 @@ from sklearn.preprocessing import StandardScaler
 from bisvm import BilevelObjective, BilevelSVC
 from bisvm.approximation import Approximation, LeftOut, settled
 from bisvm.datasets import make_moons_with_noise
+from bisvm.estimators import units
 from bisvm.kernels import RBF
 from bisvm.machines.landmarks import choose_landmarks
+from bisvm.memory import gram_bytes
 from bisvm.testing import check_gradient
 
 X, y = make_moons(900, noise=0.25, random_state=0)
@@ -24,8 +28,9 @@ def size(choice, n, max_memory=None, **changes):
 def test_auto_takes_the_whole_matrix_of_few_rows_and_landmarks_of_many():
     assert size("none", 5000, 1e9) is None
     assert size("auto", 5000, 1e9) == Approximation(500, needed=False)
-    with pytest.warns(UserWarning, match="needs 0.602 GB, and 0.1 are allowed"):
-        assert size("auto", 5000, 1e8).needed
+    few = size("auto", 5000, 1e8)
+    assert few.needed and few.warns
+    assert "5000 samples needs 0.602 GB, and max_memory allows 0.1 GB" in few.limited
     assert size("auto", 20_000, 1e11).needed
     assert size("nystroem", 300, 1e9).needed
     assert size("auto", 5000, 1e9, possible=False) is None
@@ -215,3 +220,131 @@ def test_what_cannot_be_approximated_goes_the_exact_way():
 def test_an_unknown_choice_is_refused():
     with pytest.raises(ValueError, match="approximation='nystrom'.*'nystroem'"):
         BilevelSVC("rbf", approximation="nystrom").fit(X, y)
+
+
+# --- memory ---------------------------------------------------------------------------
+
+GENEROUS, SCARCE = 100 * 10**9, 10**7
+FREE_MEMORY = "bisvm.memory.available_memory"
+
+
+def fitted(**settings):
+    """A fit beyond the number of rows that have their whole Gram matrix."""
+    given = dict(cv=2, starts=1, max_iter=1, random_state=0) | settings
+    return BilevelSVC("rbf", **given).fit(WIDE, WIDE_LABELS)
+
+
+WIDE, WIDE_LABELS = make_classification(500, 8, n_informative=6, random_state=0)
+
+
+@pytest.fixture
+def few_exact_rows(monkeypatch):
+    monkeypatch.setattr("bisvm.approximation.EXACT_ROWS", 400)
+    monkeypatch.setattr("bisvm.problem.EXACT_ROWS", 400)
+    monkeypatch.setattr("bisvm.approximation.MOST", 60)
+    # Enough for 500 rows with 39 landmarks.
+    return 4 * (8 * 12 * 500 * 2 + 39 * 8 * 500 * 4)
+
+
+def warned(fit):
+    """What a fit returns, and what it says of memory."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = fit()
+    return model, [str(one.message) for one in caught if "memory" in str(one.message)]
+
+
+def test_little_free_memory_is_said_and_the_same_model_can_be_had_again(
+    monkeypatch, few_exact_rows
+):
+    monkeypatch.setattr(FREE_MEMORY, lambda: few_exact_rows)
+    limited, said = warned(fitted)
+    assert limited.approximation_.n_landmarks == 39
+    (message,) = said
+    assert message == limited.approximation_.limited
+    assert "at most 39 landmarks in the search and 39 in the final machine" in message
+    assert "where 60 and 120 would be used" in message
+    assert f"max_memory={few_exact_rows // 4} gives this one" in message
+    monkeypatch.setattr(FREE_MEMORY, lambda: GENEROUS)
+    again, said = warned(lambda: fitted(max_memory=few_exact_rows // 4))
+    np.testing.assert_array_equal(again.dual_coef_, limited.dual_coef_)
+    assert not said
+
+
+def test_enough_free_memory_is_nothing_to_speak_of(monkeypatch, few_exact_rows):
+    monkeypatch.setattr(FREE_MEMORY, lambda: GENEROUS)
+    model, said = warned(fitted)
+    assert model.approximation_.n_landmarks == 120
+    assert not said and model.approximation_.limited == ""
+    # Where the system does not say what there is, nothing is limited.
+    monkeypatch.setattr(FREE_MEMORY, lambda: None)
+    other, said = warned(fitted)
+    assert not said
+    np.testing.assert_array_equal(other.dual_coef_, model.dual_coef_)
+
+
+@pytest.mark.parametrize("choice", ["auto", "nystroem"])
+@pytest.mark.parametrize("n", [300, 3000, 5000, 20_000, 300_000])
+@pytest.mark.parametrize("max_memory", [5e8, 2e9, np.inf])
+def test_with_max_memory_free_memory_does_not_matter(
+    monkeypatch, choice, n, max_memory
+):
+    rules = []
+    for free in (SCARCE, GENEROUS, None):
+        monkeypatch.setattr(FREE_MEMORY, lambda free=free: free)
+        # Nor does the number of processors, by which free memory would be shared.
+        rules += [size(choice, n, max_memory, jobs=jobs) for jobs in (1, 64)]
+    assert all(rule == rules[0] for rule in rules)
+
+
+def test_with_max_memory_the_model_is_the_same_on_every_computer(
+    monkeypatch, few_exact_rows
+):
+    models = []
+    for free in (SCARCE, GENEROUS):
+        monkeypatch.setattr(FREE_MEMORY, lambda free=free: free)
+        model, said = warned(lambda: fitted(max_memory=few_exact_rows / 4))
+        assert not said
+        assert "max_memory allows" in model.approximation_.limited
+        models.append(model)
+    np.testing.assert_array_equal(*(model.dual_coef_ for model in models))
+    assert models[0].approximation_ == models[1].approximation_
+
+
+def test_a_gram_matrix_that_free_memory_does_not_hold_is_said(monkeypatch):
+    monkeypatch.setattr(FREE_MEMORY, lambda: 4 * 10**6)
+    model, (message,) = warned(fitted)
+    assert model.approximation_.limited == message
+    assert "500 samples needs 0.0061 GB, and the free memory allows 0.001 GB" in message
+    assert "max_memory=1000000 gives this one" in message
+    settings = dict(cv=2, random_state=0)
+    with pytest.warns(UserWarning, match="max_memory=1000000 gives this one"):
+        BilevelObjective(BilevelSVC("rbf", **settings), WIDE, WIDE_LABELS)
+    with pytest.raises(MemoryError, match="the free memory allows 0.001 GB.*'auto'"):
+        fitted(approximation="none")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_as_many_searches_at_a_time_as_memory_holds(monkeypatch):
+    """Fewer workers, and the same machines: n_jobs does not change the answer."""
+    X, y = make_classification(
+        120, 6, n_informative=4, n_classes=3, n_clusters_per_class=1, random_state=0
+    )
+    asked = []
+    parallel = units.Parallel
+
+    def counting(*args, **settings):
+        asked.append(settings["n_jobs"])
+        return parallel(*args, **settings)
+
+    monkeypatch.setattr(units, "Parallel", counting)
+    one = gram_bytes(120, 2)
+    given = dict(shared=False, cv=2, starts=1, max_iter=2, random_state=0)
+    fits = [
+        BilevelSVC("rbf", n_jobs=jobs, max_memory=memory, **given).fit(X, y)
+        for jobs, memory in ((3, 9 * one), (3, 2.5 * one), (3, 1.5 * one), (1, one))
+    ]
+    assert asked == [3, 2, 1, 1]
+    for model in fits:
+        assert model.approximation_ == [None, None, None]
+        np.testing.assert_array_equal(model.dual_coef_, fits[0].dual_coef_)

@@ -4,8 +4,18 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    RepeatedKFold,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    TimeSeriesSplit,
+)
 
+from bisvm import BilevelLinearSVC, BilevelSVC
+from bisvm.path import best_C
 from bisvm.splits import (
     class_tasks,
     distinct_columns,
@@ -177,6 +187,100 @@ def test_negative_indices_count_from_the_end():
 def test_a_cv_that_makes_no_sense_is_refused(cv, message):
     with pytest.raises(ValueError, match=message):
         freeze_splits(cv, X, Y)
+
+
+class Splitter:
+    """A splitter that yields what it is given."""
+
+    def __init__(self, *pairs):
+        self.pairs = pairs
+
+    def split(self, X, y=None, groups=None):
+        yield from self.pairs
+
+    def get_n_splits(self, X=None, y=None, groups=None):
+        return len(self.pairs)
+
+
+WRONG = {
+    "all rows in both parts": (
+        [(np.arange(10), np.arange(10))],
+        r"Split 0 of cv trains on rows that it validates on: 0, 1, 2, 3, 4 and 5 more",
+    ),
+    "two rows in both parts": (
+        [(np.arange(5), np.arange(5, 10)), (np.arange(6), [-6, -5, 8, 9])],
+        r"Split 1 of cv trains on rows that it validates on: 4, 5\. .*StratifiedKFold",
+    ),
+    "a mask": (
+        [(np.arange(10) < 6, np.arange(10) > 4)],
+        r"validates on: 5\.",
+    ),
+    "no split": ([], r"cv.* (yields no split|is an empty list); expected one or more"),
+    "no validation rows": (
+        [(np.arange(5), np.arange(5, 10)), (np.arange(10), [])],
+        "Split 1 of cv has no validation rows",
+    ),
+    "no training rows": (
+        [(np.zeros(10, dtype=bool), np.arange(10))],
+        "Split 0 of cv has no training rows",
+    ),
+    "rows beyond the data": (
+        [(np.arange(5), np.arange(5, 12))],
+        "outside the data: expected 0 to 9, got 5 to 11",
+    ),
+    "fractions": ([([0.5, 1.5], [3, 4])], r"Split 0 .* row numbers.*got \[0.5, 1.5\]"),
+    "not a number": ([([0.0, np.nan], [3, 4])], "Split 0 .* row numbers"),
+    "words": ([(["a", "b"], [3, 4])], r"row numbers.*got \['a', 'b'\]"),
+    "no pair": ([np.arange(5)], r"pairs of indices; split 0 is array\(\[0, 1"),
+    "no list": ([(3, [4, 5])], "two lists of row numbers; one of them is 3"),
+}
+
+
+@pytest.mark.parametrize("pairs, message", WRONG.values(), ids=WRONG)
+def test_splitters_are_checked_as_lists_are(pairs, message):
+    for cv in (Splitter(*pairs), pairs, iter(pairs)):
+        with pytest.raises(ValueError, match=message):
+            freeze_splits(cv, X, Y)
+
+
+@pytest.mark.parametrize("name", ["all rows in both parts", "no split", "no pair"])
+def test_estimators_refuse_such_splitters(name):
+    pairs, message = WRONG[name]
+    for cv in (Splitter(*pairs), pairs):
+        for estimator in (BilevelSVC(cv=cv), BilevelSVC("rbf", cv=cv)):
+            with pytest.raises(ValueError, match=message):
+                estimator.fit(X, Y)
+        with pytest.raises(ValueError, match=message):
+            BilevelLinearSVC(cv=cv).fit(X, Y)
+        with pytest.raises(ValueError, match=message):
+            best_C("rbf", X, np.where(Y == 1, 1, -1), cv)
+
+
+def test_rows_are_named_by_their_place_in_the_data():
+    """A splitter sees the rows of positive weight alone."""
+    weight = np.r_[0.0, 0.0, 0.0, np.ones(7)]
+    cv = Splitter((np.arange(4), np.arange(3, 7)))
+    with pytest.raises(ValueError, match=r"validates on: 6\."):
+        BilevelSVC("rbf", cv=cv).fit(X, Y, sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    "splitter",
+    [
+        RepeatedKFold(n_splits=2, n_repeats=3, random_state=0),
+        RepeatedStratifiedKFold(n_splits=2, n_repeats=2, random_state=0),
+        ShuffleSplit(4, test_size=0.5, random_state=0),
+        TimeSeriesSplit(3),
+        LeaveOneOut(),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_different_splits_may_share_rows(splitter):
+    splits = freeze_splits(splitter, X, Y)
+    assert len(splits) == splitter.get_n_splits(X)
+    for found, expected in zip(splits, splitter.split(X, Y), strict=True):
+        for part, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(part, other)
 
 
 def test_a_small_class_means_fewer_folds_and_a_warning():

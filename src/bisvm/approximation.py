@@ -11,9 +11,8 @@ and the sum of e(x_i) is the trace norm of K - K_nm K_mm^-1 K_mn.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +20,13 @@ from scipy.linalg import solve_triangular
 
 from bisvm.kernels import Kernel
 from bisvm.machines.landmarks import JITTER, choose_landmarks
-from bisvm.memory import column_bytes, gram_bytes, landmark_bytes, memory_limit
+from bisvm.memory import (
+    MemoryLimit,
+    column_bytes,
+    gram_bytes,
+    landmark_bytes,
+    memory_limit,
+)
 
 Choice = Literal["auto", "none", "nystroem"]
 CHOICES = ("auto", "none", "nystroem")
@@ -52,11 +57,16 @@ class Approximation:
     needed : whether there are landmarks in any case, in the final machine as well.
         Otherwise they serve the search alone, and only where `most` of them are enough.
     final : at most so many in the final machine
+    limited : in words, what there would be with more memory; empty if memory has
+        changed nothing
+    warns : whether a fit warns of that
     """
 
     most: int
     needed: bool
     final: int = 0
+    limited: str = ""
+    warns: bool = False
 
     def landmarks(
         self, kernel: Kernel, X: Any, values: Mapping[str, Any]
@@ -99,14 +109,18 @@ class LeftOut:
     n_landmarks : how many there are
     mean : average of e(x) over the rows
     largest : the worst represented row's
+    limited : in words, how memory limits the number of landmarks; empty if it does not
     """
 
     n_landmarks: int
     mean: float
     largest: float
+    limited: str = ""
 
     @classmethod
-    def of(cls, kernel: Kernel, X: Any, landmarks: np.ndarray) -> LeftOut:
+    def of(
+        cls, kernel: Kernel, X: Any, landmarks: np.ndarray, limited: str = ""
+    ) -> LeftOut:
         Z = X[landmarks]
         among = kernel.gram(Z)
         among.flat[:: len(landmarks) + 1] *= 1.0 + JITTER
@@ -118,7 +132,7 @@ class LeftOut:
             reached = solve_triangular(factor, kernel.gram(X[part], Z).T, lower=True)
             left[part] = kernel.diagonal(X[part]) - np.sum(reached**2, axis=0)
         left = np.maximum(left, 0.0) / float(np.mean(kernel.diagonal(X)))
-        return cls(len(landmarks), float(left.mean()), float(left.max()))
+        return cls(len(landmarks), float(left.mean()), float(left.max()), limited)
 
 
 def settled(
@@ -127,11 +141,14 @@ def settled(
     n_columns: int,
     max_memory: float | None,
     *,
-    jobs: int,
-    more_grams: int,
-    possible: bool,
+    jobs: int = 1,
+    more_grams: int = 0,
+    possible: bool = True,
 ) -> Approximation | None:
     """What "auto", "none" or "nystroem" means for a problem of this size.
+
+    With `max_memory` the answer is the same on every computer. Without it, the answer
+    says whether it depends on the memory that is free, which `jobs` problems share.
 
     None for the whole Gram matrix throughout; a MemoryError where neither way fits.
     `possible` says whether the machine can be restricted to landmarks at all.
@@ -142,42 +159,91 @@ def settled(
             "kernel of features: neither the exact hinge nor kernel='precomputed'. Use "
             "approximation='auto'."
         )
-    limit = memory_limit(max_memory)
-    needed = jobs * gram_bytes(n, n_columns, more_grams)
-    fits = needed <= limit
-    if choice == "none" or not possible or (choice == "auto" and n <= EXACT_ROWS):
-        exactly = choice == "none" or not possible
-        if fits:
-            if exactly or n < MANY_ROWS:
-                return None
-            return Approximation(int(FEW * n), needed=False)
+    exactly = choice == "none" or not possible
+    limit = memory_limit(max_memory, jobs)
+    needed = gram_bytes(n, n_columns, more_grams)
+    if exactly or (choice == "auto" and n <= EXACT_ROWS):
+        if needed <= limit.bytes:
+            few = not exactly and n >= MANY_ROWS
+            return Approximation(int(FEW * n), needed=False) if few else None
         if exactly:
             raise MemoryError(_too_much(n, needed, limit, possible=possible))
-        warnings.warn(
-            f"The Gram matrix of {n} samples needs {needed / 1e9:.3g} GB, and "
-            f"{limit / 1e9:.3g} are allowed: the kernel is approximated on landmarks. "
-            "max_memory, in bytes, sets the limit.",
-            UserWarning,
-            stacklevel=2,
-        )
-    each = jobs * landmark_bytes(n, more_grams)
-    columns = jobs * column_bytes(n, n_columns)
-    fitting = min(n, max(limit - columns, 0.0) / each)
+        found = _within(limit, n, n_columns, more_grams)
+        reason = f"The Gram matrix of {n} samples needs {needed / 1e9:.3g} GB, and "
+        words = f"{reason}{limit}: {_landmarks(found)}.{_advice(limit)}"
+        return replace(found, limited=words, warns=True)
+    found = _within(limit, n, n_columns, more_grams)
+    wanted = _within(MemoryLimit(np.inf, limit.free), n, n_columns, more_grams)
+    if found == wanted:
+        return found
+    words = (
+        f"For {n} samples {limit}: {_landmarks(found)}, where {wanted.most} and "
+        f"{wanted.final} would be used with more memory.{_advice(limit)}"
+    )
+    # Who sets the limit knows of it.
+    return replace(found, limited=words, warns=limit.free)
+
+
+def n_fitting(
+    rule: Approximation | None,
+    n: int,
+    n_columns: int,
+    max_memory: float | None,
+    more_grams: int,
+) -> float:
+    """How many problems of this size fit into memory at a time; at least one."""
+    if rule is None or not rule.needed:
+        each = gram_bytes(n, n_columns, more_grams)
+    else:
+        own = max(rule.most, rule.final) * landmark_bytes(n, more_grams)
+        each = column_bytes(n, n_columns) + own
+    return max(1.0, memory_limit(max_memory).bytes // each)
+
+
+def _within(
+    limit: MemoryLimit, n: int, n_columns: int, more_grams: int
+) -> Approximation:
+    """As many landmarks as are worth having, and as memory allows."""
+    each = landmark_bytes(n, more_grams)
+    columns = column_bytes(n, n_columns)
+    fitting = min(n, max(limit.bytes - columns, 0.0) / each)
     most = int(min(MOST, np.sqrt(WORK / n), fitting))
     if most < min(FEWEST, n):
         least = columns + FEWEST * each
         raise MemoryError(
-            f"max_memory allows {limit / 1e9:.3g} GB, and {FEWEST} landmarks for {n} "
-            f"samples take {least / 1e9:.3g} GB. Use a larger max_memory (in bytes), "
-            "fewer samples, or a linear machine (BilevelLinearSVC)."
+            f"{_capital(limit)}, and {FEWEST} landmarks for {n} samples take "
+            f"{least / 1e9:.3g} GB. Use a larger max_memory (in bytes), fewer samples, "
+            "or a linear machine (BilevelLinearSVC)."
         )
     return Approximation(most, needed=True, final=int(min(FINAL * most, fitting)))
 
 
-def _too_much(n: int, needed: float, limit: float, *, possible: bool) -> str:
+def _landmarks(rule: Approximation) -> str:
+    return (
+        f"the kernel is approximated on at most {rule.most} landmarks in the search "
+        f"and {rule.final} in the final machine"
+    )
+
+
+def _advice(limit: MemoryLimit) -> str:
+    if not limit.free:
+        return ""
+    return (
+        " With more free memory the model may differ. Set max_memory (in bytes) to get "
+        f"the same model on every computer; max_memory={limit.bytes:.0f} gives this "
+        "one."
+    )
+
+
+def _too_much(n: int, needed: float, limit: MemoryLimit, *, possible: bool) -> str:
     way = "approximation='auto', " if possible else ""
     return (
-        f"A kernel machine on {n} samples needs {needed / 1e9:.3g} GB, and max_memory "
-        f"allows {limit / 1e9:.3g} GB. Use {way}fewer samples, a linear machine "
-        "(BilevelLinearSVC), or a larger max_memory (in bytes)."
+        f"A kernel machine on {n} samples needs {needed / 1e9:.3g} GB, and {limit}. "
+        f"Use {way}fewer samples, a linear machine (BilevelLinearSVC), or a larger "
+        "max_memory (in bytes)."
     )
+
+
+def _capital(limit: MemoryLimit) -> str:
+    text = str(limit)
+    return text[0].upper() + text[1:] if limit.free else text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -42,14 +43,32 @@ def landmark_bytes(n: int, more_grams: int = 0) -> float:
     return 8.0 * n * (4 + more_grams)
 
 
-def memory_limit(max_memory: Any) -> float:
-    """A quarter of what is available, unless the user says otherwise.
+@dataclass(frozen=True)
+class MemoryLimit:
+    """Bytes that Gram matrices or landmarks may take, and who says so.
 
-    Infinite where the system does not say what there is.
+    free : whether it follows from the memory that is free, which changes from computer
+        to computer and from hour to hour
+    """
+
+    bytes: float
+    free: bool
+
+    def __str__(self) -> str:
+        amount = f"{self.bytes / 1e9:.3g} GB"
+        return f"{'the free memory' if self.free else 'max_memory'} allows {amount}"
+
+
+def memory_limit(max_memory: Any, jobs: int = 1) -> MemoryLimit:
+    """What the user says, or else a quarter of what is available, for `jobs` in common.
+
+    Nothing is asked of the system if `max_memory` is given. Infinite where the system
+    does not say what there is.
     """
     if max_memory is None:
         available = available_memory()
-        return math.inf if available is None else 0.25 * available
+        share = math.inf if available is None else float(available // (4 * jobs))
+        return MemoryLimit(share, free=True)
     if not isinstance(max_memory, Real) or not float(max_memory) > 0:
         raise ValueError(f"max_memory must be positive (bytes), got {max_memory!r}.")
-    return float(max_memory)
+    return MemoryLimit(float(max_memory), free=False)

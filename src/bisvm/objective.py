@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,8 @@ SINGLE_TOL = 1e-5
 SINGLE_SHARE = 0.3
 # Part of H that may be taken off for a lower level that was solved loosely.
 CORRECTABLE = 0.1
+# What a solution is made of.
+_PARTS = tuple(field.name for field in fields(Coefficients))
 
 
 class BilevelObjective:
@@ -254,7 +256,7 @@ class BilevelObjective:
             state["fitted"] = self._fitted
         if self._last is not None:
             theta, x = self._last
-            state |= {"theta": theta, "coef": x.coef, "intercept": x.intercept}
+            state |= {"theta": theta, **{one: getattr(x, one) for one in _PARTS}}
         return state
 
     @state.setter
@@ -265,7 +267,7 @@ class BilevelObjective:
         )
         self._fitted, self._last = state.get("fitted"), None
         if "theta" in state:
-            x = Coefficients(state["coef"], state["intercept"])
+            x = Coefficients(**{one: state[one] for one in _PARTS})
             self._last = state["theta"], x
 
     @property

@@ -16,6 +16,9 @@ from bisvm.criteria import Points
 
 Split = tuple[np.ndarray, np.ndarray]
 
+# Row numbers that a message lists.
+_FEW_ROWS = 5
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -184,14 +187,18 @@ def freeze_splits(
     random_state: np.random.RandomState | None = None,
     names: Any = None,
     spread: np.ndarray | None = None,
+    numbers: np.ndarray | None = None,
 ) -> list[Split]:
     """The (train, validation) index pairs meant by `cv`.
+
+    What a splitter yields is checked as a list of pairs is: both parts have rows, and
+    no row is in both. Different splits may overlap (`RepeatedKFold`, `ShuffleSplit`).
 
     An int stands for stratified, shuffled folds, which keep groups together if there
     are any. Where a class has fewer members than folds, or there are fewer groups, the
     folds are fewer, with a warning. `names` are the labels of classes 0, 1, ..., for
-    messages; `spread` are numbers (n,) of groups that are to be in every fold in their
-    share, as classes are.
+    messages, and `numbers` those of the rows, where they are some of more; `spread` are
+    numbers (n,) of groups that are to be in every fold in their share, as classes are.
     """
     n = len(y)
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
@@ -208,11 +215,18 @@ def freeze_splits(
             f"cv={cv!r} is not understood; expected a number of folds, a scikit-learn "
             "splitter, or a list of (train, validation) index pairs."
         )
-    if hasattr(cv, "split"):
-        return list(cv.split(X, y, groups))
-    pairs = [_checked_pair(pair, n) for pair in cv]
+    given = cv.split(X, y, groups) if hasattr(cv, "split") else cv
+    own = np.arange(n) if numbers is None else numbers
+    pairs = [_checked_pair(pair, k, own) for k, pair in enumerate(given)]
     if not pairs:
-        raise ValueError("cv is an empty list; expected (train, validation) pairs.")
+        source = (
+            f"cv={cv!r} yields no split"
+            if hasattr(cv, "split")
+            else "cv is an empty list"
+        )
+        raise ValueError(
+            f"{source}; expected one or more (train, validation) pairs of indices."
+        )
     return pairs
 
 
@@ -309,38 +323,82 @@ def _folds_by_groups(folds: int, groups: Any) -> int:
     return min(folds, count)
 
 
-def _checked_pair(pair: Any, n: int) -> Split:
+def _checked_pair(pair: Any, k: int, numbers: np.ndarray) -> Split:
+    """Split k as indices; `numbers` are those of the rows, for messages."""
+    n = len(numbers)
     try:
         train, validation = pair
     except (TypeError, ValueError):
         raise ValueError(
-            "cv must be a list of (train, validation) pairs of indices; one entry is "
-            f"{pair!r}."
+            "cv must give (train, validation) pairs of indices; split "
+            f"{k} is {_brief(pair)}."
         ) from None
-    train, validation = _indices(train, n), _indices(validation, n)
+    train, validation = _indices(train, n, k), _indices(validation, n, k)
+    for part, name in ((train, "training"), (validation, "validation")):
+        if not len(part):
+            raise ValueError(
+                f"Split {k} of cv has no {name} rows. Both parts of a split need some: "
+                "leave the split out, or use a splitter with fewer folds."
+            )
     inside = np.zeros(n, dtype=bool)
     inside[train] = True
-    common = validation[inside[validation]]
+    common = np.unique(validation[inside[validation]])
     if len(common):
         raise ValueError(
-            "A pair in cv trains on points that it validates on, such as "
-            f"{common.min()}."
+            f"Split {k} of cv trains on rows that it validates on: "
+            f"{_listed(numbers[common])}. Held-out rows must be left out of training; "
+            "use a splitter such as StratifiedKFold, or pairs without common rows."
         )
     return train, validation
 
 
-def _indices(indices: Any, n: int) -> np.ndarray:
-    indices = np.asarray(indices)
-    if indices.dtype == bool:
-        if len(indices) != n:
-            raise ValueError(
-                f"cv has a mask of {len(indices)} entries for {n} samples."
-            )
-        return np.flatnonzero(indices)
-    indices = indices.astype(int)
-    if indices.size and not (-n <= indices.min() and indices.max() < n):
+def _brief(given: Any) -> str:
+    text = " ".join(repr(given).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _listed(rows: np.ndarray) -> str:
+    """The first few row numbers, and how many more there are."""
+    first = ", ".join(map(str, rows[:_FEW_ROWS].tolist()))
+    more = len(rows) - _FEW_ROWS
+    return f"{first} and {more} more" if more > 0 else first
+
+
+def _indices(indices: Any, n: int, k: int) -> np.ndarray:
+    given = np.asarray(indices)
+    if given.ndim != 1:
+        raise ValueError(
+            f"Split {k} of cv must have two lists of row numbers; one of them is "
+            f"{_brief(indices)}."
+        )
+    if given.dtype == bool:
+        if len(given) != n:
+            raise ValueError(f"cv has a mask of {len(given)} entries for {n} samples.")
+        return np.flatnonzero(given)
+    rows = _whole_numbers(given)
+    if rows is None:
+        raise ValueError(
+            f"Split {k} of cv must have row numbers, or a mask of {n} entries; got "
+            f"{_brief(indices)}."
+        )
+    if rows.size and not (-n <= rows.min() and rows.max() < n):
         raise ValueError(
             f"cv has an index outside the data: expected 0 to {n - 1}, got "
-            f"{indices.min()} to {indices.max()}."
+            f"{rows.min()} to {rows.max()}."
         )
-    return indices % n
+    return rows % n
+
+
+def _whole_numbers(given: np.ndarray) -> np.ndarray | None:
+    """The same values as integers; None if they are none."""
+    if given.dtype.kind in "iu":
+        return given.astype(int)
+    try:
+        values = given.astype(float)
+    except (TypeError, ValueError):
+        return None
+    # Also the empty list, which is one of floats.
+    whole = given.dtype.kind in "fO" and np.all(np.isfinite(values))
+    if not whole or np.any(values != np.floor(values)):
+        return None
+    return values.astype(int)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from sklearn.base import clone
-from sklearn.datasets import load_digits, make_moons
+from sklearn.datasets import load_digits, make_classification, make_moons
 
 from bisvm import BilevelLinearSVC, BilevelSVC, Chunks
 from bisvm.datasets import make_moons_with_noise
@@ -79,6 +79,44 @@ def test_broken_off_anywhere_the_result_is_the_same(case, monkeypatch, tmp_path)
     with counted(monkeypatch) as again:
         assert_same(estimator.fit(X, y), expected, X)
     assert not again
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("free", [10**11, 2_250_000], ids=["much memory", "little"])
+def test_beyond_the_landmark_limit_the_result_is_the_same(free, monkeypatch, tmp_path):
+    """All that was decided of the approximation is on file, with the memory's part."""
+    X, y = make_classification(500, 8, n_informative=6, random_state=0)
+    for name in ("bisvm.approximation.EXACT_ROWS", "bisvm.problem.EXACT_ROWS"):
+        monkeypatch.setattr(name, 300)
+    monkeypatch.setattr("bisvm.approximation.MOST", 20)
+    monkeypatch.setattr("bisvm.memory.available_memory", lambda: free)
+    settings = dict(starts=1, max_iter=3, cv=2)
+
+    def fit(**more):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = svc(**settings, **more).fit(X, y)
+        said = [str(one.message) for one in caught if "memory" in str(one.message)]
+        return model, said
+
+    with counted(monkeypatch) as all_of_them:
+        expected, said = fit()
+    limited = bool(said)
+    assert limited is (free < 10**9)
+    assert expected.approximation_.n_landmarks == (29 if limited else 40)
+
+    path = tmp_path / "run.jsonl"
+    with counted(monkeypatch, len(all_of_them) // 2), pytest.raises(Killed):
+        fit(checkpoint=path)
+    # What was decided when the run began holds, whatever is free by now.
+    monkeypatch.setattr("bisvm.memory.available_memory", lambda: 1_160_000)
+    for _ in range(2):
+        resumed, again = fit(checkpoint=path)
+        assert_same(resumed, expected, X)
+        assert resumed.approximation_ == expected.approximation_
+        assert again == said
+    with pytest.raises(ValueError, match="at most 20 landmarks .*max_memory=288000"):
+        fit(checkpoint=path, max_memory=288_000)
 
 
 def test_a_state_without_its_line_is_not_lost(monkeypatch, tmp_path):

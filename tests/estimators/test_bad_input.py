@@ -189,7 +189,10 @@ def test_a_target_with_numbers_in_between_is_refused(make):
         (1, "at least two folds"),
         ("five", "cv='five' is not understood"),
         ([], "cv|split"),
-        ([(np.arange(40), np.array([], dtype=int))], "validation part is empty"),
+        (
+            [(np.arange(40), np.array([], dtype=int))],
+            "Split 0 of cv has no validation rows",
+        ),
         ([([0, 1, 2], [40])], "outside the data"),
     ],
 )

@@ -4,9 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC
 from bisvm.criteria import VALIDATION
+from bisvm.kernels import RBF, Matern
 from bisvm.penalties import Shared
 from tests.problems import toy_data, within
 
@@ -154,3 +156,128 @@ def test_a_rare_class_in_two_folds_has_its_criteria(criterion):
     assert any("using 3 folds" in str(one.message) for one in caught)
     assert np.isfinite(model.criterion_value_)
     assert set(model.predict(COLUMN)) <= {0, 1}
+
+
+# --- inputs that hardly differ, and few rows ------------------------------------------
+
+ALL_MAKERS = {
+    **MAKERS,
+    "auto": lambda **s: BilevelSVC(random_state=0, **s),
+    "laplacian": lambda **s: BilevelSVC("laplacian", random_state=0, **s),
+    "matern": lambda **s: BilevelSVC("matern52", random_state=0, **s),
+    "poly": lambda **s: BilevelSVC("poly", random_state=0, **s),
+    "landmarks": lambda **s: BilevelSVC(
+        "rbf", approximation="nystroem", random_state=0, **s
+    ),
+    "exact hinge": lambda **s: BilevelSVC(
+        "rbf", loss="hinge", criterion="hinge", max_iter=10, random_state=0, **s
+    ),
+    "many starts": lambda **s: BilevelSVC("rbf", starts=4, random_state=0, **s),
+    "ensemble": lambda **s: BilevelSVC(ensemble=2, random_state=0, **s),
+}
+ALL = pytest.mark.parametrize("make", ALL_MAKERS.values(), ids=ALL_MAKERS)
+FEW_LABELS = np.arange(40) % 2
+SPIKE = np.eye(40)[:, 3:4]
+FEW = np.random.default_rng(5)
+
+
+def fitted_quietly(make, X, y):
+    """A fit that warns in words of this library alone."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = make().fit(X, y)
+        values = model.decision_function(X)
+    assert np.all(np.isfinite(values))
+    assert np.isfinite(model.criterion_value_)
+    assert set(model.predict(X)) <= set(y)
+    own = (ConvergenceWarning, UserWarning)
+    foreign = [one for one in caught if one.category not in own]
+    assert not foreign, [str(one.message) for one in foreign]
+    return model
+
+
+@ALL
+@pytest.mark.parametrize("value", [2.5, 0.0, 0.1, -1e9 / 3, 1e20, 1e150, 1e-200])
+def test_one_distinct_x_gives_a_constant(make, value):
+    X = np.full((40, 2), value)
+    model = fitted_quietly(make, X, FEW_LABELS)
+    assert np.ptp(model.decision_function(X)) == 0.0
+    assert model.score(X, FEW_LABELS) == 0.5
+    np.testing.assert_array_equal(model.relevance_, [0.0, 0.0])
+    low, high = model.expected_score_.interval()
+    assert low < 0.5 < high
+
+
+@ALL
+def test_one_distinct_x_of_most_rows_of_one_class(make):
+    """The constant is the larger class."""
+    y = np.repeat([0, 1], [30, 10])
+    model = fitted_quietly(make, np.ones((40, 3)), y)
+    np.testing.assert_array_equal(model.predict(np.ones((5, 3))), np.zeros(5))
+
+
+@ALL
+@pytest.mark.parametrize("size", [1.0, 1e8, 1e-12])
+def test_all_rows_of_a_column_equal_but_one(make, size):
+    """Alone it says nothing of the other rows."""
+    X = size * SPIKE
+    model = fitted_quietly(make, X, FEW_LABELS)
+    others = np.delete(np.arange(40), 3)
+    assert np.ptp(model.decision_function(X)[others]) == 0.0
+    low, high = model.expected_score_.interval()
+    assert low < 0.5 < high
+
+
+@ALL
+def test_a_column_of_equal_rows_but_one_beside_others(make):
+    signal = np.random.default_rng(0).normal(size=(40, 1)) + 2.5 * FEW_LABELS[:, None]
+    constant = np.ones((40, 1))
+    model = fitted_quietly(make, np.hstack([signal, SPIKE, constant]), FEW_LABELS)
+    alone = fitted_quietly(make, signal, FEW_LABELS)
+    X = np.hstack([signal, SPIKE, constant])
+    assert np.mean(model.predict(X) == alone.predict(signal)) >= 0.9
+    assert np.argmax(model.relevance_) == 0
+
+
+def test_a_large_constant_does_not_drown_the_distances():
+    """Its mean is off by rounding, 1e17 or so: more than all that the others tell."""
+    wide = np.hstack([COLUMN, np.full((60, 1), 1e33 / 3)])
+    for kernel in (RBF(0.5), Matern(2.5, gamma=0.5)):
+        alone = kernel.gram(COLUMN)
+        np.testing.assert_allclose(kernel.gram(wide), alone, atol=1e-12)
+        np.testing.assert_allclose(kernel.gram(wide, wide[:7]), alone[:, :7], atol=1e-9)
+    narrow = RBF(0.5).single(wide)
+    np.testing.assert_array_equal(narrow[:, 1], np.zeros(60))
+
+
+TEN = {
+    "noise": (FEW.normal(size=(10, 3)), np.arange(10) % 2),
+    "separated": (
+        FEW.normal(size=(10, 3)) + 6.0 * (np.arange(10) % 2)[:, None],
+        np.arange(10) % 2,
+    ),
+    "three classes": (FEW.normal(size=(10, 3)), np.arange(10) % 3),
+    "two rows of a class": (FEW.normal(size=(10, 3)), np.repeat([0, 1], [2, 8])),
+    "many features": (FEW.normal(size=(10, 100)), np.arange(10) % 2),
+    "one distinct x": (np.ones((10, 2)), np.arange(10) % 2),
+    "all equal but one": (np.eye(10)[:, :1], np.arange(10) % 2),
+}
+
+
+@ALL
+@pytest.mark.parametrize("data", TEN.values(), ids=TEN)
+def test_ten_rows(make, data):
+    with within(60):
+        model = fitted_quietly(make, *data)
+    low, high = model.expected_score_.interval()
+    # Ten rows cannot promise much.
+    assert high - low > 0.2
+    if data is TEN["separated"]:
+        assert model.score(*data) == 1.0
+
+
+@ALL
+def test_a_class_of_one_row_among_ten_is_refused(make):
+    y = np.repeat([0, 1], [9, 1])
+    with pytest.raises(ValueError, match="Class 1 has one member only"):
+        make().fit(TEN["noise"][0], y)

@@ -45,6 +45,20 @@ def test_scikit_learn_slices_rows_and_columns():
     assert search.predict(K).shape == y.shape
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_callback_gets_a_model_on_the_way():
+    X, y = toy_data(60)
+    K, values = RBF(0.4)(X), []
+
+    def look(progress):
+        values.append(progress.model().decision_function(K))
+
+    model = BilevelSVC("precomputed", random_state=0, max_iter=2, callback=look)
+    model.fit(K, y)
+    assert len(values) == len(model.history_)
+    assert np.all(np.isfinite(values))
+
+
 def test_the_kernel_object_takes_row_numbers():
     X, y = toy_data(60)
     K, rows = RBF(0.4)(X), np.arange(60.0)[:, None]

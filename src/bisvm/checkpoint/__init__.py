@@ -9,5 +9,14 @@ the next evaluation takes over from those before (`Objective.state`) lies beside
 from bisvm.checkpoint.files import Checkpoint, open_checkpoint
 from bisvm.checkpoint.fingerprint import described, digest
 from bisvm.checkpoint.journal import Journal
+from bisvm.checkpoint.records import restored, stored
 
-__all__ = ["Checkpoint", "Journal", "described", "digest", "open_checkpoint"]
+__all__ = [
+    "Checkpoint",
+    "Journal",
+    "described",
+    "digest",
+    "open_checkpoint",
+    "restored",
+    "stored",
+]

@@ -20,7 +20,7 @@ except ImportError:  # pragma: no cover
     # Without locks of files nobody else is noticed.
     fcntl = None  # type: ignore[assignment]
 
-FORMAT = 1
+FORMAT = 2
 _NAME = "bisvm checkpoint"
 _NEW = "To begin a new one, choose a file that does not exist yet."
 

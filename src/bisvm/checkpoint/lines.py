@@ -3,13 +3,11 @@
     {"sum": "89abcdef", "unit": "0", "number": 12, "theta": [0.1, -2.3], ...}
 
 Numbers are written with as many digits as they need, infinities and NaN as text, and
-what there is of every row as base64 of its bytes: there are many.
+long arrays as base64 of their bytes (`records.py`).
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import zlib
 from collections.abc import Mapping
@@ -18,12 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from bisvm.checkpoint.records import restored, stored
 from bisvm.evaluation import Evaluation
 
 _HEAD = b'{"sum": "'
-_FLOATS = ("value", "criterion", "residual", "error", "seconds", "at")
-_COUNTS = ("number", "solves", "iterations")
-_ARRAYS = ("shares", "held_out")
 
 
 class Damaged(ValueError):
@@ -70,37 +66,14 @@ class Entry:
         return Evaluation(**{name: mine[name] for name in names})
 
     def as_json(self) -> dict[str, Any]:
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        values |= {name: _number(values[name]) for name in _FLOATS}
-        if self.accuracy is not None:
-            values["accuracy"] = _number(self.accuracy)
-        for name in ("theta", "gradient"):
-            values[name] = [_number(one) for one in values[name]]
-        for name in _ARRAYS:
-            raw = np.ascontiguousarray(values[name], dtype="<f8").tobytes()
-            values[name] = base64.b64encode(raw).decode("ascii")
-        return values
+        return stored(self)
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Entry:
         """The entry of a line; Damaged if it is none."""
         try:
-            read = {field.name: values[field.name] for field in fields(cls)}
-            read |= {name: float(read[name]) for name in _FLOATS}
-            read |= {name: int(read[name]) for name in _COUNTS}
-            if read["accuracy"] is not None:
-                read["accuracy"] = float(read["accuracy"])
-            if read["key"] is not None:
-                read["key"] = int(read["key"])
-            for name in ("theta", "gradient"):
-                read[name] = np.array([float(one) for one in read[name]])
-            for name in _ARRAYS:
-                raw = base64.b64decode(read[name], validate=True)
-                read[name] = np.frombuffer(raw, dtype="<f8").astype(float)
-            for name in ("converged", "landmarks"):
-                read[name] = bool(read[name])
-            return cls(**{**read, "unit": str(read["unit"])})
-        except (KeyError, TypeError, ValueError, OverflowError, binascii.Error):
+            return restored(cls, values)
+        except ValueError:
             raise Damaged("it is no evaluation") from None
 
 
@@ -131,8 +104,3 @@ def is_torn_head(content: bytes) -> bool:
     """Whether a file was left while its first line was written."""
     n = min(len(content), len(_HEAD))
     return b"\n" not in content and content[:n] == _HEAD[:n]
-
-
-def _number(value: float) -> float | str:
-    value = float(value)
-    return value if np.isfinite(value) else str(value)

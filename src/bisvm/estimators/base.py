@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from bisvm.approximation import Approximation, settled
+from bisvm.approximation import Approximation, n_fitting, settled
 from bisvm.criteria import get_criterion
 from bisvm.estimators.choice import KernelChoice
 from bisvm.estimators.data import (
@@ -55,6 +55,8 @@ from bisvm.threads import one_blas_thread
 from bisvm.tuning import CALLBACK_STOP
 
 REFIT_TOL = 1e-9
+# What an estimator takes from the data before the search begins.
+_OF_DATA = ("classes_", "n_features_in_", "feature_names_in_", "_matrix")
 
 
 class BilevelClassifier(
@@ -198,9 +200,10 @@ class BilevelClassifier(
     def _approximation(
         self, data: Data, n_tasks: int, jobs: int = 1
     ) -> Approximation | None:
-        """How kernel machines are approximated, `jobs` in memory at a time.
+        """How kernel machines are approximated.
 
-        Asked once for a fit: the answer depends on the memory that is free.
+        Asked once for a fit: without `max_memory` the answer depends on the memory that
+        is free, which `jobs` searches share.
         """
         model = self._model()
         if model.linear:
@@ -213,6 +216,19 @@ class BilevelClassifier(
             jobs=jobs,
             more_grams=model.kernel.held_grams,
             possible=model.loss.twice_differentiable and not self._pairwise,
+        )
+
+    def _n_fitting(self, data: Data, n_tasks: int, rule: Approximation | None) -> float:
+        """How many searches fit into memory at a time."""
+        model = self._model()
+        if model.linear:
+            return np.inf
+        return n_fitting(
+            rule,
+            len(data.weight),
+            n_tasks * max(len(data.splits), 1),
+            self.max_memory,
+            model.kernel.held_grams,
         )
 
     def _learned(self, model: Model, data: Data) -> Any:
@@ -255,6 +271,8 @@ class BilevelClassifier(
                 "use shared=True."
             )
         rule = self._approximation(data, data.tasks.shape[1])
+        if rule is not None and rule.warns:
+            warnings.warn(rule.limited, UserWarning, stacklevel=3)
         return self._problem_of(data, data.tasks, rule)
 
     def _model_at(
@@ -276,7 +294,7 @@ class BilevelClassifier(
         one by one, may have no copy.
         """
         copy = type(self)(**{**self.get_params(deep=False), **settings})
-        for name in ("classes_", "n_features_in_", "feature_names_in_"):
+        for name in _OF_DATA:
             if hasattr(self, name):
                 setattr(copy, name, getattr(self, name))
         return copy

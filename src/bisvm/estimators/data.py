@@ -268,6 +268,7 @@ def _splits(
             random_state=random_state,
             names=classes,
             spread=None if spread is None else spread.codes,
+            numbers=rows,
         )
     pairs = freeze_splits(cv, X, codes, random_state=random_state)
     place = np.full(len(codes), -1)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy, deepcopy
+from dataclasses import replace
 from math import ceil
 from numbers import Integral
 from typing import Any
@@ -21,7 +22,6 @@ from sklearn.utils import check_random_state
 
 from bisvm.criteria import get_criterion
 from bisvm.estimators.data import in_pieces
-from bisvm.estimators.expected import ExpectedScore
 from bisvm.pieces import Pieces
 from bisvm.swapping import SwapHoldout
 
@@ -207,9 +207,10 @@ def _settle(estimator: Any, members: list[Any]) -> None:
     scores = [one.expected_score_ for one in members]
     if all(score is not None for score in scores):
         # Members hold out the same rows: several know no more than one.
-        estimator.expected_score_ = ExpectedScore(
-            float(np.mean([score.value for score in scores])),
-            float(np.mean([score.n_effective for score in scores])),
+        estimator.expected_score_ = replace(
+            scores[0],
+            value=float(np.mean([score.value for score in scores])),
+            n_effective=float(np.mean([score.n_effective for score in scores])),
         )
         estimator.generalization_gap_ = _mean(members, "generalization_gap_")
 

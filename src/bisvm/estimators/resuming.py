@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
 from bisvm.approximation import Approximation
-from bisvm.checkpoint import Checkpoint, described, digest, open_checkpoint
+from bisvm.checkpoint import (
+    Checkpoint,
+    described,
+    digest,
+    open_checkpoint,
+    restored,
+    stored,
+)
 from bisvm.estimators.data import Data
 from bisvm.estimators.settings import own_optimizer
 from bisvm.optimizers import BothLevels
 
 # Settings that do not change the result of a run that comes to its end. A run that has
-# stopped at its time limit goes on with a later one; what `max_memory` has decided is
-# kept on file.
+# stopped at its time limit goes on with a later one; what `max_memory` or the free
+# memory has decided is kept on file, and compared with what it would decide now.
 FREE = ("n_jobs", "verbose", "callback", "checkpoint", "time_limit", "max_memory")
 
 _UNITS = "units of work (named starts are apart without a callback)"
@@ -62,22 +70,49 @@ def checkpoint_of(
         "settings": {**_settings(estimator), _UNITS: str(n_units)},
         "data": _data(estimator, data, seeds),
     }
-    extra = None if rule is None else [rule.most, rule.needed]
+    extra = None if rule is None else stored(rule)
     return open_checkpoint(estimator.checkpoint, identity, extra)
 
 
-def rule_of(file: Checkpoint) -> Approximation | None:
-    """How kernels are approximated, as it was decided when the run began."""
-    if file.extra is None:
-        return None
+def rule_of(
+    file: Checkpoint, now: Approximation | None, estimator: Any
+) -> Approximation | None:
+    """How kernels are approximated, as it was decided when the run began.
+
+    `now` is what the settings and the free memory would decide today. A `max_memory`
+    that asks for something else is refused.
+    """
+    before = None if file.extra is None else _restored(file)
+    asked = getattr(estimator, "max_memory", None)
+    if asked is not None and _numbers(before) != _numbers(now):
+        raise ValueError(
+            f"{file.path} is the checkpoint of a run that had {_in_words(before)}, and "
+            f"max_memory={asked!r} means {_in_words(now)}. To go on with that run, "
+            "leave max_memory as it was. To begin a new one, choose a file that does "
+            "not exist yet."
+        )
+    return before
+
+
+def _restored(file: Checkpoint) -> Approximation:
     try:
-        most, needed = file.extra
-        return Approximation(int(most), bool(needed))
-    except (TypeError, ValueError):
+        return restored(Approximation, file.extra)
+    except ValueError:
         raise ValueError(
             f"{file.path} is damaged: it does not say how kernels are approximated. "
             "Choose another file to begin a new run."
         ) from None
+
+
+def _numbers(rule: Approximation | None) -> Approximation | None:
+    """What the model depends on."""
+    return None if rule is None else replace(rule, limited="", warns=False)
+
+
+def _in_words(rule: Approximation | None) -> str:
+    if rule is None or not rule.needed:
+        return "the whole Gram matrix"
+    return f"at most {rule.most} landmarks ({rule.final} in the final machine)"
 
 
 def _version(package: str) -> str:

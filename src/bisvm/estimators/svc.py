@@ -110,7 +110,10 @@ class BilevelSVC(BilevelClassifier):
         tenth of the rows is enough. Smooth losses only.
     max_memory : float, optional
         Bytes that Gram matrices, or landmarks, may take; by default a quarter of what
-        is free.
+        is free. With a number the model is the same on every computer. Without one, a
+        warning and `approximation_` say where the free memory has changed the model. At
+        most so many of `n_jobs` searches run at a time as fit (on a Dask cluster, the
+        number is for each search).
     ensemble : bool or int, default=False
         A number of machines (True: five) that are tuned on splits drawn anew, `n_jobs`
         at a time; the decision function is their mean. `time_limit` is for all of them,
@@ -164,7 +167,8 @@ class BilevelSVC(BilevelClassifier):
         By how much the accuracy of held-out rows at the optimum is too good, since the
         hyperparameters were chosen by them; it has been taken off `expected_score_`.
     approximation_ : None, or `bisvm.approximation.LeftOut`
-        How many landmarks there are, and what they leave out of the kernel.
+        How many landmarks there are, what they leave out of the kernel, and in words
+        whether memory has limited their number (`approximation_.limited`).
     threshold_ : float
         What `threshold` has taken off all decision values, and off `intercept_`; other
         goals have their thresholds by `best_threshold(goal)`.

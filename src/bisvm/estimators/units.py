@@ -31,6 +31,7 @@ from bisvm.estimators.choice import KernelChoice, Rung, climb, rungs
 from bisvm.estimators.data import Data
 from bisvm.estimators.resuming import checkpoint_of, rule_of
 from bisvm.estimators.settings import own_optimizer
+from bisvm.estimators.watching import DEEPER
 from bisvm.expectation import HeldOut, held_out
 from bisvm.history import Certificate, Progress, Record
 from bisvm.model import Frame
@@ -119,6 +120,7 @@ class Work:
     began : time of day at which the fit began: other machines have other counters
     approximation : of the kernel machines of all units, wherever they are done
     here : whether units are done in this process
+    n_jobs : how many at a time, as joblib takes it
     callback : told of every evaluation
     file : evaluations that are kept, and those of a run that was interrupted
     name : of the kernel that is tried, where there are several
@@ -132,6 +134,7 @@ class Work:
     began: float
     approximation: Approximation | None
     here: bool
+    n_jobs: int | None
     callback: Callable[[Progress], Any] | None = None
     file: Checkpoint | None = None
     name: str = ""
@@ -170,14 +173,20 @@ def tune_all(
     alone = len(units) == 1
     here = alone or _here(estimator, data, watched=watched)
     jobs = 1 if alone else min(effective_n_jobs(estimator.n_jobs), len(units))
-    # Elsewhere units share a machine's memory with no more than it has processors for.
-    rule = estimator._approximation(
-        data, len(sets[0]), jobs if here else min(jobs, cpu_count())
-    )
+    # Here no more units are begun at a time than fit. Elsewhere they share a machine's
+    # memory with no more than it has processors for.
+    sharing = 1 if here else min(jobs, cpu_count())
+    rule = estimator._approximation(data, len(sets[0]), sharing)
     with checkpoint_of(estimator, data, seeds, rule, len(units)) as file:
         if file is not None:
-            rule, began = rule_of(file), began - file.seconds
-        work = Work(estimator, data, sets, seeds, began, rule, here, callback, file)
+            rule, began = rule_of(file, rule, estimator), began - file.seconds
+        if rule is not None and rule.warns:
+            warnings.warn(rule.limited, UserWarning, stacklevel=3 + DEEPER)
+        fitting = estimator._n_fitting(data, len(sets[0]), rule)
+        n_jobs = estimator.n_jobs if jobs <= fitting else int(fitting)
+        work = Work(
+            estimator, data, sets, seeds, began, rule, here, n_jobs, callback, file
+        )
 
         def tuned(rung: Rung) -> list[Tuned]:
             sibling = estimator._sibling(kernel=rung.kernel)
@@ -211,7 +220,7 @@ def _done(work: Work, units: list[tuple[int, int | None]]) -> list[Found]:
     for _ in range(ATTEMPTS):
         with suppress(CancelledError):
             return Parallel(
-                n_jobs=work.estimator.n_jobs,
+                n_jobs=work.n_jobs,
                 prefer="threads",
                 require="sharedmem" if work.here else None,
             )(delayed(tune_unit)(work, *unit) for unit in units)
@@ -272,7 +281,7 @@ def tune_unit(work: Work, number: int, start: int | None) -> Found:
             return run.history, None
         values = run.objective.hyperparameters(descent.best.theta)
         work.so_far[number] = values
-        landmarks = _final_landmarks(problem, descent, values)
+        landmarks, rule = _final_landmarks(problem, descent, values), work.approximation
         solution = work.estimator._train(
             work.data,
             problem.model,
@@ -286,7 +295,12 @@ def tune_unit(work: Work, number: int, start: int | None) -> Found:
         left_out = (
             None
             if landmarks is None
-            else LeftOut.of(problem.model.kernel_at(values), problem.X, landmarks)
+            else LeftOut.of(
+                problem.model.kernel_at(values),
+                problem.X,
+                landmarks,
+                limited="" if rule is None else rule.limited,
+            )
         )
         known = held_out(run, descent)
         tie, theta = Tie(run.objective), descent.best.theta

@@ -79,7 +79,7 @@ class RadialKernel(Kernel):
         """Distances do not mind a shift, and single precision keeps differences."""
         if sparse.issparse(X):
             return None
-        return np.asarray(X - np.mean(X, axis=0), dtype=np.float32)
+        return np.asarray(X - _centre(X), dtype=np.float32)
 
     def rounding(self, X: Any) -> float:
         """Squared distances are differences of squares: |z|^2 + |z'|^2 - 2 z'z."""
@@ -144,7 +144,7 @@ class RadialKernel(Kernel):
             scale = sparse.diags_array(np.broadcast_to(root, X.shape[1]))
             Z_X = sparse.csr_array(X @ scale)
             return Z_X, Z_X if Y is None else sparse.csr_array(Y @ scale)
-        centre = np.mean(X if Y is None else Y, axis=0)
+        centre = _centre(X if Y is None else Y)
         Z_X = (X - centre) * root
         return Z_X, Z_X if Y is None else (Y - centre) * root
 
@@ -153,6 +153,23 @@ def _distances(size: Any) -> Callable[[Any, Any], np.ndarray]:
     """Squared distances with features in units of the roots of `size`."""
     unscaled = RadialKernel(1.0 / size, per_feature=True)
     return lambda A, B: -minus_squared_distances(*unscaled._scaled(A, B))
+
+
+def _centre(X: Any) -> np.ndarray:
+    """Means of the columns; of a constant column exactly its value.
+
+    The mean of equal numbers may be off by rounding, and what is left of a large
+    constant after centring would drown the distances along other columns.
+    """
+    if not X.shape[0]:
+        # A machine without support vectors: there is nothing to be near to.
+        return np.zeros(X.shape[1], dtype=X.dtype)
+    if sparse.issparse(X):
+        return np.asarray(X.mean(axis=0)).ravel()
+    centre = np.mean(X, axis=0)
+    if np.any(X[0] == X[-1]):
+        centre = np.clip(centre, X.min(axis=0), X.max(axis=0))
+    return centre
 
 
 def minus_squared_distances(A: Any, B: Any) -> np.ndarray:
