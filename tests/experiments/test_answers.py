@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from bisvm import BilevelObjective
 from experiments.__main__ import main
-from experiments.answers import data, structure
+from experiments.answers import data, optimum, structure
 from experiments.common import Context
 from experiments.generalisation.rows import Rows
 
@@ -47,20 +48,22 @@ def test_real_sets_are_raw_or_standardised_on_the_training_rows():
 def test_structure_in_small(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(structure, "GRID_C", np.array([1.0, 10.0]))
     monkeypatch.setattr(structure, "GRID_GAMMA", np.array([0.1, 1.0]))
-    monkeypatch.setattr(structure, "SETS", {"iris raw": None, "moons": None})
-    monkeypatch.setattr(structure, "KERNELS", ("auto", "rbf"))
-    asked = ["answers.structure", "--only", "iris", "--output", str(tmp_path)]
+    monkeypatch.setattr(structure, "KERNELS", ("auto",))
+    X, y = data.SETS["moons"]()
+    small = data.Halves(X[:60], y[:60], X[60:120], y[60:120])
+    monkeypatch.setattr(structure, "halves", lambda name: small)
+    asked = ["answers.structure", "--only", "moons", "--output", str(tmp_path)]
     assert main(asked) == 0
-    assert "iris raw" in capsys.readouterr().out
+    assert "moons" in capsys.readouterr().out
     fits = tmp_path / "answers" / "structure_fits.csv"
     grid = fits.with_name("structure_grid.csv")
-    assert fits.read_text().count("\n") == 3 and grid.read_text().count("\n") == 2
+    assert fits.read_text().count("\n") == 2 and grid.read_text().count("\n") == 2
     # The fits are made anew, the grid is not.
     fits.unlink()
     kept = grid.read_text()
-    result = structure.run(Context(output=tmp_path, only=["iris"]))
+    result = structure.run(Context(output=tmp_path, only=["moons"]))
     accuracies, costs = result.tables
-    assert [row[0] for row in accuracies.rows] == ["iris raw"] and fits.exists()
+    assert [row[0] for row in accuracies.rows] == ["moons"] and fits.exists()
     assert len(costs.rows) == 1 and grid.read_text() == kept
 
 
@@ -82,3 +85,82 @@ def test_fits_below_the_grid_are_flagged(tmp_path):
     line = structure._Line("a", grids, fits)
     assert line.flags == "auto!, rbf"
     assert "1 of 1 sets, 1 of them" in structure._notes([line])[1]
+
+
+# --- against the lowest H -------------------------------------------------------------
+
+
+class Wells:
+    """H with a well at -2 and a lower one at 3: what a scan must find."""
+
+    class space:
+        vectors = ()
+
+    theta0 = np.array([-2.0])
+    bounds = np.array([[-8.0, 8.0]])
+
+    def __call__(self, theta):
+        x = float(theta[0])
+        low, high = np.exp(-((x - 3.0) ** 2)), 0.5 * np.exp(-((x + 2.0) ** 2))
+        slope = 2.0 * (x - 3.0) * low + 2.0 * (x + 2.0) * high
+        return 1.0 - low - high, np.array([slope])
+
+
+def test_basins_are_sorted_and_know_edges():
+    assert optimum.basins(np.array([1.0, 3.0, 0.0, 2.0, -1.0])) == [(4,), (2,), (0,)]
+    values = np.ones((3, 3))
+    values[1, 1] = 0.0
+    assert optimum.basins(values) == [(1, 1)]
+
+
+def test_a_scan_finds_the_lower_of_two_wells_and_a_descent_the_nearer():
+    scan = optimum.Search(Wells())
+    found = scan.everywhere()
+    assert len(found) == 2
+    for x in found:
+        scan.refine(x)
+    assert scan.theta[0] == pytest.approx(3.0, abs=1e-3)
+    near = optimum.Search(Wells())
+    near.descend(np.array([-1.5]))
+    assert near.theta[0] == pytest.approx(-2.0, abs=1e-3)
+    near.simplex(np.array([2.5]))
+    assert near.value == pytest.approx(scan.value, abs=1e-3)
+
+
+def test_tied_coordinates_hold_equal_gammas_only():
+    X, y = data.linear(40)
+    estimator = optimum.KINDS["ard"](cv=data.frozen_folds(X[:, :3], y))
+    objective = BilevelObjective(estimator, X[:, :3], y)
+    tied = optimum.Search(objective).view
+    assert len(tied.bounds) == 2
+    theta = tied.expand(np.array([1.0, -1.0]))
+    other = theta + 0.1 * np.eye(4)[3]
+    assert tied.holds(theta) and not tied.holds(other)
+    assert optimum.Search(objective, tied=False).view.holds(other)
+
+
+def test_the_optimum_in_small(tmp_path, monkeypatch):
+    monkeypatch.setattr(optimum, "ASKED", {"linear": {"moons": 60}})
+    monkeypatch.setattr(optimum, "SCANNED", 20)
+    context = Context(output=tmp_path)
+    result = optimum.run(context)
+    (row,) = result.tables[0].rows
+    H, lowest, above, descends = row[3:7]
+    assert lowest <= H and 0.0 <= descends <= above + 1e-9
+    assert "1 fits" in result.notes[0]
+    assert optimum.run(context).to_text() == result.to_text()
+
+
+def test_what_is_wrong_is_said(tmp_path):
+    best = {"lowest": 0.5, "lowest_tied": 0.8, "where": "a", "where_tied": "b"}
+    fit = {"H": 1.0, "polished": 1.0, "tied": 1.0, "converged": 1.0}
+    case = optimum.Case("ard", "moons", 100)
+    line = optimum._Line(case, best, fit)
+    assert line.verdict == "not the lowest!" and line.above == pytest.approx(25.0)
+    loose = optimum._Line(case, best, fit | {"tied": 0.0, "converged": 0.0})
+    assert loose.above == pytest.approx(100.0) and loose.verdict == "not the lowest"
+    slope = optimum._Line(case, best, fit | {"polished": 0.8})
+    assert slope.verdict == "no minimum, not the lowest!"
+    # A descent from the fit may find what the dense search did not.
+    lower = optimum._Line(case, best, fit | {"H": 0.6, "polished": 0.6})
+    assert lower.lowest == 0.6 and not lower.verdict
