@@ -68,12 +68,13 @@ def test_structure_in_small(tmp_path, monkeypatch, capsys):
 
 
 def test_fits_below_the_grid_are_flagged(tmp_path):
-    grids = Rows(tmp_path / "grid.csv", ("set", "grid"), structure.GRID_FIGURES)
+    keys, name = ("set", "rows", "grid"), structure._grid_name()
+    grids = Rows(tmp_path / "grid.csv", keys, structure.GRID_FIGURES)
     figures = dict.fromkeys(structure.GRID_FIGURES, 1.0) | {"accuracy": 90.0}
-    grids.need(("a", structure._grid_name()), lambda: figures)
-    fits = Rows(
-        tmp_path / "fits.csv", ("set", "kernel"), structure.FIGURES, words=("kernel",)
-    )
+    grids.need(("a", 60, name), lambda: figures)
+    keys = ("set", "rows", "kernel asked")
+    fits = Rows(tmp_path / "fits.csv", keys, structure.FIGURES, words=("kernel",))
+    assert structure._Line.of("a", 60, grids, fits) is None
     for kernel, accuracy, converged in (
         ("auto", 50.0, 1),
         ("rbf", 87.0, 0),
@@ -81,8 +82,8 @@ def test_fits_below_the_grid_are_flagged(tmp_path):
     ):
         row = {"accuracy": accuracy, "converged": converged, "evaluations": 5}
         row |= {"kernel": kernel, "seconds": 0.1}
-        fits.need(("a", kernel), lambda row=row: row)
-    line = structure._Line("a", grids, fits)
+        fits.need(("a", 60, kernel), lambda row=row: row)
+    line = structure._Line.of("a", 60, grids, fits)
     assert line.flags == "auto!, rbf"
     assert "1 of 1 sets, 1 of them" in structure._notes([line])[1]
 
