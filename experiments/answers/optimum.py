@@ -8,9 +8,10 @@ find. A fit is compared at its hyperparameters, by the same objective: the same 
 and no prior on the gammas.
 
 A fit that says "converged" should be at a local minimum, so that a descent from it does
-not lower H by 0.5%, and within 0.5% of the lowest value known. Where a fit leaves all
-gammas equal, since they gained too little by differing, it is compared with the lowest
-point of that kind.
+not lower H by 0.5%, and within 0.5% of the lowest value known. The exact hinge has
+kinks that stop a descent: there a simplex with edges of 0.3 goes on from its end. Where
+a fit leaves all gammas equal, since they gained too little by differing, it is compared
+with the lowest point of that kind.
 
 The dense searches are kept in `optimum_lowest.csv`, the fits in `optimum_fits.csv`:
 delete the latter to run the fits again.
@@ -517,7 +518,8 @@ def _table(lines: list[_Line]) -> Table:
     ]
     return Table(
         "H of fits and the lowest H known; descends: by how much L-BFGS-B from the fit "
-        'lowers H; wrong: with "!" where the certificate says "converged"',
+        '(then a simplex, with the hinge) lowers H; wrong: with "!" where the '
+        'certificate says "converged"',
         columns,
         rows,
     )
