@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     if not chosen:
         _parser().print_help()
         return 2
-    context = Context(splits=options.splits, output=options.output)
+    context = Context(options.splits, options.output, options.only)
     missing = [one.name for one in chosen if not _run(one, context, options.output)]
     if missing:
         print(f"Without data, not run: {', '.join(missing)}", file=sys.stderr)
@@ -63,6 +63,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--all", action="store_true", help="run all of them")
     parser.add_argument(
         "--splits", type=_count, default=20, help="random splits (default: 20)"
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="data sets with this text in their name (experiments of `answers`)",
     )
     parser.add_argument(
         "--output",

@@ -20,10 +20,20 @@ class Context:
     """What an experiment is told: over how many random splits to average.
 
     output : folder of the results, for experiments that keep their raw figures there
+    only : parts of names; experiments on many data sets run those that have one of them
     """
 
     splits: int = 20
     output: Path | None = None
+    only: Sequence[str] = ()
+
+    def chosen(self, names: Iterable[str]) -> list[str]:
+        """The names that `only` asks for; all of them if it is empty."""
+        return [
+            name
+            for name in names
+            if not self.only or any(part in name for part in self.only)
+        ]
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,16 @@ Key = tuple[str, ...]
 
 @dataclass
 class Rows:
-    """Figures by key: the first columns name a row, the others hold its numbers."""
+    """Figures by key: the first columns name a row, the others hold its numbers.
+
+    words : those of the figures that are text
+    """
 
     path: Path
     keys: Sequence[str]
     figures: Sequence[str]
-    held: dict[Key, dict[str, float]] = field(default_factory=dict)
+    held: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    words: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if not self.path.exists():
@@ -40,11 +44,11 @@ class Rows:
                 # The last row of a run that was killed may be torn.
                 if all(row[name] for name in expected):
                     key = tuple(row[name] for name in self.keys)
-                    self.held[key] = {name: float(row[name]) for name in self.figures}
+                    self.held[key] = self._read(row)
 
     def need(
-        self, key: Iterable[Any], compute: Callable[[], Mapping[str, float]]
-    ) -> dict[str, float]:
+        self, key: Iterable[Any], compute: Callable[[], Mapping[str, Any]]
+    ) -> dict[str, Any]:
         """The figures of this key; computed, timed and written if they are not held."""
         named = tuple(str(part) for part in key)
         if named not in self.held:
@@ -52,10 +56,19 @@ class Rows:
             figures = dict(compute())
             figures.setdefault("seconds", time.perf_counter() - began)
             # As a later run will read them.
-            texts = {name: f"{figures[name]:.6g}" for name in self.figures}
+            texts = {
+                name: figures[name] if name in self.words else f"{figures[name]:.6g}"
+                for name in self.figures
+            }
             self._append(named, texts)
-            self.held[named] = {name: float(text) for name, text in texts.items()}
+            self.held[named] = self._read(texts)
         return self.held[named]
+
+    def _read(self, texts: Mapping[str, str]) -> dict[str, Any]:
+        return {
+            name: texts[name] if name in self.words else float(texts[name])
+            for name in self.figures
+        }
 
     def _append(self, key: Key, texts: Mapping[str, str]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +82,7 @@ class Rows:
                 file.write("\n")
             writer.writerow([*key, *texts.values()])
 
-    def values(self, figure: str, *key: Any) -> float | None:
+    def values(self, figure: str, *key: Any) -> Any:
         row = self.held.get(tuple(str(part) for part in key))
         return None if row is None else row[figure]
 

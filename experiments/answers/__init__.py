@@ -1,0 +1,9 @@
+"""Whether the search gives right answers: against a grid, and against the lowest H.
+
+    python -m experiments answers.structure --only checkerboard
+    python -m experiments answers.optimum
+
+What does not depend on the search, the grid's results and the lowest values known, is
+kept in CSV files of its own. After a change of the library delete `structure_fits.csv`
+and `optimum_fits.csv` in `experiments/results/answers`, and run again.
+"""
