@@ -38,6 +38,9 @@ KERNELS = ("auto", "rbf", "ard")
 GRID_C = np.logspace(-2.0, 5.0, 11)
 # Times gamma="scale", 1 / (features x variance).
 GRID_GAMMA = np.logspace(-3.0, 5.0, 11)
+# LIBSVM's steps for one machine of the cross-validation: at the largest C some would
+# take millions. The machine that is chosen is trained to the end.
+MAX_STEPS = 200_000
 # Points of accuracy below the grid that are reported.
 FLAGGED = 2.0
 
@@ -86,22 +89,24 @@ def _measure(name: str, data: Halves, grids: Rows, fits: Rows) -> None:
 
 def _grid_name() -> str:
     """What tells the results of one grid from those of another."""
-    return " x ".join(
-        f"{len(axis)} in {axis[0]:g}..{axis[-1]:g}" for axis in (GRID_C, GRID_GAMMA)
-    )
+    axes = [f"{len(a)} in {a[0]:g}..{a[-1]:g}" for a in (GRID_C, GRID_GAMMA)]
+    return " x ".join(axes) + f"; {MAX_STEPS} steps"
 
 
 def _grid(data: Halves) -> dict[str, float]:
     scale = 1.0 / (data.X.shape[1] * data.X.var())
     search = GridSearchCV(
-        SVC(),
+        SVC(max_iter=MAX_STEPS),
         {"C": GRID_C, "gamma": scale * GRID_GAMMA},
         cv=data.folds,
         n_jobs=1,
+        refit=False,
     )
     seconds = _timed(lambda: search.fit(data.X, data.y))
+    machine = SVC(**search.best_params_)
+    seconds += _timed(lambda: machine.fit(data.X, data.y))
     return {
-        "accuracy": 100.0 * search.score(data.X_test, data.y_test),
+        "accuracy": 100.0 * machine.score(data.X_test, data.y_test),
         "cross_validated": 100.0 * search.best_score_,
         "C": search.best_params_["C"],
         "gamma": search.best_params_["gamma"],
