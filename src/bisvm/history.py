@@ -72,17 +72,17 @@ class Looks:
 
     n_rows : rows of the data that it looked at: all, or a sample
     names : of the hyperparameters
-    points : (k, p), their natural values at k points, the first of them the start
-    values : (k,), H there
-    end : (p,), where the descent from the best of them ended
+    points : their natural values at each point, the first of them the start
+    values : H at each point
+    end : where the descent from the best of them ended
     end_value : H there, on the same rows
     """
 
     n_rows: int
     names: tuple[str, ...]
-    points: np.ndarray
-    values: np.ndarray
-    end: np.ndarray
+    points: tuple[tuple[float, ...], ...]
+    values: tuple[float, ...]
+    end: tuple[float, ...]
     end_value: float
 
     @property
@@ -91,22 +91,26 @@ class Looks:
 
         Elsewhere is where a hyperparameter differs by a factor of ten.
         """
+        points, values = np.array(self.points), np.array(self.values)
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.abs(np.log(self.points / self.end)).max(axis=1, initial=0.0)
-        far = self.values[(ratio >= np.log(ELSEWHERE)) & np.isfinite(self.values)]
+            ratio = np.abs(np.log(points / np.array(self.end))).max(axis=1, initial=0.0)
+        far = values[(ratio >= np.log(ELSEWHERE)) & np.isfinite(values)]
         if not len(far) or not self.end_value > 0:
             return None
         return float(far.min() / self.end_value)
 
     def __str__(self) -> str:
-        low, high = self.points.min(axis=0), self.points.max(axis=0)
+        seen = np.array(self.points)
+        low, high = seen.min(axis=0), seen.max(axis=0)
         ranges = [
             f"{name} {a:.3g} to {b:.3g}" if a < b else f"{name} {a:.3g}"
             for name, a, b in zip(self.names, low, high, strict=True)
         ]
         shown = ", ".join(ranges[:4]) + (", ..." if len(ranges) > 4 else "")
-        points = "1 point" if len(self.values) == 1 else f"{len(self.values)} points"
-        return f"{points} ({shown}) on {self.n_rows} rows"
+        count = len(self.values)
+        return (
+            f"{count} point{'s' if count > 1 else ''} ({shown}) on {self.n_rows} rows"
+        )
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,8 @@ class Penalty(Part):
         with k(x, x) = 1, and 1 / variance for others: that of the features for a linear
         machine, that of the points in the kernel's own space otherwise. One C of a
         linear machine may be smaller by the number of features, which add up. The unit
-        is divided by the mean sample weight: C times weight is what counts.
+        is divided by the mean sample weight, to the nearest power of ten: what counts
+        is C times weight.
     """
 
     def __init__(self, C_bounds: Any = "scale"):
@@ -245,11 +246,14 @@ class PerGroup(Penalty):
 
 
 def mean_weight(sample_weight: Any) -> float:
-    """Mean weight of the samples that have one; 1 where no weights are given."""
+    """Mean weight of the samples that have one, as a power of ten; 1 without weights.
+
+    A whole power, so that a row of weight two is the same as the row given twice.
+    """
     if sample_weight is None:
         return 1.0
     weight = np.asarray(sample_weight, dtype=float)
-    return float(weight[weight > 0].mean())
+    return float(10.0 ** np.round(np.log10(weight[weight > 0].mean())))
 
 
 def _numbers(C: Any) -> np.ndarray:

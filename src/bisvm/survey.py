@@ -252,11 +252,13 @@ def alone(objective: BilevelObjective) -> int | None:
 
 def _scan(view: Tie, start: np.ndarray, entry: int) -> Iterator[np.ndarray]:
     """The range of one coordinate, from rigid machines to free ones."""
-    low, high = view.bounds[entry]
     x = view.reduce(start)
-    for value in np.linspace(low, high, int(np.ceil((high - low) / SCAN_STEP)) + 1):
-        x[entry] = value
-        yield view.expand(x)
+    low, high = (view.bounds[entry] - x[entry]) / SCAN_STEP
+    for step in range(int(np.ceil(low)), int(np.floor(high)) + 1):
+        if step:
+            moved = x.copy()
+            moved[entry] += step * SCAN_STEP
+            yield view.expand(moved)
 
 
 def closer_looks(objective: BilevelObjective, theta: np.ndarray) -> list[np.ndarray]:
@@ -332,16 +334,17 @@ def looks_of(
     scales = [scale for _, scale in objective.space.coordinates]
     log = np.array([scale == "log" for scale in scales])
 
-    def natural(theta: np.ndarray) -> np.ndarray:
-        return np.where(log, np.exp(np.where(log, theta, 0.0)), theta)
+    def natural(theta: np.ndarray) -> tuple[float, ...]:
+        values = np.where(log, np.exp(np.where(log, theta, 0.0)), theta)
+        return tuple(values.tolist())
 
     return Looks(
         len(objective.problem.sample_weight),
         tuple(objective.names),
-        np.array([natural(one.theta) for one in seen]),
-        np.array([one.value for one in seen]),
+        tuple(natural(one.theta) for one in seen),
+        tuple(float(one.value) for one in seen),
         natural(end.theta),
-        end.value,
+        float(end.value),
     )
 
 

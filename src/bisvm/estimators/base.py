@@ -55,6 +55,8 @@ from bisvm.threads import one_blas_thread
 from bisvm.tuning import CALLBACK_STOP
 
 REFIT_TOL = 1e-9
+# Largest curvature of a loss, relative to its slope, at which it counts as linear.
+FLAT = 1e-2
 # What an estimator takes from the data before the search begins.
 _OF_DATA = ("classes_", "n_features_in_", "feature_names_in_", "_matrix")
 
@@ -333,6 +335,8 @@ class BilevelClassifier(
         )
         solver = get_solver(self.solver, model.loss)
         solution = solver.solve(machine, near, REFIT_TOL)
+        if near is not None and _is_flat(solution):
+            solution = solver.solve(machine, None, REFIT_TOL)
         if landmarks is None:
             return solution
         coef = np.zeros(columns.labels.shape)
@@ -529,6 +533,15 @@ class BilevelClassifier(
 def _names(estimator: Any) -> list[str] | None:
     names = getattr(estimator, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]
+
+
+def _is_flat(solution: Solution) -> bool:
+    """Whether the loss of a column is linear at all points, or nearly so.
+
+    With a tiny C any intercept is optimal there: that of a warm start would decide.
+    """
+    slope = np.abs(solution.tangent.slope).max(axis=0)
+    return bool(np.any(solution.tangent.curvature.max(axis=0) <= FLAT * slope))
 
 
 def _is_positive(given: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 from inspect import signature
@@ -351,11 +350,8 @@ class ConvolutionalSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """Validated data; without anything to learn no splits are drawn."""
         if self.learn is not None:
             return prepare(self, X, y, sample_weight, groups, None, random_state)
-        unsplit = copy.copy(self)
-        unsplit.cv = [(np.arange(X.shape[0]), np.arange(0))]
-        data = prepare(unsplit, X, y, sample_weight, groups, None, random_state)
-        self.__dict__.update({**vars(unsplit), "cv": self.cv})
-        return data
+        given = (X, y, sample_weight, groups, None)
+        return prepare(self, *given, random_state, split=False)
 
     # --- kernel model -----------------------------------------------------------------
 

@@ -74,10 +74,12 @@ def prepare(
     random_state: np.random.RandomState,
     *,
     grouping: str | None = None,
+    split: bool = True,
 ) -> Data:
     """Validate everything; sets `classes_` and what scikit-learn keeps of X.
 
     grouping : "groups" or "classes" if these have a C of their own
+    split : whether splits are drawn; if not, all rows are for training
     """
     X, y = _validated(estimator, X, y)
     check_classification_targets(y)
@@ -115,7 +117,9 @@ def prepare(
         tasks=class_tasks(codes[rows], len(classes), estimator.multi_class),
         splits=_splits(
             estimator.cv, classes, X, codes, rows, groups, spread, random_state
-        ),
+        )
+        if split
+        else [(np.arange(len(rows)), np.arange(0))],
         groups=(
             None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
         ),
