@@ -9,18 +9,24 @@ Both are judged by the same training rows.
 
 With few hyperparameters the gap is small, and the search too short to pay for this.
 Then the points that it went by are its rivals: how often would one of them have been
-chosen, had the rows been others (Tsamardinos, Greasidou and Borboudakis 2018)?
+chosen, had the rows been others (Tsamardinos, Greasidou and Borboudakis 2018)? So are
+the points of other kernels that were tried, and the constant machines, one per class,
+which every search has within reach as C goes to zero. Stratified folds give the class
+that is the most frequent in a sample the same share in every fold: without its rivals a
+constant machine would be expected to be right as often as that class was drawn.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bisvm.nested import chosen_anew, possible
 from bisvm.objective import Evaluation
+from bisvm.splits import Columns, row_kinds
 from bisvm.tuning import Descent, Run, StopTuning
 
 # Splits without which theta is chosen anew where nobody has done it yet, and the steps.
@@ -33,6 +39,27 @@ RELATIVE_WORK = 0.5
 # Rows up to which rivals are looked at, and how many of them.
 RIVAL_ROWS = 5000
 RIVALS = 40
+# By how much a constant machine prefers one of several classes.
+LESS = 0.1
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """Points that a search with one kernel might have ended at, the best one first.
+
+    shares : (r, observations) shares in the criterion
+    values : (r, q) decision values of held-out points, as in `HeldOut`
+    weights : (observations,) weights in the criterion
+    needed : standard errors by which this kernel had to be better than a simpler one
+    """
+
+    shares: np.ndarray
+    values: np.ndarray
+    weights: np.ndarray
+    needed: float = 0.0
+
+    def moved(self, threshold: float) -> Rivals:
+        return replace(self, values=self.values - threshold)
 
 
 @dataclass(frozen=True)
@@ -44,8 +71,8 @@ class HeldOut:
     task, split : (q,), of the columns
     values : at the theta found
     anew : at theta chosen without the split's rows; NaN for most splits
-    losses, rivals : (r, observations) shares in the criterion and (r, ...) values at
-        points that the search went by, the first of them the theta found
+    rivals : what might have been chosen instead, for every kernel that was tried, from
+        simple to rich
     """
 
     where: np.ndarray
@@ -53,8 +80,31 @@ class HeldOut:
     split: np.ndarray
     values: np.ndarray
     anew: np.ndarray
-    losses: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
-    rivals: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+    rivals: tuple[Rivals, ...] = ()
+
+    def moved(self, threshold: float) -> HeldOut:
+        """With decision values that have their zero at a threshold."""
+        return replace(
+            self,
+            values=self.values - threshold,
+            anew=self.anew - threshold,
+            rivals=tuple(one.moved(threshold) for one in self.rivals),
+        )
+
+    def among(
+        self, parts: Sequence[HeldOut | None], needed: Sequence[float]
+    ) -> HeldOut:
+        """With the rivals of all kernels that were tried, from simple to rich.
+
+        needed : standard errors by which each had to be better than the one before
+        """
+        rivals = tuple(
+            replace(one, needed=errors)
+            for part, errors in zip(parts, needed, strict=True)
+            if part is not None
+            for one in part.rivals
+        )
+        return replace(self, rivals=rivals)
 
 
 def held_out(run: Run, descent: Descent) -> HeldOut | None:
@@ -63,26 +113,49 @@ def held_out(run: Run, descent: Descent) -> HeldOut | None:
     where = columns.outside
     if run.objective.problem.criterion.on_training or not np.isfinite(best.value):
         return None
-    anew = _anew(run, descent, where)
-    found = HeldOut(where, columns.task, columns.split, best.held_out, anew)
-    if np.isfinite(anew).any() or len(where) > RIVAL_ROWS:
-        return found
-    points = [best, *_rivals(run.seen, best)]
+    # Without hyperparameters there is nothing that other rows would choose.
+    chosen = len(best.theta) > 0 and len(where) <= RIVAL_ROWS
     return HeldOut(
         where,
         columns.task,
         columns.split,
         best.held_out,
-        anew,
-        np.array([point.shares for point in points]),
-        np.array([point.held_out for point in points]),
+        _anew(run, descent, where),
+        (_rivals(run, best, where),) if chosen else (),
     )
 
 
-def _rivals(seen: list[Evaluation], best: Evaluation) -> list[Evaluation]:
-    """Points that lost; those with a lower H were turned down for another reason."""
-    lost = [e for e in seen if best.criterion < e.criterion < np.inf]
-    return sorted(lost, key=lambda e: e.criterion)[:RIVALS]
+def _rivals(run: Run, best: Evaluation, where: np.ndarray) -> Rivals:
+    """The answer, points that lost, and a constant machine for every class.
+
+    Points with a lower H were turned down for another reason.
+    """
+    lost = [e for e in run.seen if best.criterion < e.criterion < np.inf]
+    points = [best, *sorted(lost, key=lambda e: e.criterion)[:RIVALS]]
+    shares, values = [e.shares for e in points], [e.held_out for e in points]
+    for constant in _constants(run.objective.problem.columns):
+        share = run.objective.shares_at(constant)
+        if np.isfinite(share).all():
+            shares.append(share)
+            values.append(constant[where])
+    return Rivals(np.array(shares), np.array(values), best.share_weights)
+
+
+def _constants(columns: Columns) -> Iterator[np.ndarray]:
+    """(n, q) decision values that give all rows one class, for the largest classes.
+
+    Of several classes none may have half of the rows: then constant machines, one
+    against the rest, say no to all of them, and to one of them less.
+    """
+    labels = columns.labels
+    _, some, count = np.unique(row_kinds(labels), return_index=True, return_counts=True)
+    trained = np.sum(labels * columns.train, axis=0)
+    usual = np.where(trained > 0, 1.0, -1.0)
+    for number in np.argsort(-count, kind="stable")[:RIVALS]:
+        own = labels[some[number]]
+        yield np.broadcast_to(own, labels.shape)
+        if len(count) > 2:
+            yield np.broadcast_to(usual + LESS * own, labels.shape)
 
 
 def _anew(run: Run, descent: Descent, where: np.ndarray) -> np.ndarray:
@@ -105,4 +178,4 @@ def _affordable(run: Run, descent: Descent) -> int:
     evaluations = run.objective.n_svm_evaluations / len(
         run.objective.problem.columns.split
     )
-    return min(int(EFFORT * evaluations / (RELATIVE_WORK * (STEPS + 1))), SPLITS)
+    return min(int(EFFORT * evaluations / (RELATIVE_WORK * (STEPS + 2))), SPLITS)

@@ -478,6 +478,14 @@ class BilevelObjective:
         cotangent[held_out] = upper.slopes * points.labels
         return upper, cotangent
 
+    def shares_at(self, fitted: np.ndarray) -> np.ndarray:
+        """Every observation's share in the criterion at given fitted values (n, q)."""
+        points = self._points
+        margins = points.labels * fitted[self._held_out]
+        weights = self.problem.columns.validation[self._held_out]
+        upper = self.problem.criterion.evaluate(margins, weights, points)
+        return self._observations(self._by_row(upper.losses))
+
     def _observations(self, by_row: np.ndarray) -> np.ndarray:
         """Summed over the rows that belong together."""
         groups = self.problem.groups

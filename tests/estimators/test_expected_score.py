@@ -21,9 +21,15 @@ from bisvm import (
     BilevelSVC,
     SwapHoldout,
     expectation,
+    nested,
 )
+from bisvm.estimators import base, choice, expected
 from bisvm.estimators.expected import ExpectedScore
+from bisvm.expectation import Rivals
+from bisvm.gains import Gain
 from bisvm.objective import BilevelObjective as Objective
+from bisvm.optimizers import BFGS
+from bisvm.tuning import Descent, Run
 from tests.problems import three_classes, toy_data
 
 X, y = toy_data(90)
@@ -220,3 +226,108 @@ def test_it_is_the_same_every_time_and_kept_in_files(tmp_path):
     again = bisvm.load(bisvm.save(first, tmp_path / "model.skops"))
     assert again.expected_score_ == first.expected_score_
     assert again.generalization_gap_ == first.generalization_gap_
+
+
+# --- labels by chance -----------------------------------------------------------------
+
+
+def coins(n, d, seed):
+    """Features that say nothing of the labels."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), rng.integers(2, size=n)
+
+
+@pytest.mark.parametrize("counts", [(23, 17), (22, 20, 18)])
+def test_a_class_that_was_drawn_more_often_is_no_promise(counts):
+    """Stratified folds repeat its share; rows drawn anew might favour another one."""
+    labels = np.repeat(np.arange(len(counts)), counts)
+    model = fitted("linear", (np.ones((len(labels), 1)), labels), cv=5)
+    assert promise(model) == pytest.approx(counts[0] / len(labels))
+    assert model.generalization_gap_ > 0.01
+    # Constant machines do not depend on the training rows that folds share.
+    assert model.expected_score_.n_effective == pytest.approx(len(labels))
+    # It is one where chance does not explain it.
+    labels = np.repeat([0, 1], (54, 6))
+    rare = fitted("linear", (np.ones((60, 1)), labels), cv=5)
+    assert promise(rare) == pytest.approx(0.9) and rare.generalization_gap_ < 1e-9
+
+
+def test_kernels_that_were_tried_are_rivals(monkeypatch):
+    seen = []
+
+    def spy(estimator, data, parts):
+        seen.extend(parts)
+        return expected.expected_score(estimator, data, parts)
+
+    monkeypatch.setattr(base, "expected_score", spy)
+    model = fitted("auto", coins(60, 5, 5), threshold="balanced_accuracy")
+    linear, rbf = seen[0].rivals
+    assert model.kernel_choice_.name == "linear"
+    assert (linear.needed, rbf.needed) == (0.0, choice.WIDTH_ERRORS)
+    np.testing.assert_array_equal(linear.values[0], seen[0].values)
+    # Two constant machines each, where the threshold leaves them.
+    for one in (linear, rbf):
+        constant = np.ptp(one.values[-2:], axis=1)
+        np.testing.assert_array_equal(constant, 0.0)
+        assert one.shares.shape == (len(one.values), 60)
+        np.testing.assert_allclose(one.weights.sum(), 1.0)
+
+
+def test_rows_drawn_anew_choose_among_kernels():
+    """A richer kernel where its gain exceeds the errors needed, else the simpler one.
+
+    Of the rows one says that the richer kernel is much better, the others that it is
+    slightly worse: it is chosen where that row is drawn often.
+    """
+    n = 10
+    simple = np.full((1, n), 0.1)
+    rich = np.array([[-1.0] + (n - 1) * [0.15]])
+    drawn = np.array([[k] + [1] * (n - 1) for k in (0, 1, 5, 9)])
+    weights = np.full(n, 1.0 / n)
+    rivals = [Rivals(simple, simple, weights), Rivals(rich, rich, weights, 1.0)]
+    assert expected._chosen(rivals, drawn).tolist() == [0, 0, 1, 1]
+
+
+def test_a_draw_of_every_row_once_makes_the_choice_of_the_fit():
+    rng = np.random.default_rng(0)
+    simple, rich = 0.02 * rng.random((2, 30, 50))
+    weights = np.full(50, 0.02)
+    for needed in (0.0, 1.0, 2.0):
+        rivals = Rivals(np.empty((0, 50)), np.empty((0, 50)), weights, needed)
+        ones = np.ones((30, 50))
+        found = expected._better(simple, rich - 2e-3, rivals, ones)
+        wanted = [
+            Gain.of(*pair, weights).exceeds(needed)
+            for pair in zip(simple, rich - 2e-3, strict=True)
+        ]
+        assert found.tolist() == wanted and 0 < sum(wanted) < 30
+
+
+def test_what_is_chosen_anew_begins_without_knowledge_of_single_features():
+    """Which features matter is what the rows left out must not tell."""
+    data = coins(40, 6, 0)
+    model = BilevelLinearSVC(penalty="per_feature", prior=None, random_state=0)
+    objective = BilevelObjective(model, *data)
+    run = Run(objective, BFGS())
+    theta = objective.theta0 + np.array([0.0, -4.0, 3.0, -2.0, 1.0, 0.0])
+    starts = [
+        nested._starts(run, Descent(run.evaluate(one, "test"), 0.0, True, ""))
+        for one in (theta, theta[::-1])
+    ]
+    np.testing.assert_allclose(*starts)
+
+
+def test_one_C_per_feature_is_not_expected_to_predict_coins():
+    found = []
+    for seed in (0, 3, 5):
+        machine = BilevelLinearSVC(penalty="per_feature", prior=None, starts=1)
+        model = machine.set_params(random_state=seed).fit(*coins(30, 20, seed))
+        found.append((promise(model), model.expected_score_.value))
+    promised, value = np.mean(found, axis=0)
+    assert promised > 0.9 and abs(value - 0.5) < 0.15
+
+
+@pytest.mark.parametrize("criterion", ["balanced_blend", "mse", "f1", "auc"])
+def test_constant_machines_have_a_share_in_any_criterion(criterion):
+    score = fitted("linear", coins(40, 3, 1), criterion=criterion).expected_score_
+    assert 0.2 < score.value < 0.7

@@ -203,6 +203,17 @@ def test_widths_that_only_fit_their_judges_are_turned_down():
     assert turned_down >= 3
 
 
+def test_few_rows_seldom_choose_many_widths_by_chance():
+    """Draws that half a plain standard error of the lasting gain let through."""
+    chosen = 0
+    for seed in (18, 21, 24, 48):
+        rng = np.random.default_rng([30, 20, seed])
+        X, y = rng.normal(size=(30, 20)), rng.integers(2, size=30)
+        model = BilevelSVC(random_state=seed).fit(X, y)
+        chosen += model.kernel_choice_.name not in ("linear", "rbf")
+    assert chosen <= 1
+
+
 def test_members_of_an_ensemble_choose_for_themselves():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 4))
@@ -350,7 +361,9 @@ def test_rows_that_judge_twice_are_no_two_judges(monkeypatch):
     judge = SimpleNamespace(evaluate=lambda theta, stage: simple)
     monkeypatch.setattr(nested, "_run_on", lambda run, objective: judge)
     run = SimpleNamespace(objective=SimpleNamespace(on_split=lambda split: None))
-    common = SimpleNamespace(best=SimpleNamespace(theta=None))
+    common = SimpleNamespace(
+        best=SimpleNamespace(theta=np.zeros(3), shares=np.zeros(12))
+    )
     once, twice = (
         nested.lasting_gain(run, common, [SimpleNamespace(split=0, at=rich)] * times)
         for times in (1, 2)
@@ -358,3 +371,7 @@ def test_rows_that_judge_twice_are_no_two_judges(monkeypatch):
     assert once.error > 0.0
     assert twice.value == pytest.approx(once.value)
     assert twice.error == pytest.approx(once.error)
+    # More widths than rows can choose are a choice of chance.
+    common.best.theta = np.zeros(12)
+    many = nested.lasting_gain(run, common, [SimpleNamespace(split=0, at=rich)])
+    assert many.error == pytest.approx(once.error * np.sqrt(13.0 / 1.75))

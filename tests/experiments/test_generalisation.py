@@ -9,6 +9,7 @@ from bisvm import BilevelSVC
 from bisvm.selection import Stability
 from experiments.common import Context
 from experiments.generalisation import (
+    coins,
     corrections,
     curves,
     data,
@@ -163,6 +164,24 @@ def test_curves_and_promises_in_small(tmp_path, monkeypatch):
     monkeypatch.setattr(promises, "SIZES", (60,))
     result = promises.run(context)
     assert len(result.tables[0].rows) == 2 and len(result.tables[1].rows) == 2
+
+
+def test_coins_in_small(tmp_path, monkeypatch):
+    monkeypatch.setattr(coins, "SHAPES", ((30, 2),))
+    context = Context(splits=2, output=tmp_path)
+    result = coins.run(context)
+    table, kernels = result.tables
+    assert [row[2] for row in table.rows] == list(coins.MODELS)
+    assert [row[3] for row in table.rows] == [2, 2, 1]
+    assert sum(int(count) for count in kernels.rows[0][2:]) == 2
+    assert coins.run(context).to_text() == result.to_text()
+
+
+def test_coverage_of_coins_counts_what_holds_one_half():
+    row = {"expected": 0.5, "n_effective": 50.0, "gap": 0.1, "new": 0.52}
+    too_high, too_low = ({**row, "expected": value} for value in (0.9, 0.2))
+    found = coins._coverage([row, row, too_high, too_low])
+    assert found[3:7] == pytest.approx([50.0, 25.0, 25.0, 50.0])
 
 
 def test_corrections_in_small(tmp_path, monkeypatch):

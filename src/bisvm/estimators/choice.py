@@ -141,12 +141,14 @@ def climb(
     """Up the rungs while held-out rows gain; the last one taken, and its answers."""
     rung, *richer = ladder
     tuned = tune(rung)
+    tried = [(rung, tuned)]
     solves = _solves(tuned)
     steps: list[Step] = []
     for higher in richer:
         if _stopped(tuned):
             break
         further = tune(higher)
+        tried.append((higher, further))
         solves += _solves(further)
         if higher.name == EACH:
             # Of several sets of hyperparameters the first speaks.
@@ -158,7 +160,22 @@ def climb(
             break
         rung, tuned = higher, further
     others = solves - _solves(tuned)
+    tuned = _among(tuned, tried)
     return tuned, KernelChoice(_name(rung, tuned), rung.kernel, tuple(steps), others)
+
+
+def _among(tuned: list[Tuned], tried: list[tuple[Rung, list[Tuned]]]) -> list[Tuned]:
+    """The answers, each with the rivals of all kernels that were tried."""
+    needed = [rung.needed for rung, _ in tried]
+    answers = zip(tuned, *(found for _, found in tried), strict=True)
+    return [
+        one
+        if one.held_out is None
+        else replace(
+            one, held_out=one.held_out.among([r.held_out for r in all_], needed)
+        )
+        for one, *all_ in answers
+    ]
 
 
 def _stopped(tuned: list[Tuned]) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
 
 from bisvm.estimators.data import Data
 from bisvm.estimators.settings import chosen, decisions
-from bisvm.expectation import HeldOut
+from bisvm.expectation import HeldOut, Rivals
 
 LEVEL = 0.9
 # On 26 sets, six splits, with one gamma and many, 60 and 500 rows, intervals at 90%
@@ -85,13 +85,25 @@ def expected_score(
         return None, None
     groups = _numbers(data.groups, judged)
     promise = hits[judged].mean()
-    gap, gap_variance = _gap(judge, hits, known, data.groups)
-    value = float(np.clip(promise - gap, 0.0, 1.0))
-    rows = _independent(hits[judged], groups) / _shared_training(data)
+    gap = _gap(judge, hits, known, data.groups)
+    value = float(np.clip(promise - gap.value, 0.0, 1.0))
+    rows = _independent(hits[judged], groups) / _shared_training(data, gap.constant)
     spread = value * (1.0 - value)
-    if gap_variance > 0.0 and spread > 0.0:
-        rows = spread / (spread / rows + gap_variance)
-    return ExpectedScore(value, float(rows)), float(gap)
+    if gap.variance > 0.0 and spread > 0.0:
+        rows = spread / (spread / rows + gap.variance)
+    return ExpectedScore(value, float(rows)), float(gap.value)
+
+
+class _Gap(NamedTuple):
+    """By how much the promise is too good.
+
+    value, variance : the gap, never below zero, and how uncertain it is
+    constant : part of the draws of rows by which a constant machine is chosen
+    """
+
+    value: float
+    variance: float = 0.0
+    constant: float = 0.0
 
 
 class _Judge:
@@ -123,6 +135,13 @@ class _Judge:
             times[rows] += 1
         return right / np.maximum(times, 1.0), times > 0
 
+    def says_one_class(self, hits: np.ndarray, judged: np.ndarray) -> bool:
+        """Whether all rows of one class are right, and no others."""
+        found = np.unique(self._y[judged & (hits > 0)])
+        if len(found) != 1:
+            return False
+        return bool(np.array_equal(hits[judged], self._y[judged] == found[0]))
+
     def _of_split(self, tables: list[np.ndarray], number: int) -> np.ndarray:
         scores = np.full((len(self._y), self._n_tasks), np.nan)
         first = 0
@@ -135,36 +154,76 @@ class _Judge:
 
 def _gap(
     judge: _Judge, hits: np.ndarray, parts: Sequence[HeldOut], groups: Any
-) -> tuple[float, float]:
-    """By how much the promise is too good, never below zero, and its variance."""
+) -> _Gap:
+    """From theta chosen anew where there is one, else from rivals."""
     again, judged = judge.hits([part.anew for part in parts])
     if judged.any():
         difference = (hits - again)[judged]
         rows = _sums(difference - difference.mean(), _numbers(groups, judged))
         variance = float(np.sum(rows**2)) / len(difference) ** 2
-        return max(float(difference.mean()), 0.0), variance
-    part = parts[0]
-    if len(parts) == 1 and len(part.rivals) > 1:
-        return _gap_of_rivals(judge, part, groups), 0.0
-    return 0.0, 0.0
+        # Few observations, from which their mean was taken off.
+        variance *= len(rows) / max(len(rows) - 1, 1)
+        return _Gap(max(float(difference.mean()), 0.0), variance)
+    if len(parts) == 1 and parts[0].rivals:
+        return _gap_of_rivals(judge, hits, parts[0], groups)
+    return _Gap(0.0)
 
 
-def _gap_of_rivals(judge: _Judge, part: HeldOut, groups: Any) -> float:
-    """Hits of the point chosen on rows drawn with replacement, on those not drawn."""
-    found = [judge.hits([values]) for values in part.rivals]
-    judged = found[0][1]
-    hits = np.array([_sums(right * judged, groups) for right, _ in found])
+def _gap_of_rivals(judge: _Judge, hits: np.ndarray, part: HeldOut, groups: Any) -> _Gap:
+    """Hits of the machine chosen on rows drawn with replacement, on those not drawn.
+
+    The search is repeated on the rows drawn, kernels and all: the best point of each
+    kernel, and a richer kernel where it is better by the standard errors needed.
+    """
+    _, judged = judge.hits([part.values])
     count = _sums(1.0 * judged, groups)
     rng = np.random.default_rng(0)
     n = len(count)
     drawn = rng.multinomial(n, np.full(n, 1.0 / n), size=BOOTSTRAPS)
-    best = np.argmin(part.losses @ drawn.T, axis=0)
     left = 1.0 * (drawn == 0)
     total = left @ count
     kept = total > 0
-    by_choice = np.einsum("bn,bn->b", left, hits[best])[kept] / total[kept]
-    by_answer = (left @ hits[0])[kept] / total[kept]
-    return max(float(np.mean(by_answer - by_choice)), 0.0) if kept.any() else 0.0
+    if not kept.any():
+        return _Gap(0.0)
+    found = [judge.hits([v])[0] * judged for one in part.rivals for v in one.values]
+    own = np.array([_sums(right, groups) for right in found])
+    constant = np.array([judge.says_one_class(right, judged) for right in found])
+    chosen = _chosen(part.rivals, drawn)
+    by_choice = (left @ own.T)[np.arange(BOOTSTRAPS), chosen]
+    by_answer = left @ _sums(hits * judged, groups)
+    gap = np.mean((by_answer - by_choice)[kept] / total[kept])
+    return _Gap(max(float(gap), 0.0), constant=float(np.mean(constant[chosen])))
+
+
+def _chosen(rivals: Sequence[Rivals], drawn: np.ndarray) -> np.ndarray:
+    """(draws,) number of the point that is chosen, among those of all kernels."""
+    first = rivals[0]
+    chosen = np.argmin(first.shares @ drawn.T, axis=0)
+    simple, before = first.shares[chosen], len(first.shares)
+    going = np.ones(len(drawn), dtype=bool)
+    for one in rivals[1:]:
+        best = np.argmin(one.shares @ drawn.T, axis=0)
+        shares = one.shares[best]
+        # As a climb does, it ends with the first kernel that is not better.
+        going &= _better(simple, shares, one, drawn)
+        chosen = np.where(going, before + best, chosen)
+        simple, before = (
+            np.where(going[:, None], shares, simple),
+            before + len(one.shares),
+        )
+    return chosen
+
+
+def _better(
+    simple: np.ndarray, rich: np.ndarray, rivals: Rivals, drawn: np.ndarray
+) -> np.ndarray:
+    """Whether `Gain.of` exceeds the standard errors needed, for every draw of rows."""
+    share = simple - rich
+    value = np.sum(drawn * share, axis=1)
+    mean = value / (drawn @ rivals.weights)
+    spread = share - rivals.weights * mean[:, None]
+    error = np.sqrt(np.sum(drawn * spread**2, axis=1))
+    return value > rivals.needed * error
 
 
 def _numbers(groups: Any, rows: np.ndarray) -> Any:
@@ -189,15 +248,17 @@ def _independent(hits: np.ndarray, groups: Any) -> float:
     return float(min(mean * (1.0 - mean) / variance, n))
 
 
-def _shared_training(data: Data) -> float:
+def _shared_training(data: Data, constant: float = 0.0) -> float:
     """What the variance grows by since splits have training rows in common.
 
     With J splits that hold out the part r, every row t times, Nadeau and Bengio (2003)
     have (1 + J r / (1 - r)) / t, which is 2.25 for five folds. They are cautious: what
-    they add is taken by half (`SHARED`).
+    they add is taken by half (`SHARED`), and not at all for the part of choices that
+    are constant machines: these do not depend on which rows they were trained on.
     """
     sizes = [(len(train), len(held_out)) for train, held_out in data.splits]
     inside, outside = np.mean(sizes, axis=0)
     judged = np.unique(np.concatenate([held_out for _, held_out in data.splits]))
     times = len(sizes) * outside / len(judged)
-    return max((1.0 + SHARED * len(sizes) * outside / inside) / times, 1.0)
+    shared = SHARED * (1.0 - constant)
+    return max((1.0 + shared * len(sizes) * outside / inside) / times, 1.0)

@@ -7,7 +7,7 @@ not trained on it. The best threshold for a goal is read off these, without a fi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -185,12 +185,7 @@ class ThresholdMixin:
         if part is None or self.threshold is None:
             return known
         self.threshold_ = self.best_threshold(self.threshold)
-        moved = replace(
-            part,
-            values=part.values - self.threshold_,
-            anew=part.anew - self.threshold_,
-            rivals=part.rivals - self.threshold_,
-        )
+        moved = part.moved(self.threshold_)
         self.intercept_ = self.intercept_ - self.threshold_
         self._decisions = HeldOutDecisions.of(data, moved)
         return [moved]
