@@ -158,15 +158,15 @@ class Certificate:
         """What to do where it did not converge; empty where it did."""
         if self.converged:
             return ""
-        if self.no_better_than_guessing:
-            return (
-                "Either the features do not predict the classes, or there are too few "
-                "rows to show it; another kernel or standardised features may help."
-            )
         if self.beaten_by:
             return (
                 "Standardise the features, use kernel='ard', or widen the bounds of C "
                 "and of the widths."
+            )
+        if self.no_better_than_guessing:
+            return (
+                "Either the features do not predict the classes, or there are too few "
+                "rows to show it; another kernel or standardised features may help."
             )
         if "line search" in self.reason:
             return (

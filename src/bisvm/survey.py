@@ -47,6 +47,7 @@ MAP_STEP = np.log(5.0)
 CLOSER = np.array([-2.0, -1.0, 1.0, 2.0]) / 3.0
 # C of a map, in its natural units: machines from rigid to free.
 MAP_C = np.log((1.0, 1e2, 1e4))
+MOST_WIDTHS = 40
 # Neighbours that rows must have in the median for a local average to be one.
 FEW_NEIGHBOURS = 0.5
 # A local average sees less than a machine of the same width, and is best where it is
@@ -214,13 +215,15 @@ def _moving(objective: BilevelObjective, view: Tie, role: str) -> np.ndarray:
 def _ladder(
     objective: BilevelObjective, view: Tie, moving: np.ndarray
 ) -> Iterator[np.ndarray]:
-    """theta at widths from wide to narrow, all that there are moving together."""
-    start = view.reduce(objective.theta0)
-    room = (view.bounds[moving, 1] - start[moving]).max()
-    for step in np.arange(0.0, room + AVERAGE_STEP, AVERAGE_STEP):
-        x = start.copy()
-        x[moving] += step
-        yield view.expand(np.clip(x, *view.bounds.T))
+    """theta at widths from the start to ever narrower ones, all moving together.
+
+    Bounds do not hold them: a reference is to show what bounds leave out.
+    """
+    x = view.reduce(objective.theta0)
+    for _ in range(MOST_WIDTHS):
+        yield view.expand_freely(x)
+        x = x.copy()
+        x[moving] += AVERAGE_STEP
 
 
 def first_looks(

@@ -508,7 +508,11 @@ class Tie:
         )
 
     def expand(self, x: np.ndarray) -> np.ndarray:
-        return np.clip(self._matrix @ x + self._offset, self._low, self._high)
+        return np.clip(self.expand_freely(x), self._low, self._high)
+
+    def expand_freely(self, x: np.ndarray) -> np.ndarray:
+        """Without regard to bounds."""
+        return self._matrix @ x + self._offset
 
     def holds(self, entries: np.ndarray) -> np.ndarray:
         """Which coordinates move only entries of theta that are marked here."""

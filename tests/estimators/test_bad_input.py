@@ -248,7 +248,10 @@ def test_unknown_names_list_the_valid_ones(settings, listed):
         ({"C": [1.0, 2.0]}, "penalty='per_feature'"),
         ({"kernel": "rbf", "penalty": "per_feature"}, "kernel='ard'"),
         ({"penalty": Shared(C_bounds=(10.0, 1.0))}, "wrong way round"),
-        ({"penalty": Shared(C_bounds=(10.0, 20.0))}, "C = 1 lies outside its bounds"),
+        (
+            {"C": 1.0, "penalty": Shared(C_bounds=(10.0, 20.0))},
+            "C = 1 lies outside its bounds",
+        ),
         ({"kernel": RBF(gamma_bounds=(10.0, 1.0))}, "wrong way round"),
         ({"kernel": RBF(-1.0)}, "gamma must be positive"),
         ({"loss": Quartic(-1.0)}, "eps must be a positive"),

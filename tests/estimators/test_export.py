@@ -24,7 +24,7 @@ from bisvm.transforms import Nonlinearity, Projection, Scale
 
 X, Y = load_iris(return_X_y=True)
 X, Y = X[50::2], Y[50::2]
-QUICK = dict(loss="hinge", cv=3, max_iter=2, starts=1, random_state=0)
+QUICK = dict(C=1.0, loss="hinge", cv=3, max_iter=2, starts=1, random_state=0)
 MAP = np.random.default_rng(0).normal(size=(2, 4))
 
 SAME = {

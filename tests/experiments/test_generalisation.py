@@ -320,6 +320,7 @@ def test_added_columns_are_permuted_ones():
 def test_a_package_is_all_of_its_experiments():
     names = [one.name for one in experiments.named("generalisation")]
     assert names == [
+        "coins",
         "corrections",
         "curves",
         "ensembles",

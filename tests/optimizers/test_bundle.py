@@ -295,7 +295,8 @@ def test_one_hyperparameter_is_looked_at_beyond_its_minimum(name):
         )
         model = BilevelLinearSVC(**settings).fit(X, y)
         stages = [record.stage for record in model.history_]
-        assert "around" in stages and len(stages) <= 80
+        # The range of C is scanned first.
+        assert "around" in stages and len(stages) - stages.count("start") <= 80
         first = min(r.value for r in model.history_ if r.stage == "one for all")
         assert model.criterion_value_ <= first
         objective = BilevelObjective(BilevelLinearSVC(**settings), X, y)

@@ -42,6 +42,7 @@ from bisvm.estimators.watching import (
     Watched,
     with_callbacks,
 )
+from bisvm.history import Certificate
 from bisvm.kernels import Kernel
 from bisvm.losses import get_loss
 from bisvm.machines import Coefficients
@@ -464,11 +465,8 @@ class BilevelClassifier(
         self.approximation_ = left_out[0] if one else left_out
         for certificate in certificates:
             if not certificate.converged:
-                asked = certificate.reason == CALLBACK_STOP
-                advice = "" if asked else f"{certificate.advice} "
                 warnings.warn(
-                    f"{certificate.reason} {advice}The best model so far is fitted; "
-                    "print(certificate_) says how far the search got.",
+                    _not_converged(certificate),
                     ConvergenceWarning,
                     stacklevel=3 + DEEPER,
                 )
@@ -533,6 +531,17 @@ class BilevelClassifier(
 def _names(estimator: Any) -> list[str] | None:
     names = getattr(estimator, "feature_names_in_", None)
     return None if names is None else [str(name) for name in names]
+
+
+def _not_converged(certificate: Certificate) -> str:
+    """What a user should know and do where a certificate says so."""
+    advice = "" if certificate.reason == CALLBACK_STOP else f"{certificate.advice} "
+    doubtful = certificate.no_better_than_guessing or certificate.beaten_by
+    early = "" if doubtful else "Tuning stopped early: "
+    return (
+        f"{early}{certificate.reason} {advice}The best model found is fitted; "
+        "print(certificate_) says how far the search got."
+    )
 
 
 def _is_flat(solution: Solution) -> bool:

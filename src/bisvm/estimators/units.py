@@ -103,12 +103,12 @@ class Tuned:
         )
         if not found.converged:
             return found
-        if found.no_better_than_guessing:
-            return replace(found, converged=False, reason=GUESSING)
         if found.beaten_by:
             rules = " and ".join(found.beaten_by)
             why = f"More held-out rows are right by {rules}."
             return replace(found, converged=False, reason=why)
+        if found.no_better_than_guessing:
+            return replace(found, converged=False, reason=GUESSING)
         return found
 
 

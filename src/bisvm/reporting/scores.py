@@ -29,7 +29,8 @@ def share_of(right: np.ndarray) -> Share:
     p = float(np.mean(right))
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + (z / (2 * n)) ** 2)
-    return Share(p, centre - half, centre + half, n)
+    # With all right, or none, rounding must not leave the share outside.
+    return Share(p, min(centre - half, p), max(centre + half, p), n)
 
 
 class Losses(NamedTuple):
