@@ -27,7 +27,7 @@ import numpy as np
 from bisvm.nested import chosen_anew, possible
 from bisvm.objective import Evaluation
 from bisvm.splits import Columns, row_kinds
-from bisvm.tuning import Descent, Run, StopTuning
+from bisvm.tuning import RIVAL_ROWS, Descent, Run, StopTuning
 
 # Splits without which theta is chosen anew where nobody has done it yet, and the steps.
 SPLITS = 2
@@ -36,8 +36,7 @@ STEPS = 4
 # takes about half of one with them.
 EFFORT = 0.2
 RELATIVE_WORK = 0.5
-# Rows up to which rivals are looked at, and how many of them.
-RIVAL_ROWS = 5000
+# How many rivals are looked at, with no more rows than RIVAL_ROWS.
 RIVALS = 40
 # By how much a constant machine prefers one of several classes.
 LESS = 0.1

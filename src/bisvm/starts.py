@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 
 from bisvm import nested, survey
-from bisvm.evaluation import Evaluation
 from bisvm.gains import Gain, Step
 from bisvm.objective import BilevelObjective
 from bisvm.optimizers import Optimizer, Scan
 from bisvm.parts import PENALTY
-from bisvm.survey import Reference
+from bisvm.survey import Look, Reference
 from bisvm.tuning import Descent, Run, StopTuning, Whole, upper_gradient
 
 # Standard errors by which a step up must lower the paired validation losses: to let the
@@ -300,8 +299,7 @@ def _common(
     points = looks(run.objective, known)
     accuracy = None if len(points) < MANY_LOOKS else LOOK_ACCURACY
     seen = [_look(run, theta, accuracy) for theta in points]
-    best = min(seen, key=lambda look: look.value)
-    closer = survey.closer_looks(run.objective, best.theta)
+    closer = survey.closer_looks(run.objective, survey.lowest(seen).theta)
     seen += [_look(run, theta, None) for theta in closer]
     ends = [run.descend(begin.theta, stage, tied=True) for begin in survey.basins(seen)]
     lowest = min(ends, key=lambda descent: descent.best.value)
@@ -320,9 +318,9 @@ def _wider(run: Run, found: Descent, stage: str) -> Descent:
     return run.descend(theta, stage, tied=True)
 
 
-def _look(run: Run, theta: np.ndarray, accuracy: float | None) -> Evaluation:
+def _look(run: Run, theta: np.ndarray, accuracy: float | None) -> Look:
     run.settle(theta)
-    return run.evaluate(theta, "start", accuracy=accuracy)
+    return Look(theta, run.evaluate(theta, "start", accuracy=accuracy).value)
 
 
 def _believed(

@@ -21,9 +21,11 @@ one of these, the whole range of its widths and C is mapped.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -64,6 +66,10 @@ LINEAR_RIDGE = 0.01
 # Standard errors by which a simple rule must be better than the answer to be a reason
 # for a map.
 REFERENCE_ERRORS = 2.0
+# A basin whose best look is higher than the best of all by this factor is left out.
+NEARLY = 1.1
+# Looks whose H differ by less than this, relatively, are on one plateau.
+PLATEAU = 1e-3
 BLEND = get_criterion("blend")
 
 
@@ -196,8 +202,13 @@ def references(
 
 def _signed(train: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Training weights times centred labels, and the mean labels."""
-    mean = (train * labels).sum(axis=0) / train.sum(axis=0)
+    mean = _mean_label(train, labels)
     return train * (labels - mean), mean
+
+
+def _mean_label(train: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Of every training problem."""
+    return np.einsum("ij,ij->j", train, labels) / train.sum(axis=0)
 
 
 def _right(
@@ -257,7 +268,8 @@ def _scan(view: Tie, start: np.ndarray, entry: int) -> Iterator[np.ndarray]:
     """The range of one coordinate, from rigid machines to free ones."""
     x = view.reduce(start)
     low, high = (view.bounds[entry] - x[entry]) / SCAN_STEP
-    for step in range(int(np.ceil(low)), int(np.floor(high)) + 1):
+    # Bounds that are whole steps away are not to be missed by rounding.
+    for step in range(math.ceil(low - 1e-6), math.floor(high + 1e-6) + 1):
         if step:
             moved = x.copy()
             moved[entry] += step * SCAN_STEP
@@ -310,29 +322,39 @@ def wider(objective: BilevelObjective, theta: np.ndarray) -> np.ndarray | None:
     return view.expand(x) if inside else None
 
 
-def basins(looks: list[Evaluation]) -> list[Evaluation]:
-    """The lowest of the looks, and others that are low and far from it.
+class Look(NamedTuple):
+    """A point, and H there."""
 
-    As starts of descents: the best, and the best that is not within three steps of a
-    scan from it, if it is nearly as good.
-    """
-    good = sorted(
-        (look for look in looks if np.isfinite(look.value)), key=lambda e: e.value
+    theta: np.ndarray
+    value: float
+
+
+def lowest(looks: list[Look]) -> Look:
+    """The lowest of the looks; of those on a plateau the nearest to the first."""
+    finite = [look for look in looks if np.isfinite(look.value)] or looks[:1]
+    level = min(look.value for look in finite)
+    level += PLATEAU * abs(level)
+    return min(
+        (look for look in finite if not look.value > level),
+        key=lambda look: _distance(look, looks[0]),
+        default=looks[0],
     )
-    if not good:
-        return looks[:1]
-    best = good[0]
-    far = [e for e in good[1:] if _distance(e, best) >= 1.5 * SCAN_STEP]
-    return [best, *(e for e in far[:1] if e.value <= NEARLY * best.value)]
 
 
-# A basin whose best look is higher than the best of all by this factor is left out.
-NEARLY = 1.1
+def basins(looks: list[Look]) -> list[Look]:
+    """Where to descend: the lowest of the looks, and one that is far and nearly as low.
+
+    Far is further than a step and a half of a scan.
+    """
+    best = lowest(looks)
+    good = [look for look in looks if look.value <= NEARLY * best.value]
+    far = [look for look in good if _distance(look, best) >= 1.5 * SCAN_STEP]
+    # On the plateau of the best nothing else is to be found.
+    far = [look for look in far if abs(look.value - best.value) > PLATEAU * best.value]
+    return [best, *sorted(far, key=lambda look: look.value)[:1]]
 
 
-def looks_of(
-    objective: BilevelObjective, seen: list[Evaluation], end: Evaluation
-) -> Looks:
+def looks_of(objective: BilevelObjective, seen: list[Look], end: Evaluation) -> Looks:
     """What a certificate says of the points that were looked at."""
     scales = [scale for _, scale in objective.space.coordinates]
     log = np.array([scale == "log" for scale in scales])
@@ -351,7 +373,7 @@ def looks_of(
     )
 
 
-def _distance(one: Evaluation, other: Evaluation) -> float:
+def _distance(one: Look, other: Look) -> float:
     return float(np.abs(one.theta - other.theta).max())
 
 
@@ -362,8 +384,7 @@ def gain_over_guess(objective: BilevelObjective, best: Evaluation) -> Gain:
     whichever the criterion prefers.
     """
     columns = objective.problem.columns
-    _, mean = _signed(columns.train, columns.labels)
-    shape = columns.labels.shape
+    mean, shape = _mean_label(columns.train, columns.labels), columns.labels.shape
     constants = (np.broadcast_to(b, shape) for b in (mean, np.sign(mean)))
     _, shares = min(map(objective.loss_of, constants), key=lambda one: one[0])
     return Gain.of(shares, best.shares, best.share_weights)

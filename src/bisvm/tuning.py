@@ -29,8 +29,10 @@ UNSUITED = (
 )
 # How often landmarks are chosen in a descent.
 CHOICES_OF_LANDMARKS = 4
-# Bytes that the shares and decisions of remembered evaluations may take.
+# Bytes that the shares and decisions of remembered evaluations may take. With more rows
+# than RIVAL_ROWS nobody asks for points that a search went by long ago.
 SEEN_BYTES = 2**28
+RIVAL_ROWS = 5000
 
 
 class StopTuning(Exception):
@@ -191,7 +193,9 @@ class Run:
         """Points are looked at again soon, or never: the oldest make room."""
         self._seen[evaluation.theta.tobytes()] = evaluation
         size = evaluation.shares.nbytes + evaluation.held_out.nbytes
-        while len(self._seen) > max(4, SEEN_BYTES // size):
+        many = len(self.objective.problem.sample_weight) > RIVAL_ROWS
+        kept = 4 if many else max(4, SEEN_BYTES // size)
+        while len(self._seen) > kept:
             del self._seen[next(iter(self._seen))]
 
     @property

@@ -160,10 +160,15 @@ class BilevelClassifier(
         return Model(
             kernel=self._kernel(),
             penalty=own_penalty(self),
-            C=self.C,
+            C=self._start_of_C(),
             loss=get_loss(self.loss),
             intercept=self.intercept,
         )
+
+    def _start_of_C(self) -> Any:
+        """As given; a criterion on the training problem leaves C as it is, at 1."""
+        natural = isinstance(self.C, str) and self.C == "scale"
+        return 1.0 if natural and get_criterion(self.criterion).on_training else self.C
 
     def _bound_model(self) -> Model:
         """The model with names of columns replaced by their numbers."""

@@ -43,7 +43,8 @@ class BilevelSVC(BilevelClassifier):
         1/2 |f|^2 + C sum_i s_i loss(u_i), as in scikit-learn. "scale" is 1 for kernels
         with k(x, x) = 1, 1 / (n_features variance) for a linear machine, and 1 / the
         variance in the kernel's own space for others, each divided by the mean sample
-        weight: neither the unit of X nor that of the weights matters.
+        weight: neither the unit of X nor that of the weights matters. It is 1 with
+        criterion="structural_risk", which does not learn C.
     penalty : {"shared", "per_feature", "per_group"} or Penalty, default="shared"
         One C, or (linear machines) one for each feature, or one for each group of
         samples in `fit(X, y, sample_groups=...)`: a group with a small C counts little.
