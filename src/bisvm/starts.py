@@ -20,7 +20,7 @@ from bisvm.objective import BilevelObjective
 from bisvm.optimizers import Optimizer, Scan
 from bisvm.parts import PENALTY
 from bisvm.survey import Look, Reference
-from bisvm.tuning import Descent, Run, StopTuning, Whole, upper_gradient
+from bisvm.tuning import ROUGH, Descent, Run, StopTuning, Whole, upper_gradient
 
 # Standard errors by which a step up must lower the paired validation losses: to let the
 # entries of a vector differ at all, and to weaken the prior that holds them together.
@@ -42,9 +42,10 @@ COARSE_MEMBERS = 5
 C_EXPONENT = 0.2
 # Of what local averages of all rows show, what a sample must show to be of use.
 ENOUGH_SEEN = 0.5
-# From this many looks on they are rough ones: H within this part of itself.
+# From this many looks on they are rough ones.
 MANY_LOOKS = 4
-LOOK_ACCURACY = 0.01
+# How often a lower minimum is looked for near the one found.
+NEIGHBOUR_ROUNDS = 4
 # Where a kinked H is looked at beyond the minimum found: kinks have no scale of their
 # own, and steps grow. WORTH is the decrease, relatively, that pays another descent.
 WORTH = 1e-4
@@ -297,25 +298,27 @@ def _common(
     From two, if they are far apart and nearly as good.
     """
     points = looks(run.objective, known)
-    accuracy = None if len(points) < MANY_LOOKS else LOOK_ACCURACY
+    accuracy = None if len(points) < MANY_LOOKS else ROUGH
     seen = [_look(run, theta, accuracy) for theta in points]
     closer = survey.closer_looks(run.objective, survey.lowest(seen).theta)
     seen += [_look(run, theta, None) for theta in closer]
     ends = [run.descend(begin.theta, stage, tied=True) for begin in survey.basins(seen)]
     lowest = min(ends, key=lambda descent: descent.best.value)
-    lowest = _wider(run, lowest, stage)
+    lowest = _neighbours(run, lowest, stage)
     return replace(lowest, looks=survey.looks_of(run.objective, seen, lowest.best))
 
 
-def _wider(run: Run, found: Descent, stage: str) -> Descent:
-    """The next basin along the valley of wider kernels and larger C, if it is lower.
-
-    There, if anywhere near, a lower one was found on forty data sets.
-    """
-    theta = survey.wider(run.objective, found.best.theta)
-    if theta is None or not _look(run, theta, None).value < found.best.value:
-        return found
-    return run.descend(theta, stage, tied=True)
+def _neighbours(run: Run, found: Descent, stage: str) -> Descent:
+    """The lowest minimum near the one found, as far as a few looks tell."""
+    for _ in range(NEIGHBOUR_ROUNDS):
+        points = survey.neighbours(run.objective, found.best.theta)
+        looks = [_look(run, theta, None) for theta in points]
+        lower = [look for look in looks if look.value < (1 - WORTH) * found.best.value]
+        if not lower:
+            break
+        begin = min(lower, key=lambda look: look.value)
+        found = run.descend(begin.theta, stage, tied=True)
+    return found
 
 
 def _look(run: Run, theta: np.ndarray, accuracy: float | None) -> Look:

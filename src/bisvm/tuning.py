@@ -32,6 +32,8 @@ CHOICES_OF_LANDMARKS = 4
 # Bytes that the shares and decisions of remembered evaluations may take. With more rows
 # than RIVAL_ROWS nobody asks for points that a search went by long ago.
 SEEN_BYTES = 2**28
+# Accuracy of H from which on an evaluation is too rough to be remembered.
+ROUGH = 0.01
 RIVAL_ROWS = 5000
 
 
@@ -135,7 +137,7 @@ class Run:
         if seen is not None and self._serves(seen, accuracy):
             return seen
         evaluation, seconds, replayed = self._evaluation(theta, stage, on, accuracy)
-        if on is None:
+        if on is None and (accuracy is None or accuracy < ROUGH):
             self._remember(evaluation)
         if not tentative:
             self.accept(evaluation)
@@ -194,7 +196,7 @@ class Run:
         self._seen[evaluation.theta.tobytes()] = evaluation
         size = evaluation.shares.nbytes + evaluation.held_out.nbytes
         many = len(self.objective.problem.sample_weight) > RIVAL_ROWS
-        kept = 4 if many else max(4, SEEN_BYTES // size)
+        kept = 2 if many else max(4, SEEN_BYTES // size)
         while len(self._seen) > kept:
             del self._seen[next(iter(self._seen))]
 
