@@ -298,7 +298,8 @@ def test_a_large_memory_map_is_left_where_it_is(tmp_path, monkeypatch, dtype):
     monkeypatch.setattr(bisvm.estimators.data, "MAPPED_LIMIT", 2**20)
     settings = {**SETTINGS, "cv": 2, "tol": 1e-3}
     fitted, peak = _peak(lambda: BilevelLinearSVC(**settings).fit(X, y))
-    assert peak < 0.3 * 8 * X.size
+    # What is recorded of the search does not grow with the rows.
+    assert peak < 0.3 * 8 * X.size + 2**18
     decision, peak = _peak(lambda: fitted.decision_function(X))
     assert peak < 0.1 * 8 * X.size
     np.testing.assert_allclose(

@@ -58,7 +58,7 @@ AROUND = (
     *((0.25, 1.0), (0.6, 1.7), (0.7, 0.75), (0.1, 100.0)),
     *((4.0, 1.0), (15.0, 0.4), (3.0, 0.003), (100.0, 0.001)),
 )
-FEW_ROWS = 250
+FEW_ROWS = 150
 # Neighbours that rows must have in the median for a local average to be one.
 FEW_NEIGHBOURS = 0.5
 # A local average sees less than a machine of the same width, and is best where it is
@@ -67,7 +67,7 @@ NARROWER = np.log(3.0)
 # Starts nearer than this are one.
 APART = np.log(3.5)
 # Rows that simple rules are tried on, and that they learn from.
-TRIED_ROWS = 500
+TRIED_ROWS = 300
 LEARNED_ROWS = 20_000
 # Features up to which a linear rule is tried, and its penalty: mild, as a rule.
 LINEAR_FEATURES = 200
@@ -120,7 +120,8 @@ class Reference:
 class _Trial:
     """Held-out rows on which simple rules are tried, and the rows they learn from.
 
-    No more than `TRIED_ROWS` of the one and `LEARNED_ROWS` of the other.
+    No more than `TRIED_ROWS` of the one and `LEARNED_ROWS` of the other, in single
+    precision where the kernel has it: the answers are rough ones anyway.
     """
 
     def __init__(
@@ -131,9 +132,14 @@ class _Trial:
         order = np.arange(n) if n <= TRIED_ROWS else random_state.permutation(n)
         self.rows = np.sort(order[:TRIED_ROWS])
         learned = np.sort(order[-LEARNED_ROWS:])
-        self.X, self.X_learned = problem.X[self.rows], problem.X[learned]
+        single = problem.model.kernel.single(problem.X)
+        X = problem.X if single is None else single
+        self.X, self.X_learned = X[self.rows], X[learned]
         self.train = columns.train[learned]
         self.signed, self.mean = _signed(self.train, columns.labels[learned])
+        self._train, self._signed = (
+            a.astype(X.dtype, copy=False) for a in (self.train, self.signed)
+        )
         self._labels = columns.labels[self.rows]
         self._validation = columns.validation[self.rows]
         self._held_out = self._validation > 0
@@ -157,8 +163,8 @@ class _Trial:
     def local_average(self, kernel: Kernel) -> tuple[np.ndarray, float]:
         """The averages, and how many neighbours a row has in the median."""
         gram = kernel.gram(self.X, self.X_learned)
-        near = gram @ self.train
-        average = (gram @ self.signed) / np.where(near > 0, near, 1.0) + self.mean
+        near = gram @ self._train
+        average = (gram @ self._signed) / np.where(near > 0, near, 1.0) + self.mean
         neighbours = np.median(near[self._held_out]) / self.train.max()
         return average, float(neighbours)
 
