@@ -195,7 +195,7 @@ class Run:
         """Points are looked at again soon, or never: the oldest make room."""
         self._seen[evaluation.theta.tobytes()] = evaluation
         size = evaluation.shares.nbytes + evaluation.held_out.nbytes
-        many = len(self.objective.problem.sample_weight) > RIVAL_ROWS
+        many = len(evaluation.shares) > RIVAL_ROWS
         kept = 2 if many else max(4, SEEN_BYTES // size)
         while len(self._seen) > kept:
             del self._seen[next(iter(self._seen))]
