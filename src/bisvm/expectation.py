@@ -133,7 +133,7 @@ def _rivals(run: Run, best: Evaluation, where: np.ndarray) -> Rivals:
     points = [best, *sorted(lost, key=lambda e: e.criterion)[:RIVALS]]
     shares, values = [e.shares for e in points], [e.held_out for e in points]
     for constant in _constants(run.objective.problem.columns):
-        share = run.objective.shares_at(constant)
+        _, share = run.objective.loss_of(constant)
         if np.isfinite(share).all():
             shares.append(share)
             values.append(constant[where])

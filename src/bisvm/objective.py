@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bisvm.adjoint import envelope_gradient, gradient_and_error
-from bisvm.criteria import StructuralRisk
+from bisvm.criteria import CriterionValue, StructuralRisk
 from bisvm.evaluation import Evaluation
 from bisvm.machines import Coefficients, Machine, Sensitivity
 from bisvm.parts import INVERSE_WIDTH, DegenerateError
@@ -454,7 +454,9 @@ class BilevelObjective:
             risk = float(machine.value(solution.x, solution.tangent).sum())
             rows = np.zeros(len(solution.fitted))
             return risk, rows, envelope_gradient(machine, solution), 0.0
-        upper, cotangent = self._validate(solution.fitted)
+        upper = self._criterion(solution.fitted)
+        cotangent = np.zeros_like(solution.fitted)
+        cotangent[self._held_out] = upper.slopes * self._points.labels
         sensitivity, wrong = gradient_and_error(machine, solution, cotangent)
         value, error = upper.value, float(np.abs(wrong).sum())
         # Rounding errors of fitted values have no sign in common.
@@ -465,26 +467,15 @@ class BilevelObjective:
 
     def loss_of(self, fitted: np.ndarray) -> tuple[float, np.ndarray]:
         """The criterion at decision values (n, q), and every observation's share."""
-        upper, _ = self._validate(fitted)
+        upper = self._criterion(fitted)
         return upper.value, self._observations(self._by_row(upper.losses))
 
-    def _validate(self, fitted: np.ndarray) -> tuple[Any, np.ndarray]:
-        """The criterion on the held-out margins, and P = dH/dF."""
+    def _criterion(self, fitted: np.ndarray) -> CriterionValue:
+        """The criterion on the held-out margins."""
         held_out, points = self._held_out, self._points
         margins = points.labels * fitted[held_out]
         weights = self.problem.columns.validation[held_out]
-        upper = self.problem.criterion.evaluate(margins, weights, points)
-        cotangent = np.zeros(fitted.shape)
-        cotangent[held_out] = upper.slopes * points.labels
-        return upper, cotangent
-
-    def shares_at(self, fitted: np.ndarray) -> np.ndarray:
-        """Every observation's share in the criterion at given fitted values (n, q)."""
-        points = self._points
-        margins = points.labels * fitted[self._held_out]
-        weights = self.problem.columns.validation[self._held_out]
-        upper = self.problem.criterion.evaluate(margins, weights, points)
-        return self._observations(self._by_row(upper.losses))
+        return self.problem.criterion.evaluate(margins, weights, points)
 
     def _observations(self, by_row: np.ndarray) -> np.ndarray:
         """Summed over the rows that belong together."""

@@ -53,7 +53,7 @@ def test_all_columns_but_one_may_be_constant(make):
     model, alone = make().fit(padded, Y), make().fit(COLUMN, Y)
     np.testing.assert_array_equal(model.relevance_, [0.0, 1.0, 0.0, 0.0, 0.0])
     said, expected = model.predict(padded), alone.predict(COLUMN)
-    assert np.mean(said == expected) > 0.95
+    assert np.mean(said == expected) >= 0.95
     assert in_bounds(model, padded, Y)
 
 
