@@ -30,6 +30,12 @@ class Halves:
     X_test: np.ndarray
     y_test: np.ndarray
 
+    @classmethod
+    def of(cls, X: np.ndarray, y: np.ndarray) -> Halves:
+        """The first half of the rows for training, the others for testing."""
+        half = len(y) // 2
+        return cls(X[:half], y[:half], X[half:], y[half:])
+
     @property
     def folds(self) -> Pairs:
         """Five stratified folds of the training rows, always the same."""
@@ -185,6 +191,4 @@ SETS: dict[str, Callable[[], Drawn]] = {
 
 def halves(name: str) -> Halves:
     """A set by name, as training and test rows."""
-    X, y = SETS[name]()
-    half = len(y) // 2
-    return Halves(X[:half], y[:half], X[half:], y[half:])
+    return Halves.of(*SETS[name]())

@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -49,18 +49,28 @@ FIGURES = ("accuracy", "converged", "evaluations", "kernel", "seconds")
 
 
 def run(context: Context) -> Result:
+    return compare(context, "structure", SETS, halves)
+
+
+def compare(
+    context: Context,
+    title: str,
+    sets: Iterable[str],
+    draw: Callable[[str], Halves],
+) -> Result:
+    """The grid and the fits on all sets, kept in files that begin with `title`."""
     folder = results(context)
-    grids = Rows(folder / "structure_grid.csv", ("set", "rows", "grid"), GRID_FIGURES)
+    grids = Rows(folder / f"{title}_grid.csv", ("set", "rows", "grid"), GRID_FIGURES)
     fits = Rows(
-        folder / "structure_fits.csv",
+        folder / f"{title}_fits.csv",
         ("set", "rows", "kernel asked"),
         FIGURES,
         words=("kernel",),
     )
     _compile()
-    chosen, known = context.chosen(SETS), []
-    for name in SETS:
-        data = halves(name)
+    chosen, known = context.chosen(sets), []
+    for name in sets:
+        data = draw(name)
         if name in chosen:
             _measure(name, data, grids, fits)
             print(f"  {name}", file=sys.stderr, flush=True)

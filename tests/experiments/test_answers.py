@@ -5,16 +5,19 @@ import pytest
 
 from bisvm import BilevelObjective
 from experiments.__main__ import main
-from experiments.answers import data, optimum, structure
+from experiments.answers import data, fresh, fresh_data, optimum, structure
 from experiments.common import Context
 from experiments.generalisation.rows import Rows
 
 # --- data -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", data.SETS)
-def test_sets_are_drawn_alike_and_every_fold_has_all_classes(name):
-    one, other = data.halves(name), data.halves(name)
+@pytest.mark.parametrize(
+    "halves, name",
+    [(one.halves, name) for one in (data, fresh_data) for name in one.SETS],
+)
+def test_sets_are_drawn_alike_and_every_fold_has_all_classes(halves, name):
+    one, other = halves(name), halves(name)
     assert np.array_equal(one.X, other.X) and np.array_equal(one.y, other.y)
     assert abs(len(one.y) - len(one.y_test)) <= 1
     classes = np.unique(one.y)
@@ -33,6 +36,25 @@ def test_structures_are_what_they_are_called():
     assert np.array_equal(y, np.sin(25 * X[:, 0]) > 0)
     X, y = data.parity(200, 2)
     assert np.array_equal(y, X[:, 0] * X[:, 1] < 0)
+
+
+def test_fresh_sets_are_new_and_none_is_trivial():
+    assert not set(fresh_data.SETS) & set(data.SETS)
+    for name in fresh_data.SETS:
+        half = fresh_data.halves(name)
+        assert 300 <= len(half.y) <= 800 and np.isfinite(half.X).all()
+        assert np.bincount(half.y).max() < 0.9 * len(half.y)
+
+
+def test_fresh_structures_are_what_they_are_called():
+    X, y = fresh_data.integer_parity(100)
+    assert np.array_equal(X, X.round()) and np.array_equal(y, X.sum(axis=1) % 2)
+    X, y = fresh_data.different_units(100)
+    assert np.ptp(X[:, 2]) > 1e4 * np.ptp(X[:, 0])
+    X, y = fresh_data.hexagons(2000)
+    assert np.array_equal(np.unique(y), [0, 1, 2])
+    X, y = fresh_data.swiss_roll(100)
+    assert X.shape == (100, 3)
 
 
 def test_real_sets_are_raw_or_standardised_on_the_training_rows():
@@ -65,6 +87,18 @@ def test_structure_in_small(tmp_path, monkeypatch, capsys):
     accuracies, costs = result.tables
     assert [row[0] for row in accuracies.rows] == ["moons"] and fits.exists()
     assert len(costs.rows) == 1 and grid.read_text() == kept
+
+
+def test_fresh_sets_have_files_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(structure, "GRID_C", np.array([1.0]))
+    monkeypatch.setattr(structure, "GRID_GAMMA", np.array([1.0]))
+    monkeypatch.setattr(structure, "KERNELS", ("auto",))
+    X, y = fresh_data.voronoi(120, 4)
+    monkeypatch.setattr(fresh, "halves", lambda name: data.Halves.of(X, y))
+    result = fresh.run(Context(output=tmp_path, only=["Voronoi 20"]))
+    files = {path.name for path in (tmp_path / "answers").iterdir()}
+    assert files == {"fresh_grid.csv", "fresh_fits.csv"}
+    assert "Voronoi 20" in [row[0] for row in result.tables[0].rows]
 
 
 def test_fits_below_the_grid_are_flagged(tmp_path):
