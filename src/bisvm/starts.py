@@ -44,6 +44,8 @@ C_EXPONENT = 0.2
 ENOUGH_SEEN = 0.5
 # From this many looks on they are rough ones.
 MANY_LOOKS = 4
+# Looks at which machines could not be solved, after which no more are taken.
+UNSOLVED_LOOKS = 3
 # How often a lower minimum is looked for near the one found.
 NEIGHBOUR_ROUNDS = 4
 # Where a kinked H is looked at beyond the minimum found: kinks have no scale of their
@@ -299,9 +301,10 @@ def _common(
     """
     points = looks(run.objective, known)
     accuracy = None if len(points) < MANY_LOOKS else ROUGH
-    seen = [_look(run, theta, accuracy) for theta in points]
-    closer = survey.closer_looks(run.objective, survey.lowest(seen).theta)
-    seen += [_look(run, theta, None) for theta in closer]
+    seen = _looks(run, points, accuracy)
+    if seen[-1].solved:
+        closer = survey.closer_looks(run.objective, survey.lowest(seen).theta)
+        seen += _looks(run, closer, None)
     ends = [run.descend(begin.theta, stage, tied=True) for begin in survey.basins(seen)]
     lowest = min(ends, key=lambda descent: descent.best.value)
     lowest = _neighbours(run, lowest, stage)
@@ -312,7 +315,7 @@ def _neighbours(run: Run, found: Descent, stage: str) -> Descent:
     """The lowest minimum near the one found, as far as a few looks tell."""
     for _ in range(NEIGHBOUR_ROUNDS):
         points = survey.neighbours(run.objective, found.best.theta)
-        looks = [_look(run, theta, None) for theta in points]
+        looks = _looks(run, points, None)
         lower = [look for look in looks if look.value < (1 - WORTH) * found.best.value]
         if not lower:
             break
@@ -321,9 +324,19 @@ def _neighbours(run: Run, found: Descent, stage: str) -> Descent:
     return found
 
 
-def _look(run: Run, theta: np.ndarray, accuracy: float | None) -> Look:
-    run.settle(theta)
-    return Look(theta, run.evaluate(theta, "start", accuracy=accuracy).value)
+def _looks(run: Run, points: list[np.ndarray], accuracy: float | None) -> list[Look]:
+    """H at these points; no more of them once machines could not be solved at several.
+
+    So it is with columns whose units are many powers of ten apart.
+    """
+    seen: list[Look] = []
+    for theta in points:
+        run.settle(theta)
+        at = run.evaluate(theta, "start", accuracy=accuracy)
+        seen.append(Look(theta, at.value, at.converged))
+        if sum(not look.solved for look in seen) >= UNSOLVED_LOOKS:
+            break
+    return seen
 
 
 def _believed(

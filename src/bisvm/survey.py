@@ -25,7 +25,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -50,11 +50,11 @@ CLOSER = np.array([-2.0, -1.0, 1.0, 2.0]) / 3.0
 # C of a map, in its natural units: machines from rigid to free.
 MAP_C = np.log((1.0, 1e2, 1e4))
 MOST_WIDTHS = 40
-# Factors of gamma and C at which a lower minimum is looked for: along the valley, and
-# with no more than FEW_ROWS on all sides.
-VALLEY = (0.2, 10.0)
+# Factors of gamma and C at which a lower minimum is looked for: along a valley of wider
+# kernels and larger C, at larger C, and with no more than FEW_ROWS on all sides.
+VALLEY = ((0.2, 10.0), (1.0, 3.0))
 AROUND = (
-    *((1.0, 0.03), (1.0, 0.2), (1.0, 4.0), (1.0, 30.0)),
+    *((1.0, 0.03), (1.0, 0.2), (1.0, 30.0)),
     *((0.25, 1.0), (0.6, 1.7), (0.7, 0.75), (0.1, 100.0)),
     *((4.0, 1.0), (15.0, 0.4), (3.0, 0.003), (100.0, 0.001)),
 )
@@ -69,6 +69,8 @@ APART = np.log(3.5)
 # Rows that simple rules are tried on, and that they learn from.
 TRIED_ROWS = 300
 LEARNED_ROWS = 20_000
+# Entries up to which inputs, and squares of their differences, fit in single precision.
+SINGLE_SIZE = 1e12
 # Features up to which a linear rule is tried, and its penalty: mild, as a rule.
 LINEAR_FEATURES = 200
 LINEAR_RIDGE = 0.01
@@ -132,8 +134,7 @@ class _Trial:
         order = np.arange(n) if n <= TRIED_ROWS else random_state.permutation(n)
         self.rows = np.sort(order[:TRIED_ROWS])
         learned = np.sort(order[-LEARNED_ROWS:])
-        single = problem.model.kernel.single(problem.X)
-        X = problem.X if single is None else single
+        X = _single(problem.model.kernel, problem.X)
         self.X, self.X_learned = X[self.rows], X[learned]
         self.train = columns.train[learned]
         self.signed, self.mean = _signed(self.train, columns.labels[learned])
@@ -182,6 +183,14 @@ class _Trial:
         return out
 
 
+def _single(kernel: Kernel, X: Any) -> Any:
+    """Inputs in single precision, if the kernel has it and they fit in."""
+    size = 0.0 if sparse.issparse(X) else float(np.abs(X).max(initial=0.0))
+    within = 1.0 / SINGLE_SIZE < size < SINGLE_SIZE
+    single = kernel.single(X) if within else None
+    return X if single is None else single
+
+
 def references(
     objective: BilevelObjective, random_state: np.random.RandomState
 ) -> list[Reference]:
@@ -195,7 +204,14 @@ def references(
     in_blocks = isinstance(problem.X, Pieces)
     if problem.criterion.on_training or in_blocks or not len(widths):
         return []
-    trial = _Trial(objective, random_state)
+    with np.errstate(all="ignore"):
+        return _references(objective, view, widths, _Trial(objective, random_state))
+
+
+def _references(
+    objective: BilevelObjective, view: Tie, widths: np.ndarray, trial: _Trial
+) -> list[Reference]:
+    problem = objective.problem
     found: list[tuple[float, np.ndarray, np.ndarray]] = []
     for theta in _ladder(objective, view, widths):
         average, neighbours = trial.local_average(
@@ -336,7 +352,7 @@ def neighbours(objective: BilevelObjective, theta: np.ndarray) -> list[np.ndarra
         return []
     few = len(objective.problem.sample_weight) <= FEW_ROWS
     found = []
-    for narrower, larger in [VALLEY, *(AROUND if few else ())]:
+    for narrower, larger in (*VALLEY, *(AROUND if few else ())):
         x = view.reduce(theta)
         x[widths] += np.log(narrower)
         x[penalty] += np.log(larger)
@@ -346,10 +362,11 @@ def neighbours(objective: BilevelObjective, theta: np.ndarray) -> list[np.ndarra
 
 
 class Look(NamedTuple):
-    """A point, and H there."""
+    """A point, H there, and whether the machines were solved."""
 
     theta: np.ndarray
     value: float
+    solved: bool = True
 
 
 def lowest(looks: list[Look]) -> Look:
