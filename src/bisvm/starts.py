@@ -53,7 +53,7 @@ NEIGHBOUR_ROUNDS = 4
 WORTH = 1e-4
 AROUND = Scan(spacing=0.25, growth=4.0, ftol=WORTH)
 
-Looks = Callable[[BilevelObjective, list[Reference]], list[np.ndarray]]
+WhereToLook = Callable[[BilevelObjective, list[Reference]], list[np.ndarray]]
 
 
 def tune(
@@ -105,16 +105,20 @@ def _tune(
         if run.objective.problem.criterion.on_training:
             # No held-out points that could tell one start from another.
             return run.descend(theta0, "descent")
-        return _auto(run, random_state)
+        known = survey.references(run.objective, random_state)
+        return _with_rules(run, _auto(run, random_state, known), known)
     known = survey.references(run.objective, np.random.RandomState(run.seed))
     thetas = _starts(run.objective, starts, random_state, known)
     numbers = range(len(thetas)) if only is None else [only]
     descents = _descents(run, thetas, numbers)
     best = min(descents, key=lambda descent: descent.best.value, default=None)
-    if best is None:
-        return None
-    better = [one.words for one in known if one.beats(run.objective, best.best)]
-    return replace(best, beaten_by=tuple(better))
+    return None if best is None else _with_rules(run, best, known)
+
+
+def _with_rules(run: Run, found: Descent, known: list[Reference]) -> Descent:
+    """The answer, with the names of the simple rules that are right more often."""
+    better = [one.words for one in known if one.beats(run.objective, found.best)]
+    return replace(found, beaten_by=tuple(better))
 
 
 def _descents(
@@ -142,12 +146,13 @@ def _at(run: Run, theta: np.ndarray, reason: str, *, converged: bool) -> Descent
     return Descent(best, gradient, converged, reason)
 
 
-def _auto(run: Run, random_state: np.random.RandomState) -> Descent:
+def _auto(
+    run: Run, random_state: np.random.RandomState, known: list[Reference]
+) -> Descent:
     """One size for all, by way of a subsample if n is large; then the climb to many.
 
     Groups of samples get their own C before the climb, and without its proof of gain.
     """
-    known = survey.references(run.objective, random_state)
     common = _coarse(run, random_state, known) or _common(run, known)
     common = _believed(run, common, known, random_state)
     if run.optimizer.expects_kinks and len(run.objective.theta0) == 1:
@@ -157,14 +162,14 @@ def _auto(run: Run, random_state: np.random.RandomState) -> Descent:
         apart = run.descend(
             common.best.theta, "one C per group", tied=True, groups_apart=True
         )
-        common = replace(apart, looks=common.looks, beaten_by=common.beaten_by)
+        common = replace(apart, looks=common.looks)
     if not any(kin.tied and not kin.of_groups for kin in vectors):
         return common
     if run.objective.problem.landmarks and not run.objective.problem.approximated:
         # Few landmarks for one width do not serve many.
         run.release()
         whole = run.descend(common.best.theta, "one for all", common.result, tied=True)
-        common = replace(whole, looks=common.looks, beaten_by=common.beaten_by)
+        common = replace(whole, looks=common.looks)
     return climb(run, common)
 
 
@@ -172,7 +177,7 @@ def _coarse(
     run: Run,
     random_state: np.random.RandomState,
     known: list[Reference],
-    looks: Looks = survey.first_looks,
+    looks: WhereToLook = survey.first_looks,
 ) -> Descent | None:
     """The common optimum by way of subsamples; None if there are none to take.
 
@@ -293,7 +298,7 @@ def _common(
     run: Run,
     known: list[Reference],
     stage: str = "one for all",
-    looks: Looks = survey.first_looks,
+    looks: WhereToLook = survey.first_looks,
 ) -> Descent:
     """One size for each vector: look at some points, descend from the best of them.
 
@@ -357,8 +362,7 @@ def _believed(
         run, known, "from the map", survey.whole_map
     )
     lower = min(common, mapped, key=lambda descent: descent.best.value)
-    better = [one.words for one in known if one.beats(run.objective, lower.best)]
-    return replace(lower, looks=mapped.looks, beaten_by=tuple(better))
+    return replace(lower, looks=mapped.looks)
 
 
 def _around(run: Run, found: Descent) -> Descent:
@@ -374,7 +378,7 @@ def _around(run: Run, found: Descent) -> Descent:
         if not beyond.best.value < (1.0 - WORTH) * found.best.value:
             return found
         further = run.descend(beyond.best.theta, "beyond")
-        found = replace(further, looks=found.looks, beaten_by=found.beaten_by)
+        found = replace(further, looks=found.looks)
 
 
 def climb(run: Run, common: Descent) -> Descent:

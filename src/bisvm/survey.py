@@ -1,11 +1,11 @@
 """Where a search begins, and whether its end can be believed.
 
 A descent is local: it ends in the basin where it began, and a plateau looks like a
-minimum. Three things that cost little beside it say where to begin, and what any answer
+minimum. Four simple rules, which cost little, say where to begin and what any answer
 must be better than:
 
 - the *guess*: the best constant, the same for all rows;
-- the *default*: the machine at the start of all hyperparameters, an SVC as it comes;
+- the *default*: the machine at the start of all hyperparameters, a default SVC;
 - the *local average* of the labels at each of several widths,
 
       f(x) = sum_j w_j k(x, x_j) y_j / sum_j w_j k(x, x_j),
@@ -49,11 +49,12 @@ MAP_STEP = np.log(5.0)
 CLOSER = np.array([-2.0, -1.0, 1.0, 2.0]) / 3.0
 # C of a map, in its natural units: machines from rigid to free.
 MAP_C = np.log((1.0, 1e2, 1e4))
+# Widths after which local averages end in any case, twenty decades of gamma.
 MOST_WIDTHS = 40
 # Factors of gamma and C at which a lower minimum is looked for: along a valley of wider
 # kernels and larger C, at larger C, and with no more than FEW_ROWS on all sides.
 VALLEY = ((0.2, 10.0), (1.0, 3.0))
-AROUND = (
+ALL_SIDES = (
     *((1.0, 0.03), (1.0, 0.2), (1.0, 30.0)),
     *((0.25, 1.0), (0.6, 1.7), (0.7, 0.75), (0.1, 100.0)),
     *((4.0, 1.0), (15.0, 0.4), (3.0, 0.003), (100.0, 0.001)),
@@ -71,7 +72,7 @@ TRIED_ROWS = 300
 LEARNED_ROWS = 20_000
 # Entries up to which inputs, and squares of their differences, fit in single precision.
 SINGLE_SIZE = 1e12
-# Features up to which a linear rule is tried, and its penalty: mild, as a rule.
+# Features up to which a linear rule is tried, and its penalty relative to the weights.
 LINEAR_FEATURES = 200
 LINEAR_RIDGE = 0.01
 # Standard errors by which a simple rule must be better than the answer to be a reason
@@ -352,7 +353,7 @@ def neighbours(objective: BilevelObjective, theta: np.ndarray) -> list[np.ndarra
         return []
     few = len(objective.problem.sample_weight) <= FEW_ROWS
     found = []
-    for narrower, larger in (*VALLEY, *(AROUND if few else ())):
+    for narrower, larger in (*VALLEY, *(ALL_SIDES if few else ())):
         x = view.reduce(theta)
         x[widths] += np.log(narrower)
         x[penalty] += np.log(larger)
