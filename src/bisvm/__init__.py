@@ -9,9 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bisvm.chunks import Chunks
-    from bisvm.estimators import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC
+    from bisvm.estimators import (
+        BilevelLinearSVC,
+        BilevelObjective,
+        BilevelSVC,
+        ConvolutionalLinearSVC,
+        ConvolutionalSVC,
+    )
     from bisvm.files import load, save
-    from bisvm.objective import BilevelObjective
     from bisvm.onnx import to_onnx
     from bisvm.reporting import report
     from bisvm.selection import FeatureSelector
@@ -23,6 +28,7 @@ __all__ = [
     "BilevelObjective",
     "BilevelSVC",
     "Chunks",
+    "ConvolutionalLinearSVC",
     "ConvolutionalSVC",
     "FeatureSelector",
     "SwapHoldout",
@@ -37,9 +43,10 @@ __all__ = [
 # solvers take a moment to load.
 _HOMES = {
     "BilevelLinearSVC": "bisvm.estimators",
-    "BilevelObjective": "bisvm.objective",
+    "BilevelObjective": "bisvm.estimators",
     "BilevelSVC": "bisvm.estimators",
     "Chunks": "bisvm.chunks",
+    "ConvolutionalLinearSVC": "bisvm.estimators",
     "ConvolutionalSVC": "bisvm.estimators",
     "FeatureSelector": "bisvm.selection",
     "SwapHoldout": "bisvm.swapping",

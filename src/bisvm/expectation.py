@@ -1,7 +1,7 @@
 """What a search promises, and what is left of it on rows that it has not seen.
 
 theta was chosen because held-out points fared well with it: what they say at theta is
-too good. How much so is seen where it is chosen anew without them (`nested`),
+too good. How much so is seen where it is chosen without them (`nested`),
 
     gap = mean over rows i of split k of  hit_i(theta) - hit_i(theta_k).
 
@@ -24,12 +24,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bisvm.nested import chosen_anew, possible
-from bisvm.objective import Evaluation
+from bisvm.evaluation import Evaluation
+from bisvm.nested import possible, refit_without_splits
+from bisvm.objective import Objective
+from bisvm.search.descent import RIVAL_ROWS, Descent, Search, Trace
+from bisvm.search.questions import StopSearch
 from bisvm.splits import Columns, row_kinds
-from bisvm.tuning import RIVAL_ROWS, Descent, Run, StopTuning
 
-# Splits without which theta is chosen anew where nobody has done it yet, and the steps.
+# Splits without which theta is chosen again where nobody has done it yet, and the steps.
 SPLITS = 2
 STEPS = 4
 # Part of the search's work that this may take; an evaluation without a split's rows
@@ -69,7 +71,7 @@ class HeldOut:
         `array[where]`
     task, split : (q,), of the columns
     values : at the theta found
-    anew : at theta chosen without the split's rows; NaN for most splits
+    refitted : at theta chosen without the split's rows; NaN for most splits
     rivals : what might have been chosen instead, for every kernel that was tried, from
         simple to rich
     """
@@ -78,7 +80,7 @@ class HeldOut:
     task: np.ndarray
     split: np.ndarray
     values: np.ndarray
-    anew: np.ndarray
+    refitted: np.ndarray
     rivals: tuple[Rivals, ...] = ()
 
     def moved(self, threshold: float) -> HeldOut:
@@ -86,7 +88,7 @@ class HeldOut:
         return replace(
             self,
             values=self.values - threshold,
-            anew=self.anew - threshold,
+            refitted=self.refitted - threshold,
             rivals=tuple(one.moved(threshold) for one in self.rivals),
         )
 
@@ -106,11 +108,11 @@ class HeldOut:
         return replace(self, rivals=rivals)
 
 
-def held_out(run: Run, descent: Descent) -> HeldOut | None:
+def held_out(search: Search, trace: Trace, descent: Descent) -> HeldOut | None:
     """What is known of held-out points at the end of a search; None without any."""
-    columns, best = run.objective.problem.columns, descent.best
-    where = columns.outside
-    if run.objective.problem.criterion.on_training or not np.isfinite(best.value):
+    problem, best = search.objective.problem, descent.best
+    columns, where = problem.columns, problem.columns.outside
+    if problem.criterion.on_training or not np.isfinite(best.value):
         return None
     # Without hyperparameters there is nothing that other rows would choose.
     chosen = len(best.theta) > 0 and len(where) <= RIVAL_ROWS
@@ -119,21 +121,23 @@ def held_out(run: Run, descent: Descent) -> HeldOut | None:
         columns.task,
         columns.split,
         best.held_out,
-        _anew(run, descent, where),
-        (_rivals(run, best, where),) if chosen else (),
+        _refitted(search, trace, descent, where),
+        (_rivals(search.objective, trace, best, where),) if chosen else (),
     )
 
 
-def _rivals(run: Run, best: Evaluation, where: np.ndarray) -> Rivals:
+def _rivals(
+    objective: Objective, trace: Trace, best: Evaluation, where: np.ndarray
+) -> Rivals:
     """The answer, points that lost, and a constant machine for every class.
 
     Points with a lower H were turned down for another reason.
     """
-    lost = [e for e in run.seen if best.criterion < e.criterion < np.inf]
+    lost = [e for e in trace.seen.values() if best.criterion < e.criterion < np.inf]
     points = [best, *sorted(lost, key=lambda e: e.criterion)[:RIVALS]]
     shares, values = [e.shares for e in points], [e.held_out for e in points]
-    for constant in _constants(run.objective.problem.columns):
-        _, share = run.objective.loss_of(constant)
+    for constant in _constants(objective.problem.columns):
+        _, share = objective.loss_of(constant)
         if np.isfinite(share).all():
             shares.append(share)
             values.append(constant[where])
@@ -157,24 +161,26 @@ def _constants(columns: Columns) -> Iterator[np.ndarray]:
             yield np.broadcast_to(usual + LESS * own, labels.shape)
 
 
-def _anew(run: Run, descent: Descent, where: np.ndarray) -> np.ndarray:
+def _refitted(
+    search: Search, trace: Trace, descent: Descent, where: np.ndarray
+) -> np.ndarray:
     """Values of some splits at the theta that is chosen without their rows."""
     values = np.full(int(where.sum()), np.nan)
-    split = run.objective.problem.columns.split
-    known = descent.anew or chosen_anew(run, descent, _affordable(run, descent), STEPS)
+    split = search.objective.problem.columns.split
+    known = descent.refitted or refit_without_splits(
+        search, trace, descent, _affordable(search, trace, descent), STEPS
+    )
     # The search has ended: without time there is only less to be known of it.
-    with suppress(StopTuning):
+    with suppress(StopSearch):
         for one in known:
             of_split = np.broadcast_to(split == one.split, where.shape)[where]
             values[of_split] = one.at.held_out
     return values
 
 
-def _affordable(run: Run, descent: Descent) -> int:
+def _affordable(search: Search, trace: Trace, descent: Descent) -> int:
     """How many splits there is time for; none where little can be over-fitted."""
-    if not possible(run, descent):
+    if not possible(search, descent):
         return 0
-    evaluations = run.objective.n_svm_evaluations / len(
-        run.objective.problem.columns.split
-    )
+    evaluations = trace.n_solved / len(search.objective.problem.columns.split)
     return min(int(EFFORT * evaluations / (RELATIVE_WORK * (STEPS + 2))), SPLITS)

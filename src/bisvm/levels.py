@@ -11,11 +11,22 @@ import numpy as np
 from bisvm.criteria import MeanHinge
 from bisvm.losses import Hinge, Loss
 from bisvm.machines import LinearMachine
-from bisvm.objective import BilevelObjective
+from bisvm.objective import Objective
 from bisvm.optimizers import Alternating, LinearFolds
+from bisvm.problem import Landmarks
 from bisvm.program import BilevelProgram, Swaps
 from bisvm.program.bilevel import Coordinates
+from bisvm.search.descent import (
+    Descent,
+    Search,
+    Trace,
+    evaluate,
+    evaluate_elsewhere,
+    found_at,
+    with_landmarks,
+)
 from bisvm.solvers.dual import features
+from bisvm.splits import Columns
 
 
 @dataclass(frozen=True)
@@ -24,13 +35,15 @@ class Levels:
 
     coordinates : x, theta as the search sees it
     evaluate : H at x, recorded by whoever watches the search
+    landmarks : to which the machines are restricted, or None
     """
 
-    objective: BilevelObjective
+    objective: Objective
     coordinates: Coordinates
     evaluate: Callable[..., float]
     seed: int = 0
     swaps: Swaps | None = None
+    landmarks: Landmarks | None = None
 
     @property
     def loss(self) -> Loss:
@@ -78,7 +91,7 @@ class Levels:
             (f"the loss {model.loss!r}", isinstance(model.loss, Hinge)),
             (f"intercept={model.intercept!r}", model.intercept == "free"),
             self._hinge_above(),
-            ("a machine on landmarks", problem.landmarks is None),
+            ("a machine on landmarks", self.landmarks is None),
         )
         return BilevelProgram(
             model,
@@ -100,3 +113,45 @@ def _refuse(wanted: str, *given: tuple[str, bool]) -> None:
     wrong = [name for name, fits in given if not fits]
     if wrong:
         raise ValueError(f"{wanted}. Given was {', '.join(wrong)}.")
+
+
+class _OnBothLevels:
+    """Steps on both levels; H is looked at where the method asks for it."""
+
+    on_all_splits = True
+
+    def __call__(
+        self,
+        search: Search,
+        trace: Trace,
+        theta: np.ndarray,
+        stage: str,
+        previous: Any = None,
+        *,
+        tied: bool = False,
+        groups_apart: bool = False,
+        tentative: bool = False,
+    ) -> tuple[Descent, Trace]:
+        view = search.view(tied=tied, groups_apart=groups_apart)
+        trace = with_landmarks(search, trace, theta)
+
+        def value(x: np.ndarray, columns: Columns | None = None) -> float:
+            nonlocal trace
+            at = view.expand(x)
+            if columns is None:
+                found, trace = evaluate(search, trace, at, stage, tentative=tentative)
+                return found.value
+            part = search.objective.on_columns(columns, trace.warm)
+            return evaluate_elsewhere(search, trace, part, at, stage).value
+
+        landmarks = trace.warm.landmarks
+        levels = Levels(search.objective, view, value, search.seed, landmarks=landmarks)
+        optimizer: Any = search.optimizer
+        result = optimizer.search(levels, view.reduce(theta))
+        end = view.expand(result.x)
+        best, trace = evaluate(search, trace, end, stage, tentative=tentative)
+        result.fun, result.jac = best.value, view.pullback(end, best.gradient)
+        return found_at(best, view, result), trace
+
+
+descend_on_both_levels = _OnBothLevels()

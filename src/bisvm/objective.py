@@ -1,16 +1,23 @@
-"""The upper level: validation loss and its gradient as a function of theta."""
+"""The upper level: validation loss and its gradient as a function of theta.
+
+    value, gradient of  H(theta) = criterion(held-out values of the machines at theta)
+
+`Objective` never changes. What one evaluation leaves to the next, so that its solves
+start near their end, is a value: `evaluation, warm = objective.evaluate(theta, warm)`.
+"""
 
 from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import fields, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from bisvm.adjoint import envelope_gradient, gradient_and_error
-from bisvm.criteria import CriterionValue, StructuralRisk
+from bisvm.criteria import CriterionValue, Points, StructuralRisk
 from bisvm.evaluation import Evaluation
 from bisvm.machines import Coefficients, Machine, Sensitivity
 from bisvm.parts import INVERSE_WIDTH, DegenerateError
@@ -23,252 +30,82 @@ from bisvm.threads import one_blas_thread
 
 # Optimality residual of the lower level behind a public objective's values.
 PUBLIC_TOL = 1e-9
-# Where nothing is known residuals of this part of an accuracy's root will do, since
-# what is left of the error is of second order; else this part of what was enough.
+# Without a previous evaluation, residuals up to this share of the square root of the
+# accuracy will do, since the remaining error is of second order; else up to this share
+# of what was enough before.
 FIRST_SHARE = 0.1
 SAFE_SHARE = 0.3
-# Residuals above this tell what a residual does to H.
+# Smaller residuals are rounding errors, and do not tell what a residual does to H.
 TELLING = 1e-7
-# What is assumed before there is one.
+# Error of H by residual before it is known.
 NO_LEVERAGE = float(np.finfo(float).tiny)
 # Landmarks are chosen for widths narrower by this factor than those they are for.
 NARROWER = 1.3
-# Tolerances for which single precision is considered, and what part of one its errors
-# of fitted values may reach.
+# Tolerances for which single precision is considered, and the share of one that its
+# errors of fitted values may reach.
 SINGLE_TOL = 1e-5
 SINGLE_SHARE = 0.3
-# Part of H that may be taken off for a lower level that was solved loosely.
+# Share of H that may be corrected for a lower level that was solved loosely.
 CORRECTABLE = 0.1
-# What a solution is made of.
-_PARTS = tuple(field.name for field in fields(Coefficients))
 
 
-class BilevelObjective:
-    """value, gradient = objective(theta): bring your own optimizer.
+@dataclass(frozen=True)
+class WarmStart:
+    """What one evaluation of an objective leaves to the next.
 
-    The splits are frozen at construction; the value is a deterministic function of
-    theta up to the inner tolerance. theta holds the learned hyperparameters in the
-    optimizer's coordinates (logarithms); `hyperparameters(theta)` speaks natural units.
-    Where the kernel is approximated, landmarks are chosen for theta0, and anew by
-    `restrict(theta)`.
-
-    Parameters
-    ----------
-    estimator : BilevelSVC or BilevelLinearSVC
-        Unfitted; its settings say what is learned and how.
-    X, y, groups, sample_weight, sample_groups :
-        As for the estimator's `fit`.
-
-    Attributes
-    ----------
-    theta0, bounds, names :
-        Start, (n, 2) bounds, and names of theta's entries.
-    n_svm_evaluations : int
-        Lower-level problems solved so far.
-
-    Examples
-    --------
-    >>> from scipy.optimize import minimize
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from bisvm import BilevelObjective, BilevelSVC
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> objective = BilevelObjective(BilevelSVC(kernel="ard", random_state=0), X, y)
-    >>> result = minimize(
-    ...     objective, objective.theta0, jac=True, bounds=objective.bounds
-    ... )  # doctest: +SKIP
-    >>> objective.hyperparameters(result.x)["C"]  # doctest: +SKIP
+    fitted : (n, q), fitted values from which the solver starts; None to start from zero
+    theta, coef, intercept : the last solution and the theta it belongs to, or None
+    leverage : relative error of H divided by the residual behind it
+    single : whether single precision may be tried
+    landmarks : rows to which the machines are restricted, or None for all of them
+    number : of the evaluation on file that has left it, or 0
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        groups: Any = None,
-        sample_weight: Any = None,
-        sample_groups: Any = None,
-    ):
-        problem = estimator._problem(
-            X,
-            y,
-            groups=groups,
-            sample_weight=sample_weight,
-            sample_groups=sample_groups,
-        )
-        # Whoever brings an optimizer of their own may trust the gradient.
-        self._set_up(replace(problem, inner_tol=PUBLIC_TOL))
+    fitted: np.ndarray | None = None
+    theta: np.ndarray | None = None
+    coef: np.ndarray | None = None
+    intercept: np.ndarray | None = None
+    leverage: float = NO_LEVERAGE
+    single: bool = True
+    landmarks: Landmarks | None = None
+    number: int = 0
 
-    @classmethod
-    def from_problem(
-        cls, problem: Problem, fitted: np.ndarray | None = None
-    ) -> BilevelObjective:
-        """The objective of a problem that is set up already.
+    def without_solution(self) -> WarmStart:
+        """Fitted values stay: they do not depend on what the machines are made of."""
+        return replace(self, theta=None, coef=None, intercept=None)
 
-        `fitted` are the fitted values (n, q) from which the first solve starts.
-        """
-        self = cls.__new__(cls)
-        self._set_up(problem, fitted)
-        return self
-
-    def _set_up(self, problem: Problem, fitted: np.ndarray | None = None) -> None:
-        self.problem = problem
-        self.space = Space(problem.parameters, problem.learn, problem.feature_names)
-        self.n_svm_evaluations = 0
-        self._held_out = problem.columns.validation > 0
-        self._outside = problem.columns.outside
-        self._points = problem.columns.points
-        self.share_weights = self._observations(problem.columns.validation.sum(axis=1))
-        # Fitted values from which the next solve starts.
-        self._fitted: np.ndarray | None = fitted
-        # Solution of the last solve, and the theta that it belongs to.
-        self._last: tuple[np.ndarray, Coefficients] | None = None
-        # Relative error of H by the residual behind it, in the last evaluation.
-        self._leverage = NO_LEVERAGE
-        self._in_single = True
-
-    def forget(self) -> None:
-        """Start the next solve from nothing, as the first one did."""
-        self._fitted = self._last = None
-        self._leverage = NO_LEVERAGE
-        self._in_single = True
-        if self.problem.approximated:
-            self.problem = replace(self.problem, landmarks=None)
-
-    def restrict(self, theta: np.ndarray) -> None:
-        """Restrict the machines to functions of rows that carry the kernel near theta.
-
-        They stay for all evaluations to come, so that H is one function of theta. They
-        are chosen for widths a little narrower than theta's, to stay good as it moves.
-        None where all rows are needed, and none are asked for.
-        """
-        rule = self.problem.approximation
-        if rule is None:
-            return
-        narrower = theta + np.log(NARROWER) * self.space.has_role(INVERSE_WIDTH)
-        values = self.hyperparameters(narrower)
-        kernel = self.problem.model.kernel_at(values)
-        rows = rule.landmarks(kernel, self.problem.X, values)
-        chosen = None if rows is None else Landmarks(rows, theta.copy())
-        self.problem = replace(self.problem, landmarks=chosen)
-        self._last = None
-
-    def release(self) -> None:
-        """Let the machines be functions of all rows again."""
-        self.problem = replace(self.problem, landmarks=None)
-        self._last = None
-
-    def own_landmarks(self) -> Landmarks | None:
-        """The machines' landmarks; for theta0 if they need some and have none."""
-        if self.problem.approximated and self.problem.landmarks is None:
-            self.restrict(self.theta0)
-        return self.problem.landmarks
-
-    def suits(self, theta: np.ndarray) -> bool:
-        """Whether landmarks, if there have to be any, are for widths like theta's."""
-        landmarks = self.problem.landmarks
-        if landmarks is None:
-            return not self.problem.approximated
-        moved = (theta - landmarks.theta)[self.space.has_role(INVERSE_WIDTH)]
-        return bool(np.max(moved, initial=0.0) <= np.log(NARROWER))
-
-    def on_rows(self, rows: np.ndarray) -> BilevelObjective:
-        """The same objective on some of the rows, which stand for all of them.
-
-        Their training losses count as much as those of all rows.
-        """
-        part = self.problem.subsample(rows)
-        ratio = self.problem.columns.train.sum() / part.columns.train.sum()
-        columns = replace(part.columns, train=ratio * part.columns.train)
-        fitted = None if self._fitted is None else self._fitted[rows]
-        return BilevelObjective.from_problem(replace(part, columns=columns), fitted)
-
-    def on_split(
-        self, number: int, like: BilevelObjective | None = None
-    ) -> BilevelObjective:
-        """The same objective on one of its splits, starting from those of another."""
-        columns = self.problem.columns.of_split(number)
-        fitted = None if like is None else like._fitted
-        if fitted is not None and fitted.shape != columns.labels.shape:
-            fitted = None
-        problem = replace(self.problem, columns=columns)
-        return BilevelObjective.from_problem(problem, fitted)
-
-    def on_columns(self, columns: Columns) -> BilevelObjective:
-        """The same objective on another partition of the rows."""
-        return BilevelObjective.from_problem(replace(self.problem, columns=columns))
-
-    def without(self, number: int) -> BilevelObjective | None:
-        """The same objective on the rows that one split trains on, and on other splits.
-
-        None if a machine would have no points of one sign, or no split is left.
-        """
-        columns = self.problem.columns
-        held_out = self._held_out[:, columns.split == number].any(axis=1)
-        rows = np.flatnonzero(~held_out)
-        left = columns.validation[rows].sum(axis=0) > 0
-        own = left & (columns.split != number)
-        signs = columns.labels[rows] * (columns.train[rows] > 0)
-        if not own.any() or np.any((signs.max(axis=0) * signs.min(axis=0))[own] >= 0):
-            return None
-        fitted = None if self._fitted is None else self._fitted[:, own]
-        problem = replace(self.problem, columns=columns.only(own))
-        return BilevelObjective.from_problem(problem, fitted).on_rows(rows)
-
-    def with_prior(self, prior: Prior | None) -> BilevelObjective:
-        """The same objective under another prior."""
-        problem = replace(self.problem, prior=prior)
-        return BilevelObjective.from_problem(problem, self._fitted)
-
-    def warm_up(self, other: BilevelObjective) -> None:
-        """Start the next solve from the functions of a similar objective.
-
-        It has the same columns, on other rows or other landmarks.
-        """
-        self._fitted = other._values_at(self.problem.X)
-
-    def _values_at(self, X: Any) -> np.ndarray | None:
-        """The functions of the last solve at other points (inside the frame)."""
-        if self._last is None:
-            return None
-        problem, (theta, x) = self.problem, self._last
-        if problem.model.linear:
-            return X @ x.coef + x.intercept
-        used = np.flatnonzero(x.coef.any(axis=1))
-        rows = used if problem.landmarks is None else problem.landmarks.rows[used]
-        kernel = problem.model.kernel_at(self.space.values(theta))
-        gram = kernel.gram(X, problem.X[rows])
-        return gram @ x.coef[used] + x.intercept
-
-    def mean_fitted(self) -> np.ndarray | None:
-        """Fitted values of every class task, averaged over its splits: (n, n_tasks)."""
-        if self._fitted is None:
-            return None
-        task = self.problem.columns.task
-        return np.stack(
-            [self._fitted[:, task == k].mean(axis=1) for k in np.unique(task)], axis=1
+    def after(self, theta: np.ndarray, solution: Solution) -> WarmStart:
+        """The next start. One bad theta must not spoil all that follow."""
+        if not np.isfinite(solution.fitted).all():
+            return replace(self.without_solution(), fitted=None)
+        x = solution.x
+        return replace(
+            self,
+            fitted=solution.fitted,
+            theta=theta,
+            coef=x.coef,
+            intercept=x.intercept,
         )
 
-    @property
-    def state(self) -> dict[str, np.ndarray]:
-        """All that the next evaluation takes over from those before, but landmarks."""
-        state = {"error": np.array([self._leverage, self._in_single])}
-        if self._fitted is not None:
-            state["fitted"] = self._fitted
-        if self._last is not None:
-            theta, x = self._last
-            state |= {"theta": theta, **{one: getattr(x, one) for one in _PARTS}}
-        return state
 
-    @state.setter
-    def state(self, state: dict[str, np.ndarray]) -> None:
-        self._leverage, self._in_single = (
-            float(state["error"][0]),
-            state["error"][1] > 0,
-        )
-        self._fitted, self._last = state.get("fitted"), None
-        if "theta" in state:
-            x = Coefficients(**{one: state[one] for one in _PARTS})
-            self._last = state["theta"], x
+COLD = WarmStart()
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """H, its gradient, and how the lower level was solved, at any theta.
+
+    The splits are frozen in the problem: H is a deterministic function of theta up to
+    the inner tolerance. theta holds the learned hyperparameters in the optimizer's
+    coordinates; `hyperparameters(theta)` gives natural units.
+    """
+
+    problem: Problem
+
+    @cached_property
+    def space(self) -> Space:
+        problem = self.problem
+        return Space(problem.parameters, problem.learn, problem.feature_names)
 
     @property
     def theta0(self) -> np.ndarray:
@@ -286,113 +123,127 @@ class BilevelObjective:
         """All hyperparameters at theta, in natural units: numbers, or arrays."""
         return self.space.values(theta)
 
-    def __call__(self, theta: Any) -> tuple[float, np.ndarray]:
-        evaluation = self.evaluate(theta)
-        return evaluation.value, evaluation.gradient
+    # --- evaluation -------------------------------------------------------------------
 
-    def oracle(
-        self, theta: Any, accuracy: float | None
-    ) -> tuple[float, np.ndarray, float]:
-        """Value, gradient and the accuracy reached, for methods that ask for little.
+    def evaluate(
+        self,
+        theta: Any,
+        warm: WarmStart = COLD,
+        accuracy: float | None = None,
+        tol: float | None = None,
+    ) -> tuple[Evaluation, WarmStart]:
+        """Evaluate H, its gradient, and what the next evaluation may start from.
 
-        `accuracy` is the relative error of the value that will do; None for as good as
-        `objective(theta)`. The accuracy reached is that of a value from which the error
-        had not been taken off: the value is better than that, and the gradient may be
-        worse, by an error of first order in the residual.
-        """
-        done = self.evaluate_within(theta, accuracy)
-        return done.value, done.gradient, done.accuracy
-
-    def evaluate_within(
-        self, theta: Any, accuracy: float | None, tol: float | None = None
-    ) -> Evaluation:
-        """H to a relative error, if the lower level can be solved well enough for it.
-
-        How a residual becomes an error of H is known only when the adjoint is: machines
-        are solved to `tol`, by default as far as the last evaluation lets hope to be
-        enough, and then as far as their error demands.
+        Parameters
+        ----------
+        theta : array of shape (n_learned,)
+        warm : WarmStart
+        accuracy : float, optional
+            Relative error of H that is good enough. How a residual becomes an error of
+            H is known only with the adjoint: machines are solved to `tol`, by default
+            as loosely as the last evaluation suggests, and then as closely as needed.
+        tol : float, optional
+            Residual of the lower level; `usual_tol(warm)` without an accuracy.
         """
         if accuracy is None:
-            return self.evaluate(theta)
+            return self._evaluate(theta, warm, tol)
         if not accuracy >= 0.0:
             raise ValueError(f"accuracy must not be negative; got {accuracy!r}.")
         if tol is None:
             loosest = FIRST_SHARE * accuracy**0.5
-            tol = min(loosest, SAFE_SHARE * accuracy / self._leverage)
+            tol = min(loosest, SAFE_SHARE * accuracy / warm.leverage)
         tol = max(tol, PUBLIC_TOL)
-        done = self.evaluate(theta, tol)
+        done, warm = self._evaluate(theta, warm, tol)
         while tol > PUBLIC_TOL and done.accuracy > accuracy and done.converged:
             share = SAFE_SHARE * accuracy / done.accuracy
             tol = max(share * min(tol, done.residual), PUBLIC_TOL)
-            closer = self.evaluate(theta, tol)
+            closer, warm = self._evaluate(theta, warm, tol)
             done = replace(
                 closer,
                 solves=done.solves + closer.solves,
                 iterations=done.iterations + closer.iterations,
                 seconds=done.seconds + closer.seconds,
             )
-        return done
+        return done, warm
 
-    def evaluate(self, theta: Any, tol: float | None = None) -> Evaluation:
-        """H, its gradient, and how the lower level was solved."""
+    def usual_tol(self, warm: WarmStart) -> float:
+        """The residual of a machine on features is an average over points."""
+        on_features = warm.landmarks is not None
+        return self.problem.inner_tol * (0.01 if on_features else 1.0)
+
+    def _evaluate(
+        self, theta: Any, warm: WarmStart, tol: float | None
+    ) -> tuple[Evaluation, WarmStart]:
+        """Evaluate once; in double precision where single has no solution."""
         began = time.perf_counter()
         theta = np.array(theta, dtype=float)
+        found = None
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             try:
-                return self._evaluate_either_way(theta, tol, began)
-            except np.linalg.LinAlgError:
-                # Too far out for a linear system: a step that is not to be taken.
-                return self._failed(theta, began)
+                found, warm = self._attempt(theta, warm, tol)
+                if found is None and warm.single and self._in_single(warm) is not None:
+                    double = replace(warm, single=False)
+                    found, warm = self._attempt(theta, double, tol)
             except DegenerateError as error:
                 warnings.warn(
                     f"{error} The search turns back and keeps the best point so far.",
                     UserWarning,
                     stacklevel=2,
                 )
-                return self._failed(theta, began)
+        if found is None:
+            # Too far out for a linear system: a step that is not to be taken.
+            found, warm = self._failed(theta), replace(warm, fitted=None)
+        return replace(found, seconds=time.perf_counter() - began), warm
 
-    def _evaluate_either_way(
-        self, theta: np.ndarray, tol: float | None, began: float
-    ) -> Evaluation:
-        """In double precision where single precision has no solution."""
+    def _attempt(
+        self, theta: np.ndarray, warm: WarmStart, tol: float | None
+    ) -> tuple[Evaluation | None, WarmStart]:
+        """The evaluation, or None where a linear system has no solution."""
         try:
-            return self._evaluate(theta, tol, began)
+            warm = self.with_landmarks(warm)
+            values = self.space.values(theta)
+            tol = self.usual_tol(warm) if tol is None else tol
+            machine, solution, warm = self._solve(values, warm, tol)
+            warm = warm.after(theta, solution)
+            found = self._judge(theta, values, machine, solution, warm.landmarks)
         except np.linalg.LinAlgError:
-            if not self._in_single or self.problem.single is None:
-                raise
-        self._in_single = False
-        return self._evaluate(theta, tol, began)
+            return None, warm
+        if found.residual > TELLING and found.accuracy > 0:
+            warm = replace(warm, leverage=found.accuracy / found.residual)
+        return found, warm
 
-    def _failed(self, theta: np.ndarray, began: float) -> Evaluation:
-        self._fitted = None
-        n, columns = self._held_out.shape
-        return Evaluation(
-            theta=theta,
-            value=np.inf,
-            gradient=np.zeros_like(theta),
-            shares=self._observations(np.full(n, np.inf)),
-            share_weights=self.share_weights,
-            criterion=np.inf,
-            residual=np.inf,
-            solves=columns,
-            iterations=0,
-            converged=False,
-            seconds=time.perf_counter() - began,
-        )
+    def _solve(
+        self, values: dict[str, Any], warm: WarmStart, tol: float
+    ) -> tuple[Machine, Solution, WarmStart]:
+        """The machine, and its solution from the last fitted values.
 
-    def _evaluate(
-        self, theta: np.ndarray, tol: float | None, began: float
+        In single precision as long as its errors do not count against the tolerance.
+        """
+        problem, start = self.problem, warm.fitted
+        single = self._in_single(warm) if warm.single and tol >= SINGLE_TOL else None
+        if single is not None:
+            machine = problem.machine(values, single, warm.landmarks)
+            solution = problem.solver.solve(machine, start, tol)
+            if machine.rounding(solution.x) <= SINGLE_SHARE * tol:
+                return machine, solution, warm
+            warm, start = replace(warm, single=False), solution.fitted
+        machine = problem.machine(values, problem.X, warm.landmarks)
+        return machine, problem.solver.solve(machine, start, tol), warm
+
+    def _in_single(self, warm: WarmStart) -> np.ndarray | None:
+        """Inputs in single precision, for machines on all rows."""
+        return self.problem.single if warm.landmarks is None else None
+
+    def _judge(
+        self,
+        theta: np.ndarray,
+        values: dict[str, Any],
+        machine: Machine,
+        solution: Solution,
+        landmarks: Landmarks | None,
     ) -> Evaluation:
-        self.own_landmarks()
+        """H and its gradient at a solution of the lower level."""
         problem = self.problem
-        values = self.space.values(theta)
-        machine, solution = self._solve(values, self.usual_tol if tol is None else tol)
-        self.n_svm_evaluations += machine.n_columns
-        # A warm start must not carry one bad theta into all that follow.
-        good = np.isfinite(solution.fitted).all()
-        self._fitted = solution.fitted if good else None
-        self._last = (theta, solution.x) if good else None
-
         value, row_losses, sensitivity, error = self._upper(machine, solution)
         gradient = self.space.restrict(
             problem.model.gradient(
@@ -400,7 +251,7 @@ class BilevelObjective:
             )
         )
         prior_value, prior_gradient = self._regularization(theta, values)
-        evaluation = Evaluation(
+        return Evaluation(
             theta=theta,
             value=value + prior_value,
             gradient=gradient + prior_gradient,
@@ -411,37 +262,27 @@ class BilevelObjective:
             solves=machine.n_columns,
             iterations=solution.iterations,
             converged=solution.status != "max_iter",
-            seconds=time.perf_counter() - began,
+            seconds=0.0,
             error=error,
-            landmarks=problem.landmarks,
-            held_out=solution.fitted[self._outside],
+            landmarks=landmarks,
+            held_out=solution.fitted[problem.columns.outside],
         )
-        # Smaller residuals are rounding, and would tell of nothing else.
-        if evaluation.residual > TELLING and evaluation.accuracy > 0:
-            self._leverage = evaluation.accuracy / evaluation.residual
-        return evaluation
 
-    def _solve(self, values: dict[str, Any], tol: float) -> tuple[Machine, Solution]:
-        """The machine, and its solution from the last fitted values.
-
-        In single precision as long as its errors do not count against the tolerance.
-        """
-        problem, start = self.problem, self._fitted
-        if self._in_single and tol >= SINGLE_TOL and problem.single is not None:
-            machine = problem.machine(values, problem.single)
-            solution = problem.solver.solve(machine, start, tol)
-            if machine.rounding(solution.x) <= SINGLE_SHARE * tol:
-                return machine, solution
-            self._in_single = False
-            start = solution.fitted
-        machine = problem.machine(values, problem.X)
-        return machine, problem.solver.solve(machine, start, tol)
-
-    @property
-    def usual_tol(self) -> float:
-        """The residual of a machine on features is an average over points."""
-        on_features = self.problem.landmarks is not None
-        return self.problem.inner_tol * (0.01 if on_features else 1.0)
+    def _failed(self, theta: np.ndarray) -> Evaluation:
+        n, n_columns = self._held_out.shape
+        return Evaluation(
+            theta=theta,
+            value=np.inf,
+            gradient=np.zeros_like(theta),
+            shares=self._observations(np.full(n, np.inf)),
+            share_weights=self.share_weights,
+            criterion=np.inf,
+            residual=np.inf,
+            solves=n_columns,
+            iterations=0,
+            converged=False,
+            seconds=0.0,
+        )
 
     def _upper(
         self, machine: Machine, solution: Solution
@@ -464,6 +305,21 @@ class BilevelObjective:
         if error <= CORRECTABLE * abs(value):
             value -= float(wrong.sum())
         return value, self._by_row(upper.losses), sensitivity, error
+
+    # --- the criterion on rows --------------------------------------------------------
+
+    @cached_property
+    def _held_out(self) -> np.ndarray:
+        return self.problem.columns.validation > 0
+
+    @cached_property
+    def _points(self) -> Points:
+        return self.problem.columns.points
+
+    @cached_property
+    def share_weights(self) -> np.ndarray:
+        """Weight of every observation in the criterion."""
+        return self._observations(self.problem.columns.validation.sum(axis=1))
 
     def loss_of(self, fitted: np.ndarray) -> tuple[float, np.ndarray]:
         """The criterion at decision values (n, q), and every observation's share."""
@@ -504,9 +360,130 @@ class BilevelObjective:
         """What the prior adds to the criterion, and its gradient."""
         value, gradient = 0.0, np.zeros_like(theta)
         if self.problem.prior is not None:
-            for kin in self.space.vectors:
-                size = self.problem.criterion.at_zero * kin.hold
-                v, g = self.problem.prior.evaluate(theta[kin.entries] - kin.log_unit)
+            for vector in self.space.vectors:
+                size = self.problem.criterion.at_zero * vector.hold
+                v, g = self.problem.prior.evaluate(
+                    theta[vector.entries] - vector.log_unit
+                )
                 value += size * v
-                gradient[kin.entries] += size * g
+                gradient[vector.entries] += size * g
         return value, gradient
+
+    # --- landmarks --------------------------------------------------------------------
+
+    def restricted(self, warm: WarmStart, theta: np.ndarray) -> WarmStart:
+        """With machines that are functions of rows that carry the kernel near theta.
+
+        They stay for all evaluations to come, so that H is one function of theta. They
+        are chosen for widths a little narrower than theta's, to stay good as it moves.
+        No landmarks where all rows are needed.
+        """
+        rule = self.problem.approximation
+        if rule is None:
+            return warm
+        narrower = theta + np.log(NARROWER) * self.space.has_role(INVERSE_WIDTH)
+        values = self.hyperparameters(narrower)
+        kernel = self.problem.model.kernel_at(values)
+        rows = rule.landmarks(kernel, self.problem.X, values)
+        chosen = None if rows is None else Landmarks(rows, theta.copy())
+        return replace(warm.without_solution(), landmarks=chosen)
+
+    def unrestricted(self, warm: WarmStart) -> WarmStart:
+        """With machines that are functions of all rows again."""
+        return replace(warm.without_solution(), landmarks=None)
+
+    def with_landmarks(self, warm: WarmStart) -> WarmStart:
+        """With landmarks for theta0, if the machines need some and have none."""
+        if self.problem.approximated and warm.landmarks is None:
+            return self.restricted(warm, self.theta0)
+        return warm
+
+    def cold(self, warm: WarmStart) -> WarmStart:
+        """A start from nothing; landmarks stay only where they need not be chosen."""
+        kept = None if self.problem.approximated else warm.landmarks
+        return WarmStart(landmarks=kept)
+
+    def passed(self, warm: WarmStart) -> WarmStart:
+        """After an evaluation that was looked up, and whose end was taken over."""
+        return WarmStart(landmarks=self.with_landmarks(warm).landmarks)
+
+    def landmarks_fit(self, warm: WarmStart, theta: np.ndarray) -> bool:
+        """Whether landmarks, if there have to be any, are for widths like theta's."""
+        landmarks = warm.landmarks
+        if landmarks is None:
+            return not self.problem.approximated
+        moved = (theta - landmarks.theta)[self.space.has_role(INVERSE_WIDTH)]
+        return bool(np.max(moved, initial=0.0) <= np.log(NARROWER))
+
+    # --- related objectives, each with where its solves start -------------------------
+
+    def on_rows(self, rows: np.ndarray, warm: WarmStart) -> tuple[Objective, WarmStart]:
+        """The same objective on some of the rows, which stand for all of them.
+
+        Their training losses count as much as those of all rows.
+        """
+        part = self.problem.subsample(rows)
+        ratio = self.problem.columns.train.sum() / part.columns.train.sum()
+        columns = replace(part.columns, train=ratio * part.columns.train)
+        fitted = None if warm.fitted is None else warm.fitted[rows]
+        return Objective(replace(part, columns=columns)), WarmStart(fitted)
+
+    def on_split(self, number: int, warm: WarmStart) -> tuple[Objective, WarmStart]:
+        """The same objective on one of its splits."""
+        return self.on_columns(self.problem.columns.of_split(number), warm)
+
+    def on_columns(
+        self, columns: Columns, warm: WarmStart
+    ) -> tuple[Objective, WarmStart]:
+        """The same objective on another partition of the rows."""
+        part = Objective(replace(self.problem, columns=columns))
+        return part, WarmStart(landmarks=warm.landmarks)
+
+    def without(
+        self, number: int, warm: WarmStart
+    ) -> tuple[Objective, WarmStart] | None:
+        """The same objective on the rows that one split trains on, and on other splits.
+
+        None if a machine would have no points of one sign, or no split is left.
+        """
+        columns = self.problem.columns
+        held_out = self._held_out[:, columns.split == number].any(axis=1)
+        rows = np.flatnonzero(~held_out)
+        left = columns.validation[rows].sum(axis=0) > 0
+        own = left & (columns.split != number)
+        signs = columns.labels[rows] * (columns.train[rows] > 0)
+        if not own.any() or np.any((signs.max(axis=0) * signs.min(axis=0))[own] >= 0):
+            return None
+        fitted = None if warm.fitted is None else warm.fitted[:, own]
+        part = Objective(replace(self.problem, columns=columns.only(own)))
+        return part.on_rows(rows, WarmStart(fitted))
+
+    def with_prior(
+        self, prior: Prior | None, warm: WarmStart
+    ) -> tuple[Objective, WarmStart]:
+        """The same objective under another prior."""
+        other = Objective(replace(self.problem, prior=prior))
+        return other, WarmStart(warm.fitted, landmarks=warm.landmarks)
+
+    def values_at(self, X: Any, warm: WarmStart) -> np.ndarray | None:
+        """The functions of the last solution at other points, scaled as `problem.X`."""
+        if warm.theta is None:
+            return None
+        problem = self.problem
+        x = Coefficients(warm.coef, warm.intercept)  # type: ignore[arg-type]
+        if problem.model.linear:
+            return X @ x.coef + x.intercept
+        used = np.flatnonzero(x.coef.any(axis=1))
+        rows = used if warm.landmarks is None else warm.landmarks.rows[used]
+        kernel = problem.model.kernel_at(self.space.values(warm.theta))
+        gram = kernel.gram(X, problem.X[rows])
+        return gram @ x.coef[used] + x.intercept
+
+    def mean_fitted(self, warm: WarmStart) -> np.ndarray | None:
+        """Fitted values of every class task, averaged over its splits: (n, n_tasks)."""
+        if warm.fitted is None:
+            return None
+        task = self.problem.columns.task
+        return np.stack(
+            [warm.fitted[:, task == k].mean(axis=1) for k in np.unique(task)], axis=1
+        )

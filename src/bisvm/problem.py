@@ -11,6 +11,7 @@ import numpy as np
 
 from bisvm.approximation import EXACT_ROWS, Approximation
 from bisvm.criteria import Criterion
+from bisvm.machines import Machine
 from bisvm.model import Frame, Model
 from bisvm.parts import Parameter
 from bisvm.priors import Prior
@@ -38,7 +39,6 @@ class Problem:
     X : inputs, inside the frame of a linear machine
     approximation : how rows are chosen to which a kernel machine may be restricted;
         None for the whole Gram matrix throughout
-    landmarks : those rows, or None for all of them, and the theta they were chosen for
     groups : (n,), numbers of the observations that rows belong to; None if each is one
     sample_groups : the rows that have a C of their own, or None
     """
@@ -56,7 +56,6 @@ class Problem:
     feature_names: Sequence[str] | None = None
     inner_tol: float = 1e-6
     approximation: Approximation | None = None
-    landmarks: Landmarks | None = None
     groups: np.ndarray | None = None
     sample_groups: SampleGroups | None = None
 
@@ -93,20 +92,25 @@ class Problem:
 
     @cached_property
     def single(self) -> np.ndarray | None:
-        """Inputs in single precision; None where the machines are not for that."""
-        exact = self.landmarks is None and self.model.loss.twin is not None
-        if not exact or self.model.linear or len(self.sample_weight) < SINGLE_ROWS:
+        """Inputs in single precision, for machines on all rows; None if they have none."""
+        has_twin = self.model.loss.twin is not None
+        if not has_twin or self.model.linear or len(self.sample_weight) < SINGLE_ROWS:
             return None
         return self.model.kernel.single(self.X)
 
-    def machine(self, values: dict[str, Any], X: Any) -> Any:
-        """The machine at these hyperparameters, on the inputs or their like."""
+    def machine(
+        self, values: dict[str, Any], X: Any, landmarks: Landmarks | None = None
+    ) -> Machine:
+        """The machine at these hyperparameters, on all rows or on landmarks.
+
+        X : the inputs, in double or single precision
+        """
         return self.model.machine(
             values,
             X,
             self.columns.labels,
             self.columns.train,
-            None if self.landmarks is None else self.landmarks.rows,
+            None if landmarks is None else landmarks.rows,
             self.frame,
             self.sample_groups,
         )
@@ -125,7 +129,6 @@ class Problem:
             self,
             X=self.X[rows],
             approximation=None if len(rows) <= EXACT_ROWS else self.approximation,
-            landmarks=None,
             sample_weight=self.sample_weight[rows],
             groups=None if self.groups is None else self.groups[rows],
             sample_groups=None

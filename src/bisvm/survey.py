@@ -35,11 +35,11 @@ from bisvm.evaluation import Evaluation
 from bisvm.gains import Gain
 from bisvm.history import Looks
 from bisvm.kernels import Kernel
-from bisvm.objective import BilevelObjective
+from bisvm.objective import Objective
 from bisvm.parts import INVERSE_WIDTH, PENALTY
 from bisvm.pieces import Pieces
 from bisvm.scaling import column_moments, positive
-from bisvm.tuning import Tie
+from bisvm.search.views import Tied
 
 # Steps between neighbouring widths of the local average, of a scan, and of a map.
 AVERAGE_STEP = np.log(10.0) / 2.0
@@ -108,7 +108,7 @@ class Reference:
         """How much it knows that a constant does not."""
         return max(self.guess - self.loss, 0.0)
 
-    def beats(self, objective: BilevelObjective, best: Evaluation) -> bool:
+    def beats(self, objective: Objective, best: Evaluation) -> bool:
         """Whether more of the same held-out rows are right than with a machine."""
         columns = objective.problem.columns
         decisions = np.zeros(columns.validation.shape)
@@ -127,9 +127,7 @@ class _Trial:
     precision where the kernel has it: the answers are rough ones anyway.
     """
 
-    def __init__(
-        self, objective: BilevelObjective, random_state: np.random.RandomState
-    ):
+    def __init__(self, objective: Objective, random_state: np.random.RandomState):
         problem, columns = objective.problem, objective.problem.columns
         n = len(columns.labels)
         order = np.arange(n) if n <= TRIED_ROWS else random_state.permutation(n)
@@ -193,14 +191,14 @@ def _single(kernel: Kernel, X: Any) -> Any:
 
 
 def references(
-    objective: BilevelObjective, random_state: np.random.RandomState
+    objective: Objective, random_state: np.random.RandomState
 ) -> list[Reference]:
     """The best local average, and a linear rule on standardised features.
 
     None for machines that have no widths, no held-out points, or no rows in memory: a
     linear machine, say, is as good as its C.
     """
-    problem, view = objective.problem, Tie(objective)
+    problem, view = objective.problem, Tied(objective.space)
     widths = _moving(objective, view, INVERSE_WIDTH)
     in_blocks = isinstance(problem.X, Pieces)
     if problem.criterion.on_training or in_blocks or not len(widths):
@@ -210,7 +208,7 @@ def references(
 
 
 def _references(
-    objective: BilevelObjective, view: Tie, widths: np.ndarray, trial: _Trial
+    objective: Objective, view: Tied, widths: np.ndarray, trial: _Trial
 ) -> list[Reference]:
     problem = objective.problem
     found: list[tuple[float, np.ndarray, np.ndarray]] = []
@@ -250,13 +248,13 @@ def _right(
     return (validation * (labels * decisions > 0)).sum(axis=1)
 
 
-def _moving(objective: BilevelObjective, view: Tie, role: str) -> np.ndarray:
+def _moving(objective: Objective, view: Tied, role: str) -> np.ndarray:
     """The tied coordinates of this role."""
     return np.flatnonzero(view.holds(objective.space.has_role(role)))
 
 
 def _ladder(
-    objective: BilevelObjective, view: Tie, moving: np.ndarray
+    objective: Objective, view: Tied, moving: np.ndarray
 ) -> Iterator[np.ndarray]:
     """theta at widths from the start to ever narrower ones, all moving together.
 
@@ -269,15 +267,13 @@ def _ladder(
         x[moving] += AVERAGE_STEP
 
 
-def first_looks(
-    objective: BilevelObjective, known: list[Reference]
-) -> list[np.ndarray]:
+def first_looks(objective: Objective, known: list[Reference]) -> list[np.ndarray]:
     """Where H is looked at before a descent, the start first.
 
     All of the range where one coordinate is all there is; else the start, and where
     references say.
     """
-    view, start = Tie(objective), objective.theta0
+    view, start = Tied(objective.space), objective.theta0
     penalty = _moving(objective, view, PENALTY)
     widths = _moving(objective, view, INVERSE_WIDTH)
     if len(penalty) == 0 or len(widths) == 0:
@@ -288,15 +284,15 @@ def first_looks(
     return [start, *(x for x in others if np.abs(x - start).max() >= APART)]
 
 
-def alone(objective: BilevelObjective) -> int | None:
+def alone(objective: Objective) -> int | None:
     """The tied coordinate of C, or of the widths, if the other is not searched."""
-    view = Tie(objective)
+    view = Tied(objective.space)
     found = [_moving(objective, view, role) for role in (PENALTY, INVERSE_WIDTH)]
     one = [moving for moving in found if len(moving)]
     return int(one[0][0]) if len(one) == 1 and len(one[0]) == 1 else None
 
 
-def _scan(view: Tie, start: np.ndarray, entry: int) -> Iterator[np.ndarray]:
+def _scan(view: Tied, start: np.ndarray, entry: int) -> Iterator[np.ndarray]:
     """The range of one coordinate, from rigid machines to free ones."""
     x = view.reduce(start)
     low, high = (view.bounds[entry] - x[entry]) / SCAN_STEP
@@ -308,9 +304,9 @@ def _scan(view: Tie, start: np.ndarray, entry: int) -> Iterator[np.ndarray]:
             yield view.expand(moved)
 
 
-def closer_looks(objective: BilevelObjective, theta: np.ndarray) -> list[np.ndarray]:
+def closer_looks(objective: Objective, theta: np.ndarray) -> list[np.ndarray]:
     """Between a point of a scan and its neighbours, where minima are shallow."""
-    view, entry = Tie(objective), alone(objective)
+    view, entry = Tied(objective.space), alone(objective)
     if entry is None:
         return []
     low, high = view.bounds[entry]
@@ -323,9 +319,9 @@ def closer_looks(objective: BilevelObjective, theta: np.ndarray) -> list[np.ndar
     return found
 
 
-def whole_map(objective: BilevelObjective, known: list[Reference]) -> list[np.ndarray]:
+def whole_map(objective: Objective, known: list[Reference]) -> list[np.ndarray]:
     """A coarse map of widths and C, from the widest kernel worth a look on."""
-    view, start = Tie(objective), objective.theta0
+    view, start = Tied(objective.space), objective.theta0
     penalty = _moving(objective, view, PENALTY)
     widths = _moving(objective, view, INVERSE_WIDTH)
     origin = view.reduce(start)
@@ -340,13 +336,13 @@ def whole_map(objective: BilevelObjective, known: list[Reference]) -> list[np.nd
     return [*looks, *(one.start for one in known if one.start is not None)]
 
 
-def neighbours(objective: BilevelObjective, theta: np.ndarray) -> list[np.ndarray]:
+def neighbours(objective: Objective, theta: np.ndarray) -> list[np.ndarray]:
     """Where a lower minimum may be, near the one found.
 
     Along the valley of wider kernels and larger C there was one on several of forty
     data sets. With few rows H has shallow minima on all sides, and looks cost little.
     """
-    view = Tie(objective)
+    view = Tied(objective.space)
     penalty = _moving(objective, view, PENALTY)
     widths = _moving(objective, view, INVERSE_WIDTH)
     if not (len(penalty) and len(widths)):
@@ -395,7 +391,7 @@ def basins(looks: list[Look]) -> list[Look]:
     return [best, *sorted(far, key=lambda look: look.value)[:1]]
 
 
-def looks_of(objective: BilevelObjective, seen: list[Look], end: Evaluation) -> Looks:
+def looks_of(objective: Objective, seen: list[Look], end: Evaluation) -> Looks:
     """What a certificate says of the points that were looked at."""
     scales = [scale for _, scale in objective.space.coordinates]
     log = np.array([scale == "log" for scale in scales])
@@ -418,7 +414,7 @@ def _distance(one: Look, other: Look) -> float:
     return float(np.abs(one.theta - other.theta).max())
 
 
-def gain_over_guess(objective: BilevelObjective, best: Evaluation) -> Gain:
+def gain_over_guess(objective: Objective, best: Evaluation) -> Gain:
     """By how much the criterion is lower than that of the best constant.
 
     The constant of a training part is its mean label, or the label of its majority:

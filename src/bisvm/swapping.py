@@ -108,6 +108,25 @@ class SwapHoldout:
             partition = self.swapped(partition, kinds, rng)
             yield partition
 
+    def draw_splits(
+        self,
+        y: np.ndarray,
+        groups: Any,
+        spread: Any,
+        random_state: np.random.RandomState,
+    ) -> list[Split]:
+        """The partitions of a fit, whose `random_state` draws them if ours does not."""
+        chain = self.seeded(random_state)
+        return list(chain.split(y, y, groups, spread))
+
+    def descent_method(self, criterion: Any) -> Any:
+        """Descents go from partition to partition, if there are several."""
+        from bisvm.walk import Walk
+
+        if self.n_partitions == 1 or criterion.on_training:
+            return None
+        return Walk(self.every)
+
     def seeded(self, rng: np.random.RandomState) -> SwapHoldout:
         """The same with a chain of `rng`'s choice, unless it has its own."""
         if self.random_state is not None:

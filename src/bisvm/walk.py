@@ -12,39 +12,50 @@ to the minimum than they are (Polyak and Juditsky 1992).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from bisvm.levels import Levels
-from bisvm.objective import BilevelObjective
+from bisvm.levels import Levels, descend_on_both_levels
+from bisvm.objective import Objective, WarmStart
 from bisvm.optimizers import BothLevels
 from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED, NOT_FINITE
-from bisvm.problem import Problem
 from bisvm.program import Swaps
+from bisvm.search.descent import (
+    Descent,
+    Search,
+    Trace,
+    descend,
+    evaluate,
+    found_at,
+    with_landmarks,
+)
+from bisvm.search.questions import StopSearch, better
+from bisvm.search.views import View
 from bisvm.splits import Columns
-from bisvm.swapping import SwapHoldout
-from bisvm.tuning import Descent, Run, StopTuning, View, upper_gradient
 
 # Partitions whose first values are compared with those of as many before.
 WINDOW = 5
 NOISE = "The gain from partition to partition is within their noise."
 LIMIT = "The last partition was reached."
 
+Stops = tuple[list[np.ndarray], OptimizeResult, str]
+
 
 class _Enough(Exception):
     """A search that cannot be told to stop is interrupted by this."""
 
 
-@dataclass
-class Walk(Run):
-    """A run whose descents go from partition to partition.
+@dataclass(frozen=True)
+class Walk:
+    """Descents that go from partition to partition.
 
-    Evaluations of the run itself, and so its best point, are means over all partitions:
-    they compare, and the search on one partition counts for none of them. Optimizers
-    without iterations to interrupt (grids, scans, single loops) see that mean.
+    Evaluations of the search itself, and so its best point, are means over all
+    partitions: they compare, and the search on one partition counts for none of them.
+    Optimizers without iterations to interrupt (grids, scans, single loops) see that
+    mean.
 
     The answer is the lower in that mean of two points: the last stop, and the mean of
     the later half of them. `converged` says that the walk came to its end, and not that
@@ -54,124 +65,152 @@ class Walk(Run):
     """
 
     every: int = 2
+    on_all_splits = False
 
-    def descend(
+    def __call__(
         self,
+        search: Search,
+        trace: Trace,
         theta: np.ndarray,
         stage: str,
-        like: OptimizeResult | None = None,
+        previous: OptimizeResult | None = None,
         *,
         tied: bool = False,
         groups_apart: bool = False,
         tentative: bool = False,
-    ) -> Descent:
+    ) -> tuple[Descent, Trace]:
         how = {"tied": tied, "groups_apart": groups_apart}
-        both = isinstance(self.optimizer, BothLevels) and self.optimizer.exchanges
-        if not (both or self.optimizer.resumes):
-            return super().descend(theta, stage, like, **how, tentative=tentative)
-        view = self.view(**how)
-        self.settle(theta)
+        both = isinstance(search.optimizer, BothLevels)
+        exchanges = both and search.optimizer.exchanges  # type: ignore[attr-defined]
+        if not (exchanges or search.optimizer.resumes):
+            plain = descend_on_both_levels if both else descend
+            return plain(
+                search, trace, theta, stage, previous, **how, tentative=tentative
+            )
+        view = search.view(**how)
+        trace = with_landmarks(search, trace, theta)
         try:
             stops, result, reason = (
-                self._stops_of_both(theta, stage, view)
-                if both
-                else self._stops(theta, stage, like, **how)
+                self._stops_of_both(search, trace, theta, stage, view)
+                if exchanges
+                else self._stops(search, trace, theta, stage, previous, **how)
             )
-        except StopTuning as stop:
-            last = self.finish(stop.theta, stage)
-            if tentative:
-                raise
-            self.accept(last)
-            raise StopTuning(str(stop), (self.best or last).theta) from None
+        except StopSearch as stop:
+            raise _stopped(search, trace, stage, stop, tentative) from None
         middle = view.expand(view.reduce(np.mean(stops[len(stops) // 2 :], axis=0)))
         # Both ends are compared on landmarks for where the walk has led to.
-        self.settle(np.maximum(middle, stops[-1]))
-        best = min(
-            (self.evaluate(x, stage, tentative=tentative) for x in (middle, stops[-1])),
-            key=lambda evaluation: evaluation.value,
-        )
+        trace = with_landmarks(search, trace, np.maximum(middle, stops[-1]))
+        ends = []
+        for x in (middle, stops[-1]):
+            end, trace = evaluate(search, trace, x, stage, tentative=tentative)
+            ends.append(end)
+        best = min(ends, key=lambda evaluation: evaluation.value)
         result.x = view.reduce(best.theta)
         result.fun, result.jac = best.value, view.pullback(best.theta, best.gradient)
         result.message, result.success = reason, result.status == CONVERGED
-        return Descent(best, upper_gradient(best, view), result.success, reason, result)
+        return found_at(best, view, result), trace
 
     def _stops(
-        self, theta: np.ndarray, stage: str, like: OptimizeResult | None, **how: bool
-    ) -> tuple[list[np.ndarray], OptimizeResult, str]:
+        self,
+        search: Search,
+        trace: Trace,
+        theta: np.ndarray,
+        stage: str,
+        previous: OptimizeResult | None,
+        **how: bool,
+    ) -> Stops:
         """Where it left every partition, the last result, and why it stopped."""
         stops: list[np.ndarray] = []
         first_values: list[float] = []
         nit = nfev = 0
         result = OptimizeResult()
-        part: BilevelObjective | None = None
-        for number in self._partitions():
-            part = self.objective.on_split(number, part)
-            run = self._on_partition(part, number)
-            first = run.evaluate(theta, stage).value
+        own = Trace()
+        for number in self._partitions(search):
+            part, warm = search.objective.on_split(number, trace.warm)
+            own = Trace(_taken_over(warm, own.warm, part))
+            on_part = self._on_partition(search, part, number)
+            at, own = evaluate(on_part, own, theta, stage)
+            first = at.value
             if stops and not np.isfinite(first):
                 reason = f"H is not finite on partition {number}."
                 return stops, _ended(result, NOT_FINITE, nit, nfev), reason
-            found = run.descend(theta, stage, like, **how)
+            found, own = descend(on_part, own, theta, stage, previous, **how)
             theta, result = found.best.theta, found.result or OptimizeResult()
             stops.append(theta)
-            like, nit, nfev = result, nit + result.nit, nfev + result.nfev
+            previous, nit, nfev = result, nit + result.nit, nfev + result.nfev
             first_values.append(first)
             if within_noise(first_values):
                 return stops, _ended(result, CONVERGED, nit, nfev), NOISE
         return stops, _ended(result, LIMIT_REACHED, nit, nfev), LIMIT
 
     def _stops_of_both(
-        self, theta: np.ndarray, stage: str, view: View
-    ) -> tuple[list[np.ndarray], OptimizeResult, str]:
+        self, search: Search, trace: Trace, theta: np.ndarray, stage: str, view: View
+    ) -> Stops:
         """The same of a method that keeps the training problems solved on its way."""
-        assert isinstance(self.optimizer, BothLevels)
-        swaps = Swaps(self.objective.problem.columns, self.every)
+        assert isinstance(search.optimizer, BothLevels)
+        swaps = Swaps(search.objective.problem.columns, self.every)
         stops, first_values, last = [theta], [], -1
 
-        def evaluate(x: np.ndarray, columns: Columns) -> float:
+        def at_partition(x: np.ndarray, columns: Columns) -> float:
             nonlocal last
             number, at = int(columns.split[0]), view.expand(x)
-            part = self._on_partition(self.objective.on_columns(columns), number)
+            part, warm = search.objective.on_columns(columns, trace.warm)
+            on_part, own = self._on_partition(search, part, number), Trace(warm)
             if number != last:
                 last = number
-                first_values.append(part.evaluate(stops[-1], stage).value)
+                first, own = evaluate(on_part, own, stops[-1], stage)
+                first_values.append(first.value)
                 if within_noise(first_values):
                     raise _Enough
                 stops.append(at)
             stops[-1] = at
-            return part.evaluate(at, stage).value
+            return evaluate(on_part, own, at, stage)[0].value
 
-        first = self.objective.on_columns(swaps.current)
-        levels = Levels(first, view, evaluate, self.seed, swaps)
+        first, warm = search.objective.on_columns(swaps.current, trace.warm)
+        levels = Levels(first, view, at_partition, search.seed, swaps, warm.landmarks)
         try:
-            result = self.optimizer.search(levels, view.reduce(theta))
+            result = search.optimizer.search(levels, view.reduce(theta))
         except _Enough:
             steps = len(stops) - 1
             return stops[1:], _ended(OptimizeResult(), CONVERGED, steps, steps), NOISE
         # It may have moved on since it looked at H.
         return [*stops[1:], view.expand(result.x)], result, str(result.message)
 
-    def _partitions(self) -> np.ndarray:
+    def _partitions(self, search: Search) -> np.ndarray:
         """Numbers of those that the optimizer's limit leaves time for."""
-        every = np.unique(self.objective.problem.columns.split)
-        return every[: max(1, _limit(self.optimizer) // self.every)]
+        every = np.unique(search.objective.problem.columns.split)
+        return every[: max(1, _limit(search.optimizer) // self.every)]
 
-    def _on_partition(self, part: BilevelObjective, number: int) -> Run:
-        return Run(
-            part,
-            self.optimizer.replace(max_iter=min(self.every, _limit(self.optimizer))),
-            deadline=self.deadline,
-            callback=self.callback,
-            verbose=self.verbose,
-            model=self.model,
-            task=self.task,
-            seed=self.seed,
-            accuracy=self.accuracy,
-            began=self.began,
-            history=self.history,
+    def _on_partition(self, search: Search, part: Objective, number: int) -> Search:
+        optimizer = search.optimizer
+        steps = min(self.every, _limit(optimizer))
+        return replace(
+            search,
+            objective=part,
+            optimizer=optimizer.replace(max_iter=steps),
+            method=None,
             partition=int(number),
-            journal=self.journal,
         )
+
+
+def _taken_over(warm: WarmStart, before: WarmStart, part: Objective) -> WarmStart:
+    """Fitted values of the partition before, if they are of the same columns."""
+    fitted = before.fitted
+    if fitted is None or fitted.shape != part.problem.columns.labels.shape:
+        return warm
+    return replace(warm, fitted=fitted)
+
+
+def _stopped(
+    search: Search, trace: Trace, stage: str, stop: StopSearch, tentative: bool
+) -> StopSearch:
+    """The stop, with H at its theta as the mean over all partitions."""
+    last, after = evaluate(search, trace, stop.theta, stage, tentative=True, final=True)
+    if tentative:
+        return StopSearch(str(stop), stop.theta, trace)
+    best = last if better(last, trace.best) else trace.best
+    end = best or last
+    return StopSearch(str(stop), end.theta, replace(after, best=best))
 
 
 def within_noise(first_values: Sequence[float], window: int = WINDOW) -> bool:
@@ -196,11 +235,3 @@ def _ended(result: OptimizeResult, status: int, nit: int, nfev: int) -> Optimize
 
 def _limit(optimizer: Any) -> int:
     return int(optimizer.max_iter)
-
-
-def run_for(cv: Any, problem: Problem) -> tuple[type[Run], dict[str, Any]]:
-    """The kind of run that suits a `cv`, and what it needs besides."""
-    swaps = isinstance(cv, SwapHoldout) and cv.n_partitions > 1
-    if swaps and not problem.criterion.on_training:
-        return Walk, {"every": cv.every}
-    return Run, {}

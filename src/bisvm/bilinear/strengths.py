@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,66 @@ class Outcome:
     converged: bool
 
 
+@dataclass(frozen=True)
+class Followed:
+    """Where the columns ended: the warm start of the next evaluation.
+
+    maps, filters, intercepts : at the last theta, one entry a column; None before
+    best_maps, best_filters, best_intercepts : at the theta with the lowest H
+    least : that H
+    number : of the evaluation on file that has left it, or 0
+    """
+
+    maps: np.ndarray | None = None
+    filters: np.ndarray | None = None
+    intercepts: np.ndarray | None = None
+    best_maps: np.ndarray | None = None
+    best_filters: np.ndarray | None = None
+    best_intercepts: np.ndarray | None = None
+    least: float = np.inf
+    number: int = 0
+
+    def point(self, column: int) -> Point | None:
+        """Where a column ended last."""
+        return _point(self.maps, self.filters, self.intercepts, column)
+
+    def best_point(self, column: int) -> Point | None:
+        """Where a column ended at the theta with the lowest H."""
+        parts = self.best_maps, self.best_filters, self.best_intercepts
+        return _point(*parts, column)
+
+    def after(self, points: Sequence[Point], value: float) -> Followed:
+        maps, filters = (
+            np.array([getattr(point, part) for point in points])
+            for part in ("maps", "filters")
+        )
+        intercepts = np.array([point.intercept for point in points])
+        last = replace(self, maps=maps, filters=filters, intercepts=intercepts)
+        if not value < self.least:
+            return last
+        return replace(
+            last,
+            best_maps=maps,
+            best_filters=filters,
+            best_intercepts=intercepts,
+            least=value,
+        )
+
+
+def _point(
+    maps: np.ndarray | None,
+    filters: np.ndarray | None,
+    intercepts: np.ndarray | None,
+    column: int,
+) -> Point | None:
+    if maps is None or filters is None or intercepts is None:
+        return None
+    return Point(maps[column], filters[column], float(intercepts[column]))
+
+
+BEGINNING = Followed()
+
+
 class StrengthObjective:
     """H(theta) and its derivative, theta = (log sqrt(lambda_w lambda_f),).
 
@@ -112,13 +172,10 @@ class StrengthObjective:
         criterion.check(self._points())
         self.root_ratio = float(np.sqrt(lambda_w / lambda_f))
         self.n_filters, self.inner_tol, self.n_jobs = n_filters, inner_tol, n_jobs
-        self.points: list[Point | None] = [None] * len(self.columns)
-        self._best, self._least = self.points, np.inf
         largest = min(self._map(self._largest))
         self.bounds = np.log(largest * np.array([_RANGE]))
         start = np.log(np.sqrt(lambda_w * lambda_f))
         self.theta0 = np.clip([start], *self.bounds.T)
-        self.n_svm_evaluations = 0
 
     def hyperparameters(self, theta: np.ndarray) -> dict[str, float]:
         """Both strengths, at the ratio given."""
@@ -129,32 +186,17 @@ class StrengthObjective:
         }
 
     def __call__(self, theta: Any) -> tuple[float, np.ndarray]:
-        evaluation = self.evaluate(np.asarray(theta, dtype=float))
+        evaluation, _ = self.evaluate(np.asarray(theta, dtype=float))
         return evaluation.value, evaluation.gradient
 
-    # --- what a run asks of an objective ----------------------------------------------
+    # --- what a search asks of an objective -------------------------------------------
 
-    @property
-    def usual_tol(self) -> float:
+    def usual_tol(self, warm: Followed) -> float:
         return self.inner_tol
 
-    def evaluate_within(
-        self, theta: np.ndarray, accuracy: float | None, tol: float | None = None
-    ) -> Evaluation:
-        """As good as usual: what a residual does to H is not known here."""
-        return self.evaluate(theta)
-
-    @property
-    def state(self) -> dict[str, np.ndarray]:
-        """Where every column ended, at the last theta and at the best."""
-        least = {"least": np.array(self._least)}
-        return {**least, **_packed("last", self.points), **_packed("best", self._best)}
-
-    @state.setter
-    def state(self, state: dict[str, np.ndarray]) -> None:
-        self._least = float(state["least"])
-        n = len(self.columns)
-        self.points, self._best = (_unpacked(k, state, n) for k in ("last", "best"))
+    def passed(self, warm: Followed) -> Followed:
+        """After an evaluation that was looked up, and whose end was taken over."""
+        return Followed()
 
     @property
     def share_weights(self) -> np.ndarray:
@@ -175,32 +217,28 @@ class StrengthObjective:
         labels = [self.tasks[own, k] for own, k in zip(rows, task, strict=True)]
         return Points(np.concatenate(labels), np.array(task)[column], column)
 
-    def own_landmarks(self) -> None:
-        """There are none."""
-
-    def suits(self, theta: np.ndarray) -> bool:
-        """There are no landmarks that could be wrong."""
-        return True
-
-    def evaluate(self, theta: np.ndarray, tol: float | None = None) -> Evaluation:
+    def evaluate(
+        self,
+        theta: np.ndarray,
+        warm: Followed = BEGINNING,
+        accuracy: float | None = None,
+        tol: float | None = None,
+    ) -> tuple[Evaluation, Followed]:
         """H and dH/dtheta; the lower level starts where it last ended.
 
+        accuracy : not used: what a residual does to H is not known here
         tol : residual of the lower level, if another than `inner_tol` will do
         """
         began = time.perf_counter()
         tol = self.inner_tol if tol is None else tol
-        outcomes = self._map(self._solve, self.hyperparameters(theta), tol)
-        self.points = [outcome.point for outcome in outcomes]
-        self.n_svm_evaluations += len(outcomes)
+        outcomes = self._map(self._solve, self.hyperparameters(theta), warm, tol)
         rows = np.concatenate([column.validation for column in self.columns])
         share, points = self._shares(), self._points()
         y = points.labels
         values = np.concatenate([outcome.values for outcome in outcomes])
         moves = np.concatenate([outcome.moves for outcome in outcomes])
         found = self.criterion.evaluate(y * values, share, points)
-        if found.value < self._least:
-            self._least, self._best = found.value, self.points
-        return Evaluation(
+        evaluation = Evaluation(
             theta=theta,
             value=found.value,
             gradient=np.array([(found.slopes * y) @ moves]),
@@ -213,18 +251,21 @@ class StrengthObjective:
             converged=all(outcome.converged for outcome in outcomes),
             seconds=time.perf_counter() - began,
         )
+        return evaluation, warm.after([one.point for one in outcomes], found.value)
 
-    def point_of(self, task: int) -> Point | None:
+    def point_of(self, task: int, warm: Followed) -> Point | None:
         """Where a task's first column ended at the best theta, to start from there."""
-        for column, point in zip(self.columns, self._best, strict=True):
+        for number, column in enumerate(self.columns):
             if column.task == task:
-                return point
+                return warm.best_point(number)
         return None
 
-    def _solve(self, number: int, strengths: dict[str, float], tol: float) -> Outcome:
+    def _solve(
+        self, number: int, strengths: dict[str, float], warm: Followed, tol: float
+    ) -> Outcome:
         """Train one column, and follow its held-out values."""
-        problem, near = self._problem(number, **strengths), self.points[number]
-        start = sketch(problem, self.n_filters) if near is None else near
+        problem, last = self._problem(number, **strengths), warm.point(number)
+        start = sketch(problem, self.n_filters) if last is None else last
         found = minimize(problem, start, tol=tol)
         moved = sensitivity(problem, found)
         template = self.patches.template(found.point.maps, found.point.filters)
@@ -258,21 +299,3 @@ class StrengthObjective:
         return Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(function)(number, *args) for number in range(len(self.columns))
         )
-
-
-def _packed(name: str, points: Sequence[Point | None]) -> dict[str, np.ndarray]:
-    """Points of all columns as three arrays; nothing where they are not known."""
-    known = [point for point in points if point is not None]
-    if len(known) < len(points):
-        return {}
-    return {
-        f"{name} {part}": np.array([getattr(point, part) for point in known])
-        for part in ("maps", "filters", "intercept")
-    }
-
-
-def _unpacked(name: str, state: dict[str, np.ndarray], n: int) -> list[Point | None]:
-    if f"{name} maps" not in state:
-        return [None] * n
-    parts = (state[f"{name} {part}"] for part in ("maps", "filters", "intercept"))
-    return [Point(w, f, float(b)) for w, f, b in zip(*parts, strict=True)]

@@ -1,89 +1,170 @@
-"""The file of a checkpoint: who the run is, its lines, and what was lost of them."""
+"""A checkpoint: one SQLite file, a table from question to answer for every search.
+
+A search is a deterministic function of the answers that it gets. A fit that is begun
+again asks the same questions in the same order, and is answered from the table as long
+as there are answers; then evaluations go on, and each is put into the table before the
+search sees it. An answer, and the warm start that the next evaluation takes over, are
+written in one transaction: whatever ends the process, the table is whole.
+"""
 
 from __future__ import annotations
 
-import os
+import json
+import sqlite3
 import threading
-import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
-from uuid import uuid4
 
-from bisvm.checkpoint.journal import Journal
-from bisvm.checkpoint.lines import Damaged, Entry, is_torn_head, read, written
-from bisvm.checkpoint.states import State, States
+import numpy as np
 
-try:
-    import fcntl
-except ImportError:  # pragma: no cover
-    # Without locks of files nobody else is noticed.
-    fcntl = None  # type: ignore[assignment]
+from bisvm.checkpoint.records import packed, unpacked
+from bisvm.evaluation import Evaluation
 
-FORMAT = 2
-_NAME = "bisvm checkpoint"
+FORMAT = 3
+# Marks a SQLite file as one of ours ("bisv").
+APPLICATION_ID = 0x62697376
 _NEW = "To begin a new one, choose a file that does not exist yet."
+_TABLES = """
+create table head (name text primary key, value text not null);
+create table answers (
+    search text not null,
+    number integer not null,
+    question text not null,
+    evaluation blob not null,
+    seconds real not null,
+    primary key (search, number)
+);
+create table warm_starts (
+    search text not null,
+    number integer not null,
+    value blob not null,
+    primary key (search, number)
+);
+"""
 
 
 def open_checkpoint(path: Any, identity: Mapping[str, Any], extra: Any) -> Checkpoint:
-    """The checkpoint of a run, new or to go on with.
+    """Open the checkpoint of a fit, new or to go on with.
 
     Parameters
     ----------
     path : str or path
     identity : versions, data and settings, each a dict from names to text
         A file of another identity is refused, with what differs.
-    extra : what a run decides when it begins, and keeps when it goes on
+    extra : data class or None
+        What a fit decides when it begins, and keeps when it goes on.
     """
-    file = Checkpoint(Path(path))
+    where = Path(path)
+    folder = where.absolute().parent
+    if not folder.is_dir() or where.is_dir():
+        wrong = "is a folder" if where.is_dir() else f"lies in no folder: {folder}"
+        raise ValueError(f"checkpoint={str(where)!r} {wrong}. Give a file.")
+    connection = _connected(where)
     try:
-        file.begin(identity, extra)
+        kept = _begun(where, connection, identity, extra)
+        return Checkpoint(where, connection, kept)
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise _not_readable(where, error) from None
     except BaseException:
-        file.close()
+        connection.close()
         raise
-    return file
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    """A connection that keeps others off until it is closed."""
+    connection = sqlite3.connect(path, timeout=0.0, check_same_thread=False)
+    try:
+        connection.execute("pragma locking_mode = exclusive")
+        connection.execute("begin exclusive")
+        connection.commit()
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise _not_readable(path, error) from None
+    return connection
+
+
+def _not_readable(path: Path, error: sqlite3.Error) -> ValueError:
+    if "locked" in str(error):
+        return ValueError(
+            f"{path} is in use by another fit: give every fit a checkpoint of its own."
+        )
+    return ValueError(f"{path} is no checkpoint, or a damaged one ({error}). {_NEW}")
+
+
+def _begun(
+    path: Path,
+    connection: sqlite3.Connection,
+    identity: Mapping[str, Any],
+    extra: Any,
+) -> bytes | None:
+    """Write what the fit is, or compare it; the answer is what it had decided."""
+    empty = not connection.execute("select count(*) from sqlite_master").fetchone()[0]
+    if empty:
+        with connection:
+            connection.execute(f"pragma application_id = {APPLICATION_ID}")
+            connection.execute(f"pragma user_version = {FORMAT}")
+            for statement in _TABLES.split(";"):
+                connection.execute(statement)
+            head = {"identity": json.dumps(identity)}
+            if extra is not None:
+                head["extra"] = packed(extra).hex()
+            connection.executemany("insert into head values (?, ?)", head.items())
+    _check_format(path, connection)
+    head = dict(connection.execute("select name, value from head"))
+    differs = _differences(json.loads(head["identity"]), identity)
+    if differs:
+        raise ValueError(
+            f"{path} is the checkpoint of another run: {'; '.join(differs)}. To go on "
+            f"with that run, fit with its data, settings and versions. {_NEW}"
+        )
+    return bytes.fromhex(head["extra"]) if "extra" in head else None
+
+
+def _check_format(path: Path, connection: sqlite3.Connection) -> None:
+    ours = connection.execute("pragma application_id").fetchone()[0]
+    version = connection.execute("pragma user_version").fetchone()[0]
+    if ours != APPLICATION_ID:
+        raise ValueError(f"{path} is no checkpoint of bisvm. {_NEW}")
+    if version != FORMAT:
+        raise ValueError(
+            f"{path} has format {version}, and this version of bisvm reads {FORMAT}. "
+            f"{_NEW}"
+        )
+
+
+def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What is not the same, in words."""
+    found = []
+    for part, own in now.items():
+        other = before.get(part, {})
+        for name in sorted({*other, *own}):
+            was, has = other.get(name), own.get(name)
+            if was != has:
+                found.append(
+                    f"other values of {name}"
+                    if part == "data"
+                    else f"{name} was {was}, and is {has}"
+                )
+    return found
 
 
 class Checkpoint:
-    """An open checkpoint, for one run at a time.
+    """An open checkpoint, for one fit at a time.
 
     Attributes
     ----------
-    extra : as it was when the run began
-    seconds : that the run had taken when it ended
+    extra : bytes of what the fit decided when it began, or None
+    seconds : that the fit had taken when it ended
     """
 
-    extra: Any = None
-    seconds = 0.0
-
-    def __init__(self, path: Path):
-        self.path = path
-        self.states = States(path.with_name(path.name + ".state"))
-        self._lock = threading.Lock()
-        self._entries: dict[str, list[Entry]] = {}
-        folder = path.absolute().parent
-        if not folder.is_dir() or path.is_dir():
-            wrong = "is a folder" if path.is_dir() else f"lies in no folder: {folder}"
-            raise ValueError(f"checkpoint={str(path)!r} {wrong}. Give a file.")
-        how = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
-        self._stream = open(os.open(path, how, 0o666), "r+b")
-        self._hold()
-
-    def _hold(self) -> None:
-        """Keep others off; the system lets go when the process ends in whatever way."""
-        if fcntl is None:
-            return
-        try:
-            fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._stream.close()
-            raise ValueError(
-                f"{self.path} is in use by another fit: give every fit a checkpoint of "
-                "its own."
-            ) from None
-        except OSError:
-            # A file system without locks.
-            pass
+    def __init__(self, path: Path, connection: sqlite3.Connection, extra: bytes | None):
+        self.path, self.extra = path, extra
+        self._connection, self._lock = connection, threading.Lock()
+        latest = connection.execute("select max(seconds) from answers").fetchone()[0]
+        self.seconds = float(latest or 0.0)
 
     def __enter__(self) -> Self:
         return self
@@ -92,142 +173,133 @@ class Checkpoint:
         self.close()
 
     def close(self) -> None:
-        self._stream.close()
+        self._connection.close()
 
-    def begin(self, identity: Mapping[str, Any], extra: Any) -> None:
-        """Write who the run is, or read it and what it has left."""
-        content = self._stream.read()
-        if is_torn_head(content):
-            self.extra = extra
-            self._cut(0)
-            self.states.run = uuid4().hex
-            own = {"extra": extra, "run": self.states.run}
-            self.append({_NAME: FORMAT, **identity, **own})
-            return
-        lines = content.splitlines(keepends=True)
-        self._check_head(lines[0], identity)
-        whole = self._read_entries(lines)
-        self._cut(whole)
+    def answers(self, search: str) -> Answers:
+        """The answers of one search, and where new ones are kept."""
+        return Answers(self, search)
 
-    def _check_head(self, line: bytes, identity: Mapping[str, Any]) -> None:
-        try:
-            head = read(line)
-        except Damaged as error:
-            raise ValueError(
-                f"{self.path} is no checkpoint, or a damaged one: its first line is "
-                f"not what it should be ({error}). {_NEW}"
-            ) from None
-        if head.get(_NAME) != FORMAT:
-            raise ValueError(
-                f"{self.path} has format {head.get(_NAME)!r}, and this version of "
-                f"bisvm reads {FORMAT}. {_NEW}"
-            )
-        differs = _differences(head, identity)
-        if differs:
-            raise ValueError(
-                f"{self.path} is the checkpoint of another run: {'; '.join(differs)}. "
-                "To go on with that run, fit with its data, settings and versions. "
-                f"{_NEW}"
-            )
-        self.extra, self.states.run = head.get("extra"), str(head.get("run"))
-
-    def _read_entries(self, lines: list[bytes]) -> int:
-        """Keep all evaluations; the answer is where the last whole line ends."""
-        whole = len(lines[0])
-        for number, line in enumerate(lines[1:], 2):
-            try:
-                values = read(line)
-                if not line.endswith(b"\n"):
-                    raise Damaged("it has no end")
-                self._add(values)
-            except Damaged as error:
-                if number == len(lines):
-                    # It was being written when the run ended.
-                    break
-                raise ValueError(
-                    f"{self.path}, line {number} is damaged: {error}. A copy from "
-                    f"before may be whole. {_NEW}"
-                ) from None
-            whole += len(line)
-        return whole
-
-    def _add(self, values: dict[str, Any]) -> None:
-        if "anew" in values:
-            self._entries.pop(str(values["anew"]), None)
-            return
-        entry = Entry.of(values)
-        entries = self._entries.setdefault(entry.unit, [])
-        if entry.number != len(entries) + 1:
-            raise Damaged(f"evaluation {len(entries) + 1} is missing")
-        entries.append(entry)
-        self.seconds = max(self.seconds, entry.at)
-
-    def _cut(self, length: int) -> None:
-        self._stream.truncate(length)
-        self._stream.seek(length)
-
-    def append(self, values: Mapping[str, Any]) -> None:
-        """Put a line on the file, and the file on the disk."""
-        line = written(values)
+    def count(self, search: str) -> int:
+        sql = "select count(*) from answers where search = ?"
         with self._lock:
-            self._stream.write(line)
-            self._stream.flush()
-            os.fsync(self._stream.fileno())
+            return int(self._connection.execute(sql, (search,)).fetchone()[0])
 
-    def journal(self, unit: str) -> Journal:
-        """The lines of a unit, with the states that belong to them.
-
-        Without these its evaluations are done again: it is begun anew.
-        """
-        entries = self._entries.get(unit, [])
-        states = self._states_of(unit, entries)
-        if states is None:
-            warnings.warn(
-                f"{self.states.folder}, which belongs to {self.path}, is missing or "
-                f"damaged: {len(entries)} evaluations are done again.",
-                UserWarning,
-                stacklevel=2,
+    def load(self, search: str, number: int) -> Stored:
+        """An answer, and its warm start if no later evaluation has taken it over."""
+        key = (search, number)
+        with self._lock:
+            answer = self._connection.execute(
+                "select question, evaluation, seconds from answers "
+                "where search = ? and number = ?",
+                key,
+            ).fetchone()
+            warm = self._connection.execute(
+                "select value from warm_starts where search = ? and number = ?", key
+            ).fetchone()
+        if answer is None:
+            raise ValueError(
+                f"{self.path} is damaged: evaluation {number} is missing. {_NEW}"
             )
-            self.append({"anew": unit})
-            entries, states = [], {}
-        if not entries:
-            self.states.forget(unit)
-        return Journal(self, unit, entries, states)
+        return Stored(*answer, None if warm is None else warm[0])
 
-    def _states_of(self, unit: str, entries: list[Entry]) -> dict[int, State] | None:
-        """State of every objective after its last line; None if one is lost.
-
-        A state may be a line ahead: its line is then put on the file.
-        """
-        states = {}
-        kept = {key: self.states.load(unit, key) for key in self.states.keys(unit)}
-        for found in kept.values():
-            if found is not None and found[0].number == len(entries) + 1:
-                entries.append(found[0])
-                self.append(found[0].as_json())
-                break
-        last = {e.key: e.number for e in entries if e.key is not None}
-        for key, number in last.items():
-            found = kept.get(key)
-            if found is None or found[0].number != number:
-                return None
-            states[key] = found[1]
-        return states
-
-
-def _differences(head: Mapping[str, Any], identity: Mapping[str, Any]) -> list[str]:
-    """What is not the same, in words."""
-    found = []
-    for part, now in identity.items():
-        before = head.get(part)
-        if not isinstance(before, Mapping):
-            before = {}
-        for name in sorted({*before, *now}):
-            was, has = before.get(name), now.get(name)
-            if was != has:
-                found.append(
-                    f"other values of {name}"
-                    if part == "data"
-                    else f"{name} was {was}, and is {has}"
+    def keep(self, search: str, number: int, stored: Stored, previous: int) -> None:
+        """Put an answer into the table; its warm start replaces the previous one."""
+        with self._lock, self._connection as connection:
+            connection.execute(
+                "insert into answers values (?, ?, ?, ?, ?)",
+                (search, number, stored.question, stored.evaluation, stored.seconds),
+            )
+            connection.execute(
+                "delete from warm_starts where search = ? and number = ?",
+                (search, previous),
+            )
+            if stored.warm is not None:
+                connection.execute(
+                    "insert into warm_starts values (?, ?, ?)",
+                    (search, number, stored.warm),
                 )
-    return found
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One row of the table: the question as text, and the answer to it."""
+
+    question: str
+    evaluation: bytes
+    seconds: float
+    warm: bytes | None
+
+
+class Answers:
+    """The answers of one search, in the order of its questions.
+
+    A warm start that a later evaluation has taken over is no longer in the table. It is
+    not needed either: the search takes the same way, and that evaluation is answered
+    from the table as well.
+    """
+
+    def __init__(self, file: Checkpoint, search: str):
+        self._file, self._search = file, search
+        self._known = file.count(search)
+        self._asked = 0
+
+    def __len__(self) -> int:
+        return self._known
+
+    def answer(
+        self, question: Any, clock: Callable[[], float]
+    ) -> tuple[Evaluation, Any, float, bool]:
+        """Evaluation, warm start, seconds of the fit, and whether it was on file."""
+        self._asked += 1
+        if self._asked <= self._known:
+            return *self._recalled(question), True
+        evaluation, warm = question.solve()
+        seconds = clock()
+        lasting = question.lasting
+        warm = replace(warm, number=self._asked)
+        stored = Stored(
+            _text(question),
+            packed(evaluation),
+            seconds,
+            packed(warm) if lasting else None,
+        )
+        previous = question.warm.number if lasting else 0
+        self._file.keep(self._search, self._asked, stored, previous)
+        return evaluation, warm, seconds, False
+
+    def _recalled(self, question: Any) -> tuple[Evaluation, Any, float]:
+        number = self._asked
+        stored = self._file.load(self._search, number)
+        asked = _text(question)
+        if stored.question != asked:
+            raise ValueError(
+                f"{self._file.path}: evaluation {number} is not the one that this fit "
+                f"comes to ({stored.question} on file, {asked} now). It was written by "
+                "another version or on another kind of machine: go on there, or choose "
+                "another file to begin a new run."
+            )
+        try:
+            evaluation = unpacked(Evaluation, stored.evaluation)
+            warm = (
+                question.objective.passed(question.warm)
+                if stored.warm is None
+                else unpacked(type(question.warm), stored.warm)
+            )
+        except ValueError as error:
+            raise ValueError(
+                f"{self._file.path} is damaged: evaluation {number}: {error}. {_NEW}"
+            ) from None
+        return evaluation, replace(warm, number=number), stored.seconds
+
+
+def _text(question: Any) -> str:
+    """What tells one question from another; numbers to the last bit."""
+    return json.dumps(
+        {
+            "stage": question.stage,
+            "theta": [float(x).hex() for x in question.theta],
+            "accuracy": question.accuracy,
+            "rows": len(np.atleast_1d(question.objective.share_weights)),
+            "after": question.warm.number,
+        }
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -14,17 +14,19 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from bisvm.chunks import Chunks
-from bisvm.criteria import get_criterion
+from bisvm.criteria import Criterion
 from bisvm.estimators.grouping import (
     check_groups,
     check_sample_groups,
     warn_of_small_groups,
 )
+from bisvm.kernels import Precomputed
 from bisvm.model import Model
 from bisvm.pieces import Pieces, keep
 from bisvm.sample_groups import SampleGroups
+from bisvm.search.data import Data
+from bisvm.search.settings import Settings
 from bisvm.splits import Split, class_tasks, freeze_splits
-from bisvm.swapping import SwapHoldout
 
 # What is asked of inputs, in fit and in predict.
 INPUTS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
@@ -32,36 +34,45 @@ INPUTS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": 
 MAPPED_LIMIT = 2**28
 
 
-@dataclass(frozen=True)
-class Data:
-    """Validated training data: rows of positive weight, classes as numbers.
+def validate(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    groups: Any,
+    sample_groups: Any,
+    settings: Settings,
+    random_state: np.random.RandomState,
+) -> Data:
+    """Validate all that `fit` is given, and draw the splits; nothing is written."""
+    model = settings.model
+    if model.linear or not isinstance(X, np.memmap):
+        X = in_pieces(X)
+    check_readable(X, model)
+    data = prepare(
+        estimator,
+        X,
+        *map(in_memory, (y, sample_weight, groups, sample_groups)),
+        random_state,
+        criterion=settings.criterion,
+        grouping=settings.grouping,
+    )
+    return _precomputed(data, y) if settings.pairwise else data
 
-    X : dense, CSR, or in pieces
-    rows : where each row stands in the X that was given
-    weight : sample weight times class weight
-    sample_weight : as it was given
-    held_weight : that of held-out points, with class weights of the criterion's own
-    tasks : (n, n_tasks), binary labels of every class task, 0 for "no part in it"
-    groups : (n,), numbers of groups that splits keep together, or None
-    sample_groups : those that have a C of their own, or None
-    """
 
-    X: Any
-    y: np.ndarray
-    rows: np.ndarray
-    weight: np.ndarray
-    sample_weight: np.ndarray
-    held_weight: np.ndarray
-    tasks: np.ndarray
-    splits: list[Split]
-    groups: np.ndarray | None = None
-    sample_groups: SampleGroups | None = None
-
-    @property
-    def training_share(self) -> float:
-        """Mean training weight of the splits, relative to the total."""
-        inside = [self.weight[train].sum() for train, _ in self.splits]
-        return float(np.mean(inside) / self.weight.sum())
+def _precomputed(data: Data, y: Any) -> Data:
+    """With a precomputed kernel the inputs are row numbers of its matrix."""
+    n, n_rows = data.n_features, len(y)
+    if sparse.issparse(data.X) or n_rows != n:
+        raise ValueError(
+            "kernel='precomputed' takes the dense square matrix k(x_i, x_j) as X; "
+            f"got {n_rows} rows and {n} columns"
+            + (", sparse." if sparse.issparse(data.X) else ".")
+        )
+    matrix = data.X[:, data.rows]
+    Precomputed(matrix).validate()
+    numbers = np.arange(float(len(data.rows)))[:, None]
+    return replace(data, X=numbers, matrix=matrix)
 
 
 def prepare(
@@ -73,15 +84,16 @@ def prepare(
     sample_groups: Any,
     random_state: np.random.RandomState,
     *,
+    criterion: Criterion,
     grouping: str | None = None,
     split: bool = True,
 ) -> Data:
-    """Validate everything; sets `classes_` and what scikit-learn keeps of X.
+    """Validated data.
 
     grouping : "groups" or "classes" if these have a C of their own
     split : whether splits are drawn; if not, all rows are for training
     """
-    X, y = _validated(estimator, X, y)
+    X, y, seen = _validated(estimator, X, y)
     check_classification_targets(y)
     if sparse.issparse(X):
         X = sparse.csr_array(X)
@@ -94,7 +106,7 @@ def prepare(
     _check_classes(classes, codes, given)
     class_weight = None if grouping == "classes" else estimator.class_weight
     weight = given * class_factors(class_weight, classes, codes, given)[codes]
-    costs = get_criterion(estimator.criterion).class_weight
+    costs = criterion.class_weight
     held_weight = (
         weight
         if costs is None
@@ -102,11 +114,11 @@ def prepare(
     )
     rows = np.flatnonzero(weight > 0)
     _check_classes(classes, codes, weight)
-    estimator.classes_ = classes
     spread = check_sample_groups(sample_groups, X, rows, grouping)
     if grouping == "groups":
         warn_of_small_groups(spread, codes[rows])
     by_class = SampleGroups(classes, codes[rows]) if grouping == "classes" else None
+    names = getattr(seen, "feature_names_in_", None)
     return Data(
         X=keep(X, rows),
         y=codes[rows],
@@ -120,6 +132,9 @@ def prepare(
         )
         if split
         else [(np.arange(len(rows)), np.arange(0))],
+        classes=classes,
+        n_features=seen.n_features_in_,
+        feature_names=None if names is None else [str(name) for name in names],
         groups=(
             None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
         ),
@@ -176,10 +191,16 @@ def validate_inputs(estimator: Any, X: Any, *, reset: bool = False) -> Any:
     return validate_data(estimator, X, **INPUTS, reset=reset)
 
 
-def _validated(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+def _validated(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, Any]:
+    """X and y as scikit-learn validates them, and what it keeps of X.
+
+    It keeps that on an estimator: here on a copy, so that a fit that fails leaves
+    nothing behind.
+    """
+    seen = type(estimator)(**estimator.get_params(deep=False))
     if not isinstance(X, Pieces):
-        return validate_data(estimator, X, y, **INPUTS)
-    X = validate_inputs(estimator, X, reset=True)
+        return *validate_data(seen, X, y, **INPUTS), seen
+    X = validate_inputs(seen, X, reset=True)
     y = X.y if y is None else y
     if y is None:
         raise ValueError(
@@ -188,7 +209,7 @@ def _validated(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     y = column_or_1d(y, warn=True)
     assert_all_finite(y, input_name="y")
     check_consistent_length(X, y)
-    return X, y
+    return X, y, seen
 
 
 def _check_classes(classes: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> None:
@@ -256,11 +277,11 @@ def _splits(
 
     An int or a splitter divides those rows alone; given index pairs speak of all.
     """
-    if isinstance(cv, SwapHoldout):
+    drawn_by_itself = getattr(cv, "draw_splits", None)
+    if drawn_by_itself is not None:
         groups = None if groups is None else groups[rows]
         together = None if spread is None else spread.codes
-        chain = cv.seeded(random_state)
-        return list(chain.split(rows, classes[codes[rows]], groups, together))
+        return drawn_by_itself(classes[codes[rows]], groups, together, random_state)
     by_rule = hasattr(cv, "split") and not isinstance(cv, str)
     if isinstance(cv, (int, np.integer)) or by_rule:
         groups = None if groups is None else groups[rows]

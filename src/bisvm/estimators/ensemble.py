@@ -10,7 +10,7 @@ that `ensemble=False` gives.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy, deepcopy
+from copy import copy
 from dataclasses import replace
 from math import ceil
 from numbers import Integral
@@ -23,7 +23,6 @@ from sklearn.utils import check_random_state
 from bisvm.criteria import get_criterion
 from bisvm.estimators.data import in_pieces
 from bisvm.pieces import Pieces
-from bisvm.swapping import SwapHoldout
 
 # Members that `ensemble=True` has.
 MEMBERS = 5
@@ -117,7 +116,7 @@ def _drawn_anew(cv: Any, seed: int) -> Any:
     """The same rule with another seed; an int draws by the member's own."""
     if not hasattr(cv, "split"):
         return cv
-    again = copy(cv) if isinstance(cv, SwapHoldout) else deepcopy(cv)
+    again = copy(cv)
     again.random_state = seed
     return again
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from bisvm.estimators.data import Data
 from bisvm.estimators.settings import chosen, decisions
 from bisvm.expectation import HeldOut, Rivals
+from bisvm.search.data import Data
 
 LEVEL = 0.9
 # On 26 sets, six splits, with one gamma and many, 60 and 500 rows, intervals at 90%
@@ -69,7 +69,7 @@ class ExpectedScore:
 
 
 def expected_score(
-    estimator: Any, data: Data, parts: Sequence[HeldOut | None]
+    multi_class: str, data: Data, parts: Sequence[HeldOut | None]
 ) -> tuple[ExpectedScore | None, float | None]:
     """The accuracy to expect, and the gap to what held-out points promise.
 
@@ -79,7 +79,7 @@ def expected_score(
     known = [part for part in parts if part is not None]
     if not known or len(known) < len(parts):
         return None, None
-    judge = _Judge(estimator, data, known)
+    judge = _Judge(multi_class, data, known)
     hits, judged = judge.hits([part.values for part in known])
     if not judged.any():
         return None, None
@@ -109,9 +109,9 @@ class _Gap(NamedTuple):
 class _Judge:
     """From decision values of held-out points to right and wrong."""
 
-    def __init__(self, estimator: Any, data: Data, parts: Sequence[HeldOut]):
-        self._kind, self._y = estimator.multi_class, data.y
-        self._n_classes = len(estimator.classes_)
+    def __init__(self, multi_class: str, data: Data, parts: Sequence[HeldOut]):
+        self._kind, self._y = multi_class, data.y
+        self._n_classes = len(data.classes)
         self._parts = parts
         self._n_tasks = data.tasks.shape[1]
         self._splits = range(len(data.splits))
@@ -155,8 +155,8 @@ class _Judge:
 def _gap(
     judge: _Judge, hits: np.ndarray, parts: Sequence[HeldOut], groups: Any
 ) -> _Gap:
-    """From theta chosen anew where there is one, else from rivals."""
-    again, judged = judge.hits([part.anew for part in parts])
+    """From theta chosen without the rows where there is one, else from rivals."""
+    again, judged = judge.hits([part.refitted for part in parts])
     if judged.any():
         difference = (hits - again)[judged]
         rows = _sums(difference - difference.mean(), _numbers(groups, judged))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from bisvm.estimators.watching import DEEPER
 from bisvm.penalties import Penalty, PerGroup, Shared, get_penalty
 from bisvm.sample_groups import SampleGroups
+from bisvm.warning import warn_user
 
 
 def learns_class_weight(estimator: Any) -> bool:
@@ -60,11 +59,9 @@ def check_sample_groups(
         return None
     labels = _one_a_sample(given, X)
     if grouping != "groups":
-        warnings.warn(
+        warn_user(
             "sample_groups are given, but no group has a C of its own: they only "
-            "settle how samples are spread over the folds. Use penalty='per_group'.",
-            UserWarning,
-            stacklevel=5 + DEEPER,
+            "settle how samples are spread over the folds. Use penalty='per_group'."
         )
     return SampleGroups.of(labels[rows])
 
@@ -117,14 +114,14 @@ def warn_of_small_groups(groups: SampleGroups | None, y: np.ndarray) -> None:
     """Groups whose C is learned, but says little about how far they can be trusted."""
     assert groups is not None
     if len(groups) == 1:
-        _warn(
+        warn_user(
             f"sample_groups has one group only, {groups.names[0]!s}: its C is that of "
             "penalty='shared'."
         )
     members = np.bincount(groups.codes)
     alone = groups.names[members == 1]
     if len(alone):
-        _warn(
+        warn_user(
             f"Groups with one sample only: {_some(alone)}. Their C rests on it alone, "
             "and mostly on the prior; join small groups if they are alike."
         )
@@ -132,7 +129,7 @@ def warn_of_small_groups(groups: SampleGroups | None, y: np.ndarray) -> None:
     present[groups.codes, y] = True
     one_class = groups.names[(present.sum(axis=1) == 1) & (members > 1)]
     if len(one_class):
-        _warn(
+        warn_user(
             f"Groups with one class only: {_some(one_class)}. Their C weighs that "
             "class against the others, too, and says less about the group."
         )
@@ -141,7 +138,3 @@ def warn_of_small_groups(groups: SampleGroups | None, y: np.ndarray) -> None:
 def _some(names: np.ndarray, most: int = 5) -> str:
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(str(name) for name in names[:most]) + more
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=6 + DEEPER)

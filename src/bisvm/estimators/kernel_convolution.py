@@ -31,21 +31,21 @@ COMMON = (
     "time_limit",
     "n_jobs",
     "verbose",
-    "callback",
     "checkpoint",
     "random_state",
 )
 
 
-def kernel_machine(estimator: Any, image_shape: tuple[int, ...]) -> BilevelSVC:
-    """The unfitted machine that a ConvolutionalSVC with a kernel stands for."""
+def kernel_machine(
+    estimator: Any, image_shape: tuple[int, ...], callback: Any
+) -> BilevelSVC:
+    """The unfitted machine that a ConvolutionalSVC stands for."""
     settings = {name: getattr(estimator, name) for name in COMMON}
-    loss = estimator.loss
-    automatic = isinstance(loss, str) and loss == "auto"
     return BilevelSVC(
         convolutional_kernel(estimator, image_shape),
-        loss="quartic" if automatic else loss,
+        loss=estimator.loss,
         starts=1,
+        callback=callback,
         **settings,
     )
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from bisvm.estimators.base import BilevelClassifier
-from bisvm.kernels import Kernel, Linear
+from bisvm.estimators.settings import CLASSIFIER, settings_of
+from bisvm.kernels import Linear
+from bisvm.search.settings import Settings
 
 
 class BilevelLinearSVC(BilevelClassifier):
@@ -221,5 +223,7 @@ class BilevelLinearSVC(BilevelClassifier):
         self.checkpoint = checkpoint
         self.random_state = random_state
 
-    def _kernel(self) -> Kernel:
-        return Linear()
+    _parameter_constraints = CLASSIFIER
+
+    def _settings(self) -> Settings:
+        return settings_of(self, Linear())

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from bisvm.approximation import CHOICES
 from bisvm.estimators.base import BilevelClassifier
-from bisvm.estimators.choice import KernelChoice
-from bisvm.estimators.data import Data
+from bisvm.estimators.settings import KERNEL_CLASSIFIER, settings_of
 from bisvm.kernels import KERNELS, RBF, Kernel, Precomputed
 from bisvm.parts import resolve
+from bisvm.search.settings import Settings
 
 # Two names mean no kernel by themselves: they wait for the data.
 _NAMES = {"auto": None, **KERNELS, "precomputed": None}
@@ -150,7 +147,7 @@ class BilevelSVC(BilevelClassifier):
     group_names_, group_weights_ : array of labels, and dict from label to C
         Of the groups that have a C of their own (classes, with class_weight="learn");
         None without such groups.
-    kernel_choice_ : `bisvm.estimators.choice.KernelChoice`, or None
+    kernel_choice_ : `bisvm.search.kernel_choice.KernelChoice`, or None
         What kernel="auto" chose, and why.
     kernel_ : the kernel at the learned values; `kernel_.transform(X)` are the inputs
         behind a transform
@@ -264,15 +261,26 @@ class BilevelSVC(BilevelClassifier):
         self.checkpoint = checkpoint
         self.random_state = random_state
 
-    _choices = {**BilevelClassifier._choices, "approximation": CHOICES}
+    _parameter_constraints = KERNEL_CLASSIFIER
 
     @property
     def _pairwise(self) -> bool:  # type: ignore[override]
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
-    @property
-    def _open_kernel(self) -> bool:  # type: ignore[override]
-        return isinstance(self.kernel, str) and self.kernel == "auto"
+    def _settings(self) -> Settings:
+        left_open = isinstance(self.kernel, str) and self.kernel == "auto"
+        return settings_of(
+            self, self._kernel(), open_kernel=left_open, pairwise=self._pairwise
+        )
+
+    def _kernel(self) -> Kernel:
+        """The kernel named; one that waits for the data in the two other cases."""
+        if self._pairwise:
+            return Precomputed(np.empty((0, 0)))
+        if isinstance(self.kernel, str) and self.kernel == "auto":
+            # Before one is chosen, what the richest of them needs.
+            return RBF(per_feature=True)
+        return resolve("kernel", self.kernel, _NAMES, Kernel)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -281,31 +289,3 @@ class BilevelSVC(BilevelClassifier):
         if self.relevance_ is None:
             raise AttributeError("A precomputed kernel knows of no features.")
         return self.relevance_
-
-    def _kernel(self) -> Kernel:
-        if self._pairwise:
-            return Precomputed(getattr(self, "_matrix", np.empty((0, 0))))
-        if self._open_kernel:
-            choice = getattr(self, "kernel_choice_", None)
-            # Before one is chosen, what the richest of them needs.
-            return RBF(per_feature=True) if choice is None else choice.kernel
-        return resolve("kernel", self.kernel, _NAMES, Kernel)
-
-    def _take(self, choice: KernelChoice | None) -> None:
-        self.kernel_choice_ = choice
-
-    def _prepared(self, *given: Any) -> Data:
-        """With a precomputed kernel the inputs are row numbers of its matrix."""
-        data = super()._prepared(*given)
-        if not self._pairwise:
-            return data
-        n = self.n_features_in_
-        if sparse.issparse(data.X) or len(given[1]) != n:
-            raise ValueError(
-                "kernel='precomputed' takes the dense square matrix k(x_i, x_j) as X; "
-                f"got {len(given[1])} rows and {n} columns"
-                + (", sparse." if sparse.issparse(data.X) else ".")
-            )
-        self._matrix = data.X[:, data.rows]
-        Precomputed(self._matrix).validate()
-        return replace(data, X=np.arange(float(len(data.rows)))[:, None])

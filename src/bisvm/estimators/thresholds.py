@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bisvm.criteria import get_criterion
-from bisvm.estimators.data import Data
 from bisvm.expectation import HeldOut
+from bisvm.search.data import Data
+from bisvm.search.settings import Settings
 
 GOALS = ("accuracy", "balanced_accuracy", "f1")
 # Scores that differ by less are equal.
@@ -161,17 +161,6 @@ class ThresholdMixin:
             )
         return found.best_threshold(goal, self.classes_)
 
-    def _check_threshold(self) -> None:
-        """Refuse a setting before any work is done."""
-        if self.threshold is None:
-            return
-        check_goal(self.threshold, self.classes_)
-        if get_criterion(self.criterion).on_training:
-            raise ValueError(
-                f"threshold={self.threshold!r} is chosen by held-out points, and "
-                f"criterion={self.criterion!r} holds none out."
-            )
-
     def _set_threshold(
         self, data: Data, known: list[HeldOut | None]
     ) -> list[HeldOut | None]:
@@ -189,3 +178,16 @@ class ThresholdMixin:
         self.intercept_ = self.intercept_ - self.threshold_
         self._decisions = HeldOutDecisions.of(data, moved)
         return [moved]
+
+
+def check_threshold(settings: Settings, classes: np.ndarray) -> None:
+    """Refuse a setting before any work is done."""
+    goal = settings.threshold
+    if goal is None:
+        return
+    check_goal(goal, classes)
+    if settings.criterion.on_training:
+        raise ValueError(
+            f"threshold={goal!r} is chosen by held-out points, and "
+            f"criterion={settings.arguments['criterion']!r} holds none out."
+        )

@@ -14,13 +14,9 @@ from typing import Any
 
 from bisvm.history import Progress
 
-# Frames that the decorator of `fit` adds, for warnings that name the caller's line.
-DEEPER = 1
-
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # pragma: no cover
-    DEEPER = 0
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """scikit-learn has no callbacks before 1.9."""
@@ -29,7 +25,7 @@ except ImportError:  # pragma: no cover
         return method
 
 
-__all__ = ["DEEPER", "CallbackSupportMixin", "Watched", "with_callbacks"]
+__all__ = ["CallbackSupportMixin", "Watched", "with_callbacks"]
 
 
 class Watched:

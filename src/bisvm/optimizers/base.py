@@ -48,7 +48,10 @@ class Optimizer(Part):
     projects = False
     # Whether it expects coordinates whose natural steps are about one.
     wants_units = False
-    # Rows drawn anew for every evaluation; None for all of them.
+    # Whether it needs nothing but values and gradients of the objective, and so serves
+    # every machine.
+    any_machine = True
+    # Rows drawn for every evaluation; None for all of them.
     batch_size: int | None = None
 
     def minimize(

@@ -44,8 +44,15 @@ class BothLevels(Optimizer):
     """Moves theta with the training problems in sight, and not only H."""
 
     resumes = False
+    any_machine = False
     # Whether it lets points change places on its way (`Levels.swaps`).
     exchanges = False
+
+    def descent_method(self, criterion: Any) -> Any:
+        """Descents of the upper level alone are not for it."""
+        from bisvm.levels import descend_on_both_levels
+
+        return descend_on_both_levels
 
     def search(self, levels: Levels, x0: np.ndarray) -> OptimizeResult:
         """Where the search from x0 ends, as `x`; H is evaluated there by the caller."""

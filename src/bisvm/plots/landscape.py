@@ -11,8 +11,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from bisvm.estimators import BilevelObjective
 from bisvm.kernels import RBF
-from bisvm.objective import BilevelObjective
 from bisvm.parts import DegenerateError
 
 # Entries of a vector that are tried for their sensitivity: those that moved the most.
@@ -196,7 +196,7 @@ class Loss:
 
     def _value(self, theta: np.ndarray) -> float:
         try:
-            done = self.objective.evaluate_within(theta, self.accuracy)
+            done = self.objective.evaluate(theta, accuracy=self.accuracy)
         except DegenerateError:
             return np.nan
         value = done.value if self.on_training else done.criterion

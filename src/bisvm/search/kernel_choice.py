@@ -2,9 +2,9 @@
 
     linear  ->  one width for all features  ->  one for each  ->  one kernel per group
 
-A richer rung is taken where it lowers the paired losses of held-out rows by more than
-their noise, and where it does not the climb ends. The two rungs in the middle are one
-search, which climbs by itself (`bisvm.starts`): with few of many features to go by, one
+A richer candidate is taken where it lowers the paired losses of held-out rows by more than
+their noise, and where it does not the climb ends. The two candidates in the middle are one
+search, which climbs by itself (`climb`): with few of many features to go by, one
 width for all may gain nothing, and one for each a lot.
 """
 
@@ -12,23 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bisvm.criteria import get_criterion
-from bisvm.estimators.data import Data
-from bisvm.estimators.settings import own_optimizer
 from bisvm.gains import Gain, Step
 from bisvm.kernels import RBF, Kernel, Linear, feature_groups, on_groups
-from bisvm.optimizers import BothLevels
-from bisvm.penalties import PerFeature, get_penalty
+from bisvm.penalties import PerFeature
 from bisvm.scaling import column_moments
-from bisvm.starts import APART_ERRORS
-from bisvm.tuning import CALLBACK_STOP, TIME_STOP
+from bisvm.search.climb import APART_ERRORS
+from bisvm.search.data import Data
+from bisvm.search.observer import CALLBACK_STOP, TIME_STOP
+from bisvm.search.settings import Settings
 
 if TYPE_CHECKING:
-    from bisvm.estimators.units import Tuned
+    from bisvm.search.units import Tuned
 
 # Standard errors by which one width must beat a linear machine. Both have few
 # hyperparameters and hardly over-fit: the simpler one is taken if it is within one.
@@ -92,7 +90,7 @@ def _said(step: Step) -> str:
 
 
 @dataclass(frozen=True)
-class Rung:
+class Candidate:
     """A kernel to be tried, and the standard errors that its gain must exceed."""
 
     name: str
@@ -100,48 +98,48 @@ class Rung:
     needed: float = 0.0
 
 
-def rungs(estimator: Any, data: Data) -> list[Rung]:
+def candidates(settings: Settings, data: Data) -> list[Candidate]:
     """What may be tried, from simple to rich.
 
     Settings that mean one kind of kernel decide: penalties of features belong to a
-    linear machine, and what is named in `learn` to one width; methods on both levels
-    know one kind of machine. Many widths are left to the climb, and are not tried where
-    there is none.
+    linear machine, and what is named in `learn` to one width; some optimizers know one
+    kind of machine. Many widths are left to the climb, and are not tried where there is
+    none.
     """
-    if isinstance(get_penalty(estimator.penalty), PerFeature):
-        return [Rung(LINEAR, Linear())]
+    if isinstance(settings.model.penalty, PerFeature):
+        return [Candidate(LINEAR, Linear())]
     whole = all(
         isinstance(given, str) and given == usual
-        for given, usual in ((estimator.learn, "all"), (estimator.starts, "auto"))
+        for given, usual in ((settings.learn, "all"), (settings.starts, "auto"))
     )
-    optimizer = own_optimizer(estimator)
-    searched = optimizer.uses_start and not isinstance(optimizer, BothLevels)
-    judged = not get_criterion(estimator.criterion).on_training
+    optimizer = settings.optimizer
+    searched = optimizer.uses_start and optimizer.any_machine
+    judged = not settings.criterion.on_training
     if not (whole and searched and judged):
-        return [Rung(ONE, RBF())]
+        return [Candidate(ONE, RBF())]
     # Constant columns are no features, and no group; with one that is not, there is one
     # width.
     varying = column_moments(data.X).variance > 0
     few = bool(varying.sum() > 1) and data.X.shape[1] <= MANY_COLUMNS
     found = [
-        Rung(LINEAR, Linear()),
-        Rung(EACH, RBF(per_feature=few), WIDTH_ERRORS),
+        Candidate(LINEAR, Linear()),
+        Candidate(EACH, RBF(per_feature=few), WIDTH_ERRORS),
     ]
     groups = feature_groups(data.X) if few else []
     groups = [columns for columns in groups if varying[columns].any()]
     if 1 < len(groups) <= MANY_GROUPS:
         kernel = on_groups(groups, RBF(per_feature=True))
-        found.append(Rung(GROUPS, kernel, APART_ERRORS))
+        found.append(Candidate(GROUPS, kernel, APART_ERRORS))
     return found
 
 
-def climb(
-    ladder: list[Rung], tune: Callable[[Rung], list[Tuned]]
+def choose(
+    ladder: list[Candidate], tune: Callable[[Candidate], list[Tuned]]
 ) -> tuple[list[Tuned], KernelChoice]:
-    """Up the rungs while held-out rows gain; the last one taken, and its answers."""
-    rung, *richer = ladder
-    tuned = tune(rung)
-    tried = [(rung, tuned)]
+    """Try richer candidates while held-out rows gain; the answers of the last one taken."""
+    candidate, *richer = ladder
+    tuned = tune(candidate)
+    tried = [(candidate, tuned)]
     solves = _solves(tuned)
     steps: list[Step] = []
     for higher in richer:
@@ -158,15 +156,19 @@ def climb(
         if not step.taken:
             tuned = _as_far_as(tuned, further)
             break
-        rung, tuned = higher, further
+        candidate, tuned = higher, further
     others = solves - _solves(tuned)
     tuned = _among(tuned, tried)
-    return tuned, KernelChoice(_name(rung, tuned), rung.kernel, tuple(steps), others)
+    return tuned, KernelChoice(
+        _name(candidate, tuned), candidate.kernel, tuple(steps), others
+    )
 
 
-def _among(tuned: list[Tuned], tried: list[tuple[Rung, list[Tuned]]]) -> list[Tuned]:
+def _among(
+    tuned: list[Tuned], tried: list[tuple[Candidate, list[Tuned]]]
+) -> list[Tuned]:
     """The answers, each with the rivals of all kernels that were tried."""
-    needed = [rung.needed for rung, _ in tried]
+    needed = [candidate.needed for candidate, _ in tried]
     answers = zip(tuned, *(found for _, found in tried), strict=True)
     return [
         one
@@ -198,8 +200,12 @@ def _as_far_as(tuned: list[Tuned], further: list[Tuned]) -> list[Tuned]:
     ]
 
 
-def _name(rung: Rung, tuned: list[Tuned]) -> str:
-    return ONE if rung.name == EACH and all(one.tied for one in tuned) else rung.name
+def _name(candidate: Candidate, tuned: list[Tuned]) -> str:
+    return (
+        ONE
+        if candidate.name == EACH and all(one.tied for one in tuned)
+        else candidate.name
+    )
 
 
 def _gain(simple: list[Tuned], rich: list[Tuned]) -> Gain:

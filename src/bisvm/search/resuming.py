@@ -1,4 +1,4 @@
-"""Which runs can be resumed, and how one is told from another."""
+"""Which fits can be resumed, and how one is told from another."""
 
 from __future__ import annotations
 
@@ -10,17 +10,10 @@ from typing import Any
 import numpy as np
 
 from bisvm.approximation import Approximation
-from bisvm.checkpoint import (
-    Checkpoint,
-    described,
-    digest,
-    open_checkpoint,
-    restored,
-    stored,
-)
-from bisvm.estimators.data import Data
-from bisvm.estimators.settings import own_optimizer
-from bisvm.optimizers import BothLevels
+from bisvm.checkpoint import Checkpoint, described, digest, open_checkpoint, unpacked
+from bisvm.optimizers import Optimizer
+from bisvm.search.data import Data
+from bisvm.search.settings import Settings
 
 # Settings that do not change the result of a run that comes to its end. A run that has
 # stopped at its time limit goes on with a later one; what `max_memory` or the free
@@ -30,24 +23,23 @@ FREE = ("n_jobs", "verbose", "callback", "checkpoint", "time_limit", "max_memory
 _UNITS = "units of work (named starts are apart without a callback)"
 
 
-def check_resumable(estimator: Any) -> None:
+def check_resumable(checkpoint: Any, random_state: Any, optimizer: Optimizer) -> None:
     """Refuse a checkpoint that could never be resumed."""
-    if estimator.checkpoint is None:
+    if checkpoint is None:
         return
-    if not isinstance(estimator.checkpoint, (str, bytes)) and not hasattr(
-        estimator.checkpoint, "__fspath__"
+    if not isinstance(checkpoint, (str, bytes)) and not hasattr(
+        checkpoint, "__fspath__"
     ):
         raise ValueError(
-            "checkpoint must be the name of a file, such as 'run.jsonl', or None; got "
-            f"{estimator.checkpoint!r}."
+            "checkpoint must be the name of a file, such as 'run.checkpoint', or None; "
+            f"got {checkpoint!r}."
         )
-    if estimator.random_state is None:
+    if random_state is None:
         raise ValueError(
             "checkpoint with random_state=None cannot be resumed: other splits would "
             "be drawn. Set random_state to a number."
         )
-    optimizer = own_optimizer(estimator)
-    if isinstance(optimizer, BothLevels):
+    if not optimizer.any_machine:
         raise ValueError(
             f"checkpoint keeps evaluations of the validation loss, and {optimizer} "
             "does most of its work between them. Use an optimizer of the validation "
@@ -56,26 +48,25 @@ def check_resumable(estimator: Any) -> None:
 
 
 def checkpoint_of(
-    estimator: Any,
+    settings: Settings,
     data: Data,
     seeds: np.ndarray,
     rule: Approximation | None,
     n_units: int,
 ) -> AbstractContextManager[Checkpoint | None]:
     """The file of this fit, new or to go on with; None if none is asked for."""
-    if estimator.checkpoint is None:
+    if settings.checkpoint is None:
         return nullcontext()
     identity = {
         "versions": {name: _version(name) for name in ("bisvm", "numpy")},
-        "settings": {**_settings(estimator), _UNITS: str(n_units)},
-        "data": _data(estimator, data, seeds),
+        "settings": {**_settings(settings), _UNITS: str(n_units)},
+        "data": _data(data, seeds),
     }
-    extra = None if rule is None else stored(rule)
-    return open_checkpoint(estimator.checkpoint, identity, extra)
+    return open_checkpoint(settings.checkpoint, identity, rule)
 
 
 def rule_of(
-    file: Checkpoint, now: Approximation | None, estimator: Any
+    file: Checkpoint, now: Approximation | None, settings: Settings
 ) -> Approximation | None:
     """How kernels are approximated, as it was decided when the run began.
 
@@ -83,7 +74,7 @@ def rule_of(
     that asks for something else is refused.
     """
     before = None if file.extra is None else _restored(file)
-    asked = getattr(estimator, "max_memory", None)
+    asked = settings.max_memory
     if asked is not None and _numbers(before) != _numbers(now):
         raise ValueError(
             f"{file.path} is the checkpoint of a run that had {_in_words(before)}, and "
@@ -96,7 +87,7 @@ def rule_of(
 
 def _restored(file: Checkpoint) -> Approximation:
     try:
-        return restored(Approximation, file.extra)
+        return unpacked(Approximation, file.extra or b"")
     except ValueError:
         raise ValueError(
             f"{file.path} is damaged: it does not say how kernels are approximated. "
@@ -122,21 +113,20 @@ def _version(package: str) -> str:
         return "unknown"
 
 
-def _settings(estimator: Any) -> dict[str, str]:
-    given = estimator.get_params(deep=False)
+def _settings(settings: Settings) -> dict[str, str]:
+    given = settings.arguments
     found = {n: described(value) for n, value in given.items() if n not in FREE}
-    return {"estimator": type(estimator).__name__, **found}
+    return {"estimator": settings.estimator, **found}
 
 
-def _data(estimator: Any, data: Data, seeds: np.ndarray) -> dict[str, str]:
+def _data(data: Data, seeds: np.ndarray) -> dict[str, str]:
     """Digests of what a fit is given, and of what was drawn from it."""
-    names = getattr(estimator, "feature_names_in_", None)
-    pairwise = getattr(estimator, "_pairwise", False)
-    matrix = estimator._matrix if pairwise else None
+    names = data.feature_names
     groups, spread = data.groups, data.sample_groups
+    extra = (names if names is None else np.array(names), data.matrix)
     return {
-        "X": digest(data.X, *(part for part in (names, matrix) if part is not None)),
-        "y": digest(data.y, estimator.classes_),
+        "X": digest(data.X, *(part for part in extra if part is not None)),
+        "y": digest(data.y, data.classes),
         "sample_weight": digest(data.weight, data.rows),
         "groups": digest(*(() if groups is None else (groups,))),
         "sample_groups": digest(

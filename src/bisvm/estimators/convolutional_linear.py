@@ -1,0 +1,438 @@
+"""ConvolutionalLinearSVC: a linear SVM on images, with filters that it learns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from bisvm.bilinear import (
+    Bank,
+    LinearConvolution,
+    NewtonStep,
+    Patches,
+    Step,
+    StrengthObjective,
+    Trained,
+    get_step,
+    own_loss,
+)
+from bisvm.criteria import Criterion, get_criterion
+from bisvm.estimators.data import prepare
+from bisvm.estimators.images import check_task, flattened, task_names, validated_rows
+from bisvm.estimators.settings import COMMON, chosen, decisions, optimizer_of
+from bisvm.estimators.strengths import Strengths, search_strengths
+from bisvm.estimators.watching import CallbackSupportMixin, Watched, with_callbacks
+from bisvm.history import Certificate
+from bisvm.losses import Loss, get_loss
+from bisvm.optimizers import Optimizer
+from bisvm.search.data import Data
+from bisvm.search.descent import Descent
+from bisvm.search.observer import CALLBACK_STOP
+from bisvm.search.resuming import check_resumable
+from bisvm.threads import one_blas_thread
+from bisvm.warning import warn_user
+
+_STRENGTHS = ("lambda_w", "lambda_f")
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """The parts that an estimator's arguments name."""
+
+    step: Step
+    loss: Loss
+    criterion: Criterion
+    optimizer: Optimizer
+
+
+class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+    """Linear SVM on feature maps x * f, with the filters f learned with the weights.
+
+    For every class task (a pair of classes as a rule), maps w and filters f::
+
+        min over w, f, b   lambda_w/2 |w|^2 + lambda_f/2 |f|^2
+                           + (1/N) sum_i loss(y_i (sum_k w_k'(x_i * f_k) + b))
+
+    The strengths are learned on a validation loss, by its derivative through the
+    trained machines. Only their product matters: at the optimum
+    lambda_w |w|^2 = lambda_f |f|^2, and another ratio gives the same decisions with
+    another share of the scale. So the strength sqrt(lambda_w lambda_f) is searched and
+    the ratio kept as given (Sugg 2018, chapter 3).
+
+    Parameters
+    ----------
+    image_shape : (length,), (height, width) or (height, width, channels), optional
+        Shape of one row of X. By default that of X if X is (n, height, width[,
+        channels]), and else a signal, (n_features,).
+    filter_shape : tuple of int, default=(5, 5)
+        Axes that it leaves out are covered whole: (5, 5) sees all channels.
+    n_filters : int, default=1
+        Filters of every class task.
+    lambda_w, lambda_f : float, default=0.1
+        Strengths of the penalties; where the search starts if they are learned. With
+        `learn=None` also one a class task.
+    learn : {"all", None}, default="all"
+        None takes the strengths as they are given.
+    solver : {"newton", "pegasos", "liblinear"} or Step, default="newton"
+        How the linear SVMs of the alternation are solved. "newton" goes on with joint
+        steps to a stationary point, and is the one that strengths can be learned with.
+    loss : "auto", "quartic", "hinge", "squared_hinge", ... or Loss, default="auto"
+        "auto" is the quartic hinge for "newton" and the exact one for the others.
+    multi_class : {"ovo", "ovr"}, default="ovo"
+    shared : bool, default=True
+        Whether all class tasks have the same strengths.
+    class_weight : None, "balanced" or dict, default=None
+    criterion : str or Criterion, default="calibrated_logistic"
+        What the strengths minimise on held-out images; see `BilevelSVC`.
+    cv : int, splitter or list of (train, validation) index pairs, default=5
+    optimizer : str or Optimizer, default="bfgs"
+    tol : float, default=1e-3
+        Accuracy: relative decrease that is not worth another step, of E in the
+        alternation and of the criterion in the search.
+    max_iter : int, default=100
+        Alternations, and steps of the search.
+    time_limit : float, optional
+        Seconds after which the search stops and the best strengths so far are used.
+    n_jobs : int, optional
+        Class tasks that are trained at a time, in threads.
+    verbose : int, default=0
+        1 shows evaluations of the criterion in a live line, or as lines of a log; 2
+        always as lines.
+    callback : callable, optional
+        Called with a `bisvm.history.Progress` after every evaluation; True stops.
+    checkpoint : str or path, optional
+        File that every evaluation is written to, and from which a fit that was killed
+        goes on; see `BilevelSVC`.
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    filters_ : array of shape (n_tasks, n_filters, *filter_shape)
+    maps_ : array of shape (n_tasks, n_filters, *map_shape)
+        w, the weights of the feature maps.
+    coef_ : array of shape (n_tasks, n_features)
+        The model is linear in the image: decision values are X @ coef_.T + intercept_.
+    intercept_ : array of shape (n_tasks,)
+    tasks_ : list of (class, class or None)
+        The class on the positive side, and the other one; None is all others.
+    lambda_w_, lambda_f_ : float, or array of shape (n_tasks,) if not shared
+    paths_ : list of arrays
+        E after every half step of a task's alternation, and after the joint steps.
+    criterion_value_ : float, NaN if nothing was learned
+    history_ : list of `bisvm.history.Record`, one for every evaluation
+    coordinates_ : list of (name, "log" or "linear"), what theta is in these records
+    certificate_ : how near to optimal both levels are; a list if not shared
+    image_shape_, classes_, n_features_in_, feature_names_in_, n_iter_
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from bisvm import ConvolutionalLinearSVC
+    >>> X, y = load_digits(n_class=3, return_X_y=True)
+    >>> model = ConvolutionalLinearSVC((8, 8), (3, 3), random_state=0).fit(X / 16, y)
+    >>> model.score(X / 16, y) > 0.95
+    True
+    >>> model.filters_.shape
+    (3, 1, 3, 3)
+    """
+
+    _parameter_constraints = {
+        **COMMON,
+        "learn": [StrOptions({"all"}), None],
+        "n_filters": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        image_shape: Any = None,
+        filter_shape: Any = (5, 5),
+        n_filters: int = 1,
+        *,
+        lambda_w: Any = 0.1,
+        lambda_f: Any = 0.1,
+        learn: Any = "all",
+        solver: Any = "newton",
+        loss: Any = "auto",
+        multi_class: str = "ovo",
+        shared: bool = True,
+        class_weight: Any = None,
+        criterion: Any = "calibrated_logistic",
+        cv: Any = 5,
+        optimizer: Any = "bfgs",
+        tol: float = 1e-3,
+        max_iter: int = 100,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        callback: Any = None,
+        checkpoint: Any = None,
+        random_state: Any = None,
+    ):
+        self.image_shape = image_shape
+        self.filter_shape = filter_shape
+        self.n_filters = n_filters
+        self.lambda_w = lambda_w
+        self.lambda_f = lambda_f
+        self.learn = learn
+        self.solver = solver
+        self.loss = loss
+        self.multi_class = multi_class
+        self.shared = shared
+        self.class_weight = class_weight
+        self.criterion = criterion
+        self.cv = cv
+        self.optimizer = optimizer
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.callback = callback
+        self.checkpoint = checkpoint
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> Self:
+        """Learn the strengths on the splits, then maps and filters on all of X.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
+        y : array of shape (n_samples,)
+            Class labels, of any type.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the samples' losses, in training and in validation.
+        groups : array of shape (n_samples,), optional
+            Passed to a group splitter, which keeps a group's samples together.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        parts = self._parts()
+        watched = Watched(self, X, y, sample_weight)
+        random_state = check_random_state(self.random_state)
+        shape, flat = flattened(X, self.image_shape)
+        data = prepare(
+            self,
+            flat,
+            y,
+            sample_weight,
+            groups,
+            None,
+            random_state,
+            criterion=parts.criterion,
+            split=self.learn is not None,
+        )
+        shape = (data.n_features,) if shape is None else shape
+        patches = Patches(shape, self.filter_shape)
+        with one_blas_thread():
+            self._fit(parts, patches, data, random_state, watched.callback)
+        watched.end()
+        return self
+
+    def _parts(self) -> _Parts:
+        """The parts named by the arguments; refuses what can be refused at once."""
+        self._validate_params()
+        self._check_strengths()
+        step = get_step(self.solver)
+        automatic = isinstance(self.loss, str) and self.loss == "auto"
+        loss = own_loss(step) if automatic else get_loss(self.loss)
+        step.check(loss)
+        if self.learn is not None and not isinstance(step, NewtonStep):
+            raise ValueError(
+                f"solver={self.solver!r} cannot learn the strengths, for which a "
+                "smooth optimum is differentiated: use solver='newton', or learn=None."
+            )
+        optimizer = optimizer_of(self)
+        check_resumable(self.checkpoint, self.random_state, optimizer)
+        return _Parts(step, loss, get_criterion(self.criterion), optimizer)
+
+    def _check_strengths(self) -> None:
+        for name in _STRENGTHS:
+            given = np.asarray(getattr(self, name), dtype=float)
+            if not (np.isfinite(given).all() and (given > 0).all()):
+                raise ValueError(f"{name} must be positive, got {given!r}.")
+            if given.ndim and self.learn is not None:
+                raise ValueError(
+                    f"{name} has {given.size} entries, and a search starts from one "
+                    "number: give one, or learn=None to use them as they are."
+                )
+
+    def _fit(
+        self,
+        parts: _Parts,
+        patches: Patches,
+        data: Data,
+        random_state: np.random.RandomState,
+        callback: Any,
+    ) -> None:
+        model = LinearConvolution(
+            patches,
+            self.n_filters,
+            parts.loss,
+            parts.step,
+            self.tol,
+            self.max_iter,
+            self.n_jobs,
+        )
+        seed = int(random_state.randint(2**30))
+        n_tasks = data.tasks.shape[1]
+        strengths = np.array([self._strength(n, n_tasks) for n in _STRENGTHS])
+        found: list[Strengths] = []
+        start = None
+        if self.learn is not None:
+            found = search_strengths(
+                self,
+                model,
+                data,
+                parts.criterion,
+                parts.optimizer,
+                seed,
+                callback,
+                self._builder(data, patches),
+            )
+            strengths = np.array([[one.values[n] for one in found] for n in _STRENGTHS])
+            start = (
+                [found[0].point_of(task) for task in range(n_tasks)]
+                if self.shared
+                else [one.point_of(0) for one in found]
+            )
+        trained = model.train(
+            data.X, data.tasks, data.weight, *strengths, near=start, seed=seed
+        )
+        self._set_fitted(data, patches, strengths, trained, found)
+
+    def _strength(self, name: str, n_tasks: int) -> np.ndarray:
+        given = np.atleast_1d(np.asarray(getattr(self, name), dtype=float))
+        if given.shape not in ((1,), (n_tasks,)):
+            raise ValueError(
+                f"{name} has {given.size} entries for {n_tasks} class tasks: give one "
+                "number, or one a task."
+            )
+        several = any(np.ndim(getattr(self, own)) for own in _STRENGTHS)
+        return np.broadcast_to(given, n_tasks) if several else given
+
+    def _builder(self, data: Data, patches: Patches) -> Any:
+        """Makes fitted copies at given strengths, for a callback."""
+
+        def build(values: dict[str, Any]) -> Any:
+            fixed = clone(self).set_params(
+                learn=None,
+                callback=None,
+                checkpoint=None,
+                class_weight=None,
+                image_shape=patches.image_shape,
+                **values,
+            )
+            return fixed.fit(data.X, data.classes[data.y], data.weight)
+
+        return build
+
+    # --- fitted attributes ------------------------------------------------------------
+
+    def _set_fitted(
+        self,
+        data: Data,
+        patches: Patches,
+        strengths: np.ndarray,
+        trained: list[Trained],
+        found: list[Strengths],
+    ) -> None:
+        """Set all that a fit leaves on the estimator."""
+        self.classes_, self.n_features_in_ = data.classes, data.n_features
+        if data.feature_names is not None:
+            self.feature_names_in_ = np.array(data.feature_names, dtype=object)
+        self.image_shape_ = patches.image_shape
+        self.lambda_w_, self.lambda_f_ = (
+            float(s[0]) if s.size == 1 else s for s in strengths
+        )
+        self._set_bank(Bank.of(patches, [one.point for one in trained]))
+        self.paths_ = [one.path for one in trained]
+        self.history_ = [record for one in found for record in one.records]
+        self.coordinates_ = [(name, "log") for name in StrengthObjective.names]
+        best = [one.descent.best.criterion for one in found]
+        self.criterion_value_ = float(np.mean(best)) if best else math.nan
+        self.n_iter_ = max(1, *(one.iterations for one in trained), len(self.history_))
+        certificates = [_certificate(one.descent, trained) for one in found]
+        certificates = certificates or [_certificate(None, trained)]
+        self.certificate_ = certificates[0] if len(certificates) == 1 else certificates
+        _warn_of_doubt(certificates)
+
+    def _set_bank(self, bank: Bank) -> None:
+        n_tasks = len(bank.intercept)
+        shapes = bank.patches.filter_shape, bank.patches.map_shape
+        self._bank = bank
+        self.filters_, self.maps_ = (
+            part.reshape(n_tasks, -1, *shape)
+            for part, shape in zip((bank.filters, bank.maps), shapes, strict=True)
+        )
+        self.coef_ = bank.templates
+        self.intercept_ = bank.intercept
+        self._task_kind = self.multi_class
+        self.tasks_ = task_names(self.classes_.tolist(), self.multi_class)
+
+    # --- prediction -------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Decision values: (n,) for two classes, (n, n_classes) for more."""
+        check_is_fitted(self)
+        scores = validated_rows(self, X) @ self.coef_.T + self.intercept_
+        return decisions(scores, len(self.classes_), self._task_kind)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Class labels."""
+        return chosen(self.decision_function(X), self.classes_)
+
+    def feature_maps(self, X: Any, task: int = 0) -> np.ndarray:
+        """x * f_k for every image and filter of a class task, (n, n_filters, ...).
+
+        `tasks_[task]` names the classes.
+        """
+        check_is_fitted(self)
+        check_task(task, self.tasks_)
+        return self._bank.feature_maps(validated_rows(self, X), task)
+
+
+def _warn_of_doubt(certificates: list[Certificate]) -> None:
+    """Warn of training or a search that stopped early."""
+    for certificate in certificates:
+        if certificate.converged:
+            continue
+        asked = certificate.reason == CALLBACK_STOP
+        advice = "" if asked else "Raise max_iter or time_limit, or loosen tol; "
+        warn_user(
+            f"Training stopped early: {certificate.reason} The best model so far is "
+            f"kept. {advice}certificate_ says how far it got.",
+            ConvergenceWarning,
+        )
+
+
+def _certificate(descent: Descent | None, trained: list[Trained]) -> Certificate:
+    """Both levels together; NaN for what nobody has measured."""
+    solved = all(one.converged for one in trained)
+    searched = descent is None or (descent.converged and descent.best.converged)
+    reason = "Nothing was to be learned." if descent is None else descent.reason
+    if not solved:
+        reason = "The alternation reached its limit."
+    elif descent is not None and not descent.best.converged:
+        reason = "The solver of the lower level reached its limit."
+    return Certificate(
+        lower_residual=math.nan if descent is None else descent.best.residual,
+        final_residual=max(one.residual for one in trained),
+        upper_gradient=math.nan if descent is None else descent.upper_gradient,
+        converged=solved and searched,
+        reason=reason,
+    )

@@ -1,0 +1,21 @@
+"""Warnings that point at the user's line, however deep in the library they arise."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+# Packages between a user's call and ours: scikit-learn's decorators of `fit`.
+OURS = ("bisvm", "sklearn")
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn with the line of the first caller outside of this library."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_back.f_globals):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_ours(namespace: dict[str, object]) -> bool:
+    return str(namespace.get("__name__", "")).partition(".")[0] in OURS
