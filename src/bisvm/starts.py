@@ -16,11 +16,13 @@ import numpy as np
 
 from bisvm import nested, survey
 from bisvm.gains import Gain, Step
+from bisvm.losses import Quartic
 from bisvm.objective import BilevelObjective
-from bisvm.optimizers import Optimizer, Scan
+from bisvm.optimizers import BothLevels, Optimizer, Scan, Simplex
 from bisvm.parts import PENALTY
+from bisvm.solvers import get_solver
 from bisvm.survey import Look, Reference
-from bisvm.tuning import ROUGH, Descent, Run, StopTuning, Whole, upper_gradient
+from bisvm.tuning import ROUGH, Descent, Run, StopTuning, Tie, Whole, upper_gradient
 
 # Standard errors by which a step up must lower the paired validation losses: to let the
 # entries of a vector differ at all, and to weaken the prior that holds them together.
@@ -52,6 +54,13 @@ NEIGHBOUR_ROUNDS = 4
 # own, and steps grow. WORTH is the decrease, relatively, that pays another descent.
 WORTH = 1e-4
 AROUND = Scan(spacing=0.25, growth=4.0, ftol=WORTH)
+# Of several coordinates, but no more than FEW_COORDINATES, a simplex is the method: a
+# wide one first, over the ridges between shallow minima, then small ones on either side
+# until that is in vain: when H falls by less than STILL, relatively.
+SIMPLEXES = (Simplex(edge=1.5), Simplex(edge=-0.4), Simplex(edge=0.4))
+SIMPLEX_ROUNDS = 6
+FEW_COORDINATES = 5
+STILL = 1e-3
 
 WhereToLook = Callable[[BilevelObjective, list[Reference]], list[np.ndarray]]
 
@@ -302,8 +311,15 @@ def _common(
 ) -> Descent:
     """One size for each vector: look at some points, descend from the best of them.
 
-    From two, if they are far apart and nearly as good.
+    From two, if they are far apart and nearly as good. An H with kinks is looked at
+    where its smooth twin is lowest.
     """
+    if _kinked(run):
+        twin = _common(_smooth(run), known, "smooth", looks)
+        points = [run.objective.theta0, twin.best.theta]
+        seen = _looks(run, points, None)
+        end = _over_kinks(run, survey.lowest(seen).theta, stage)
+        return replace(end, looks=survey.looks_of(run.objective, seen, end.best))
     points = looks(run.objective, known)
     accuracy = None if len(points) < MANY_LOOKS else ROUGH
     seen = _looks(run, points, accuracy)
@@ -379,6 +395,52 @@ def _around(run: Run, found: Descent) -> Descent:
             return found
         further = run.descend(beyond.best.theta, "beyond")
         found = replace(further, looks=found.looks)
+
+
+def _kinked(run: Run) -> bool:
+    """Whether H has kinks in several coordinates: with the exact hinge it has.
+
+    Where a point comes to the margin or leaves it, the slope of H jumps. Methods that
+    step on both levels, or on samples of the rows, have their own way with kinks.
+    """
+    model, optimizer = run.objective.problem.model, run.optimizer
+    own_way = isinstance(optimizer, BothLevels) or optimizer.batch_size is not None
+    several = 1 < len(Tie(run.objective).sizes) <= FEW_COORDINATES
+    return several and not model.loss.twice_differentiable and not own_way
+
+
+def _smooth(run: Run) -> Run:
+    """The run on the same problem with a rounded corner in place of the hinge's.
+
+    Its H has no kinks, and its basins are those of the hinge.
+    """
+    problem = run.objective.problem
+    model = replace(problem.model, loss=Quartic())
+    smooth = replace(problem, model=model, solver=get_solver("auto", model.loss))
+    return run.on(BilevelObjective.from_problem(smooth), loosened=ROUGHLY)
+
+
+def _over_kinks(run: Run, theta: np.ndarray, stage: str) -> Descent:
+    """The lowest place near theta, by values alone: gradients end at the first kink.
+
+    Once a simplex that starts anew finds next to nothing that is lower, it is a
+    minimum.
+    """
+    found: Descent | None = None
+    for number in range(SIMPLEX_ROUNDS):
+        search = replace(run, optimizer=SIMPLEXES[number % len(SIMPLEXES)])
+        try:
+            near = search.descend(theta, stage, tied=True)
+        finally:
+            # What it has found counts, even if it is interrupted.
+            run.best = search.best
+        theta, before = near.best.theta, np.inf if found is None else found.best.value
+        still = before - near.best.value <= STILL * abs(near.best.value)
+        found = replace(near, converged=near.converged and still)
+        if found.converged:
+            break
+    assert found is not None
+    return found
 
 
 def climb(run: Run, common: Descent) -> Descent:
