@@ -400,11 +400,15 @@ def _around(run: Run, found: Descent) -> Descent:
 def _kinked(run: Run) -> bool:
     """Whether H has kinks in several coordinates: with the exact hinge it has.
 
-    Where a point comes to the margin or leaves it, the slope of H jumps. Methods that
-    step on both levels, or on samples of the rows, have their own way with kinks.
+    Where a point comes to the margin or leaves it, the slope of H jumps. Methods for
+    kinks, on both levels, or on samples of the rows, have their own way with them.
     """
     model, optimizer = run.objective.problem.model, run.optimizer
-    own_way = isinstance(optimizer, BothLevels) or optimizer.batch_size is not None
+    own_way = (
+        isinstance(optimizer, BothLevels)
+        or optimizer.expects_kinks
+        or optimizer.batch_size is not None
+    )
     several = 1 < len(Tie(run.objective).sizes) <= FEW_COORDINATES
     return several and not model.loss.twice_differentiable and not own_way
 
