@@ -21,12 +21,12 @@ export PIP_NO_INPUT := 1
 export MPLBACKEND ?= Agg
 
 # Small matrices: one BLAS thread in each of two processes beats two in one.
-test test-full bench bench-full docs: export OMP_NUM_THREADS := 1
-test test-full bench bench-full docs: export OPENBLAS_NUM_THREADS := 1
+test test-full same bench bench-full docs: export OMP_NUM_THREADS := 1
+test test-full same bench bench-full docs: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-full lint format bench bench-full experiments docs clean
+.PHONY: help install demo test test-full same lint format bench bench-full experiments docs clean
 
 help: ## list the targets
 	@echo "Targets:"
@@ -44,6 +44,9 @@ test: lint ## style, types, and all tests that are not long
 
 test-full: lint ## the long checks too
 	$(BIN)/python -m pytest -q -n 2 -m ""
+
+same: $(READY) ## answers of many small fits beside those on file; ONLY='kernel/*' for some
+	$(BIN)/python -m tools.same $(if $(ONLY),--only '$(ONLY)')
 
 lint: $(READY) ## style and types
 	$(BIN)/ruff check .

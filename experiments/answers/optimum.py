@@ -74,7 +74,7 @@ def _scaled(draw: Callable[[], Drawn], factor: float) -> Callable[[], Drawn]:
     return scaled
 
 
-def _stored(name: str) -> Callable[[], Drawn]:
+def stored(name: str) -> Callable[[], Drawn]:
     """A set of the data directory, standardised, in random order."""
 
     def read() -> Drawn:
@@ -95,7 +95,7 @@ DRAWS: dict[str, Callable[[], Drawn]] = {
     "wine raw / 1000": _scaled(SETS["wine raw"], 1e-3),
     "breast_cancer raw / 1000": _scaled(SETS["breast_cancer raw"], 1e-3),
     **{
-        name: _stored(name)
+        name: stored(name)
         for name in (
             "heart_statlog",
             "ida_thyroid",
@@ -180,11 +180,12 @@ ASKED: dict[str, dict[str, int]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """One kind of machine on the first rows of one set."""
+    """One kind of machine on the first rows of one set, which `source` draws."""
 
     kind: str
     set: str
     rows: int
+    source: Callable[[], Drawn]
 
     @property
     def name(self) -> str:
@@ -196,31 +197,38 @@ class Case:
         return self.kind, self.set, str(self.rows)
 
     def draw(self) -> Drawn:
-        X, y = DRAWS[self.set]()
+        X, y = self.source()
         return X[: self.rows], y[: self.rows]
 
 
-def cases() -> list[Case]:
+def cases(
+    asked: dict[str, dict[str, int]], draws: dict[str, Callable[[], Drawn]]
+) -> list[Case]:
     return [
-        Case(kind, name, rows)
-        for kind, sets in ASKED.items()
+        Case(kind, name, rows, draws[name])
+        for kind, sets in asked.items()
         for name, rows in sets.items()
     ]
 
 
 def run(context: Context) -> Result:
+    return compare(context, "optimum", cases(ASKED, DRAWS))
+
+
+def compare(context: Context, title: str, asked: list[Case]) -> Result:
+    """Dense searches and fits of all cases, kept in files that begin with `title`."""
     folder = results(context)
     keys = ("kind", "set", "rows")
     lowest = Rows(
-        folder / "optimum_lowest.csv",
+        folder / f"{title}_lowest.csv",
         (*keys, "search"),
         LOWEST_FIGURES,
         words=("where", "where_tied"),
     )
-    fits = Rows(folder / "optimum_fits.csv", keys, FIGURES, words=("where",))
-    chosen = context.chosen(case.name for case in cases())
+    fits = Rows(folder / f"{title}_fits.csv", keys, FIGURES, words=("where",))
+    chosen = context.chosen(case.name for case in asked)
     missing = set()
-    for case in (case for case in cases() if case.name in chosen):
+    for case in (case for case in asked if case.name in chosen):
         try:
             problem = _Problem(case)
         except FileNotFoundError:
@@ -230,7 +238,7 @@ def run(context: Context) -> Result:
         fits.need(case.key, problem.fit)
         print(f"  {case.name}", file=sys.stderr, flush=True)
     lines = []
-    for case in cases():
+    for case in asked:
         best = lowest.held.get((*case.key, _search_name(case.kind)))
         fit = fits.held.get(case.key)
         if best and fit:

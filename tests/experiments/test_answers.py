@@ -189,7 +189,7 @@ def test_the_optimum_in_small(tmp_path, monkeypatch):
 def test_what_is_wrong_is_said(tmp_path):
     best = {"lowest": 0.5, "lowest_tied": 0.8, "where": "a", "where_tied": "b"}
     fit = {"H": 1.0, "polished": 1.0, "tied": 1.0, "converged": 1.0}
-    case = optimum.Case("ard", "moons", 100)
+    case = optimum.Case("ard", "moons", 100, data.SETS["moons"])
     line = optimum._Line(case, best, fit)
     assert line.verdict == "not the lowest!" and line.above == pytest.approx(25.0)
     loose = optimum._Line(case, best, fit | {"tied": 0.0, "converged": 0.0})

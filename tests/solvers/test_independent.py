@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC, LinearSVC
@@ -115,3 +116,96 @@ def test_a_general_minimiser_finds_nothing_lower(loss, intercept):
             options=options,
         )
         np.testing.assert_allclose(found.fitted[:, 0], M @ result.x, atol=1e-4)
+
+
+def checkerboard(n, squares=5):
+    """Squares without noise: with a large C all points are fitted."""
+    points = np.random.default_rng(4).uniform(0.0, squares, (n, 2))
+    colours = np.floor(points).sum(axis=1) % 2
+    return points, (2.0 * colours - 1.0)[:, None]
+
+
+def board_machine(n, C, gamma, loss):
+    points, labels = checkerboard(n)
+    kernel = RBF(gamma)
+    weights = np.full(labels.shape, C)
+    gram = kernel.gram(points)
+    return KernelMachine(labels, weights, loss, "free", kernel, points, gram)
+
+
+@pytest.mark.parametrize("C", [1e3, 1e5, 1e7])
+@pytest.mark.parametrize("gamma", [0.5, 1.0, 4.0])
+def test_a_large_C_is_solved_from_any_start(C, gamma):
+    machine = board_machine(300, C, gamma, Quartic())
+    far = 3.0 * np.random.default_rng(0).normal(size=machine.labels.shape)
+    ends = [Newton().solve(machine, start, 1e-8) for start in (None, far)]
+    for end in ends:
+        assert end.status != "max_iter"
+        assert end.residual.max() <= 1e-6
+    np.testing.assert_allclose(ends[0].fitted, ends[1].fitted, atol=1e-4)
+
+
+@pytest.mark.parametrize("C", [1e2, 1e5])
+def test_a_large_C_is_that_of_a_trust_region_method(C):
+    """E in w with K = L L', f = L w + b, from scipy's start at zero."""
+    loss = Quartic()
+    machine = board_machine(60, C, 1.0, loss)
+    n = len(machine.labels)
+    L = np.linalg.cholesky(machine.gram + 1e-12 * np.eye(n))
+    signed = machine.labels * np.column_stack([L, np.ones(n)])
+    ridge = np.diag([*np.ones(n), 0.0])
+
+    def value(z):
+        return 0.5 * z @ ridge @ z + C * loss.value(signed @ z).sum()
+
+    def gradient(z):
+        return ridge @ z + C * signed.T @ loss.evaluate(signed @ z)[1]
+
+    def hessian(z):
+        return ridge + C * (signed.T * loss.evaluate(signed @ z)[2]) @ signed
+
+    z = np.zeros(n + 1)
+    options = {"gtol": 1e-6 * C, "maxiter": 5000}
+    expected = minimize(
+        value, z, jac=gradient, hess=hessian, method="trust-exact", options=options
+    )
+    found = Newton().solve(machine, None, 1e-10)
+    least = machine.value(found.x, found.tangent)[0]
+    assert least <= expected.fun * (1.0 + 1e-9)
+    np.testing.assert_allclose(least, expected.fun, rtol=1e-5)
+
+
+def test_a_large_C_is_that_of_a_quadratic_program():
+    """The squared hinge: 1/2 a'K a + sum a^2 / 4C - sum a in a >= 0, y'a = 0."""
+    clarabel = pytest.importorskip("clarabel")
+    C = 1e5
+    machine = board_machine(150, C, 1.0, SquaredHinge())
+    y = machine.labels[:, 0]
+    n = len(y)
+    Q = machine.gram * np.outer(y, y) + np.eye(n) / (2.0 * C)
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    A = sparse.csc_matrix(np.vstack([y, -np.eye(n)]))
+    cones = [clarabel.ZeroConeT(1), clarabel.NonnegativeConeT(n)]
+    upper = sparse.csc_matrix(np.triu(Q))
+    answer = clarabel.DefaultSolver(
+        upper, -np.ones(n), A, np.zeros(n + 1), cones, settings
+    ).solve()
+    a = np.array(answer.x)
+    found = Newton().solve(machine, None, 1e-9)
+    least = machine.value(found.x, found.tangent)[0]
+    np.testing.assert_allclose(least, a.sum() - 0.5 * a @ Q @ a, rtol=1e-6)
+    np.testing.assert_allclose(found.x.coef[:, 0], y * a, atol=1e-3 * a.max())
+
+
+@pytest.mark.parametrize("gamma", [4.0, 16.0])
+def test_a_large_C_with_all_points_fitted_is_that_of_libsvm(gamma):
+    """Where no point may err, the corner's end 1 + eps stands for the hinge's 1."""
+    points, labels = checkerboard(150)
+    svc = SVC(C=1e5, gamma=gamma, tol=1e-8).fit(points, labels[:, 0])
+    eps = 0.125
+    machine = board_machine(150, 1e5, gamma, Quartic(eps))
+    found = Newton().solve(machine, None, 1e-8)
+    assert found.status == "converged"
+    expected = svc.decision_function(points)
+    np.testing.assert_allclose(found.fitted[:, 0] / (1 + eps), expected, atol=0.01)

@@ -37,6 +37,7 @@ from bisvm.optimizers.lbfgs import LBFGS, minimize_lbfgs
 from bisvm.optimizers.rprop import RPROP, minimize_rprop
 from bisvm.optimizers.scan import Scan
 from bisvm.optimizers.sgd_dcd import SGDDCD
+from bisvm.optimizers.simplex import Simplex
 from bisvm.optimizers.slp_filter import SLPFilter
 from bisvm.parts import resolve
 
@@ -59,6 +60,7 @@ __all__ = [
     "LinearFolds",
     "Optimizer",
     "Scan",
+    "Simplex",
     "SpectralGradient",
     "VariableMetricBundle",
     "get_optimizer",

@@ -16,7 +16,8 @@ import numpy as np
 from bisvm import survey
 from bisvm.gains import Gain
 from bisvm.objective import Objective
-from bisvm.optimizers import Optimizer, Scan
+from bisvm.losses import Quartic
+from bisvm.optimizers import Optimizer, Scan, Simplex
 from bisvm.parts import PENALTY
 from bisvm.search.climb import climb
 from bisvm.search.descent import (
@@ -28,7 +29,8 @@ from bisvm.search.descent import (
     with_landmarks,
 )
 from bisvm.search.questions import StopSearch
-from bisvm.search.views import Whole, upper_gradient
+from bisvm.search.views import Tied, Whole, upper_gradient
+from bisvm.solvers import get_solver
 from bisvm.survey import Look, Reference
 
 # By how much tolerances are wider on a sample of the rows.
@@ -53,6 +55,13 @@ NEIGHBOUR_ROUNDS = 4
 # own, and steps grow. WORTH is the decrease, relatively, that pays another descent.
 WORTH = 1e-4
 AROUND = Scan(spacing=0.25, growth=4.0, ftol=WORTH)
+# Of several coordinates, but no more than FEW_COORDINATES, a simplex is the method: a
+# wide one first, over the ridges between shallow minima, then small ones on either side
+# until that is in vain: when H falls by less than STILL, relatively.
+SIMPLEXES = (Simplex(edge=1.5), Simplex(edge=-0.4), Simplex(edge=0.4))
+SIMPLEX_ROUNDS = 6
+FEW_COORDINATES = 5
+STILL = 1e-3
 
 WhereToLook = Callable[[Objective, list[Reference]], list[np.ndarray]]
 
@@ -352,8 +361,11 @@ def _from_looks(
 ) -> tuple[Descent, Trace]:
     """One size for each vector: look at some points, descend from the best of them.
 
-    From two, if they are far apart and nearly as good.
+    From two, if they are far apart and nearly as good. An H with kinks is looked at
+    where its smooth twin is lowest.
     """
+    if _has_kinks(search):
+        return _with_kinks(search, trace, known, stage, looks)
     points = looks(search.objective, known)
     accuracy = None if len(points) < MANY_LOOKS else ROUGH
     seen, trace = _look_at(search, trace, points, accuracy)
@@ -438,3 +450,69 @@ def _around(search: Search, trace: Trace, found: Descent) -> tuple[Descent, Trac
             return found, trace
         further, trace = search.descend(trace, beyond.best.theta, "beyond")
         found = replace(further, looks=found.looks)
+
+
+def _has_kinks(search: Search) -> bool:
+    """Whether H has kinks in several coordinates: with the exact hinge it has.
+
+    Where a point comes to the margin or leaves it, the slope of H jumps. Methods for
+    kinks, on both levels, or on samples of the rows, have their own way with them.
+    """
+    model, optimizer = search.objective.problem.model, search.optimizer
+    own_way = (
+        optimizer.expects_kinks
+        or not optimizer.any_machine
+        or optimizer.batch_size is not None
+    )
+    several = 1 < len(Tied(search.objective.space).sizes) <= FEW_COORDINATES
+    return several and not model.loss.twice_differentiable and not own_way
+
+
+def _with_kinks(
+    search: Search,
+    trace: Trace,
+    known: list[Reference],
+    stage: str,
+    looks: WhereToLook,
+) -> tuple[Descent, Trace]:
+    """The lowest place near the minimum of the smooth twin, by values alone."""
+    try:
+        twin, _ = _from_looks(_smooth(search), Trace(), known, "smooth", looks)
+    except StopSearch as stop:
+        raise StopSearch(str(stop), stop.theta, trace) from None
+    points = [search.objective.theta0, twin.best.theta]
+    seen, trace = _look_at(search, trace, points, None)
+    end, trace = _over_kinks(search, trace, survey.lowest(seen).theta, stage)
+    looked = survey.looks_of(search.objective, seen, end.best)
+    return replace(end, looks=looked), trace
+
+
+def _smooth(search: Search) -> Search:
+    """The search on the same problem with a rounded corner in place of the hinge's.
+
+    Its H has no kinks, and its basins are those of the hinge.
+    """
+    problem = search.objective.problem
+    model = replace(problem.model, loss=Quartic())
+    smooth = replace(problem, model=model, solver=get_solver("auto", model.loss))
+    return search.on(Objective(smooth), loosened=ROUGHLY)
+
+
+def _over_kinks(
+    search: Search, trace: Trace, theta: np.ndarray, stage: str
+) -> tuple[Descent, Trace]:
+    """The lowest place near theta, by values alone: gradients end at the first kink.
+
+    Once a simplex that starts again finds next to nothing that is lower, it is a
+    minimum.
+    """
+    value = np.inf
+    for number in range(SIMPLEX_ROUNDS):
+        simplex = replace(search, optimizer=SIMPLEXES[number % len(SIMPLEXES)])
+        near, trace = simplex.descend(trace, theta, stage, tied=True)
+        still = value - near.best.value <= STILL * abs(near.best.value)
+        found = replace(near, converged=near.converged and still)
+        theta, value = near.best.theta, near.best.value
+        if found.converged:
+            break
+    return found, trace

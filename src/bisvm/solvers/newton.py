@@ -16,6 +16,11 @@ from bisvm.splits import distinct_columns
 _FAR = 1e4
 # The wider losses on the way from a cold start are only touched upon.
 _WIDE_TOL = 0.3
+# Steps from a start after which another way to the solution is shorter.
+_LONG = 60
+# That way: parts of the weights, from nearly none to all, each solved roughly.
+_PARTS = 10.0 ** np.arange(-8.0, 1.0)
+_PART_TOL = 0.1
 
 
 class Newton(Solver):
@@ -25,10 +30,16 @@ class Newton(Solver):
     those of the start. After that E falls at every step. Columns leave when they are
     done.
 
+    Points beyond the corner of a hinge pull with all their weight and have no
+    curvature: with a large C steps are far too long, the line search cuts them, and
+    only few points change sides in each. Columns that are not solved after some steps
+    go another way: from C / 10^8 in powers of ten, each from the solution before, where
+    few points change sides in all.
+
     Parameters
     ----------
     max_iter : int
-        Newton steps for every column.
+        Newton steps for every column, on the last way that is taken.
     """
 
     def __init__(self, max_iter: int = 200):
@@ -41,7 +52,10 @@ class Newton(Solver):
         iterations = 0
         if start is None or not np.abs(start).max() < _FAR:
             start, iterations = self._pilot(machine, tol)
-        solution = self._descend(machine, start, tol)
+        solution = self._descend(machine, start, tol, _LONG)
+        slow = np.flatnonzero(solution.residual > 2 * tol)
+        if solution.status == "max_iter" and len(slow):
+            solution = self._along_path(machine, solution, slow, tol)
         return replace(solution, iterations=solution.iterations + iterations)
 
     def _pilot(self, machine: Machine, tol: float) -> tuple[np.ndarray, int]:
@@ -51,21 +65,53 @@ class Newton(Solver):
         same solution: one machine with their mean weights goes ahead, through the wider
         losses of the family.
         """
-        labels, group = distinct_columns(machine.labels)
-        counts = np.bincount(group)
-        weights = np.zeros_like(labels)
-        np.add.at(weights.T, group, machine.weights.T)
-        pilot = replace(machine, labels=labels, weights=weights / counts)
+        pilot, group = _leader(machine)
         start, iterations = pilot.cold_start(), 0
         for loss in (*machine.loss.relaxed(), machine.loss):
-            wide = self._descend(pilot.with_loss(loss), start, max(tol, _WIDE_TOL))
+            wide = self._descend(
+                pilot.with_loss(loss), start, max(tol, _WIDE_TOL), _LONG
+            )
             start = wide.fitted
             iterations += wide.iterations
         return start[:, group], iterations
 
-    def _descend(self, machine: Machine, start: np.ndarray, tol: float) -> Solution:
-        done = machine.newton(start, tol, self.max_iter)
-        x, iterations, unfinished = done or self._steps(machine, start, tol)
+    def _along_path(
+        self, machine: Machine, found: Solution, slow: np.ndarray, tol: float
+    ) -> Solution:
+        """Columns that are slow from where they started, by way of smaller weights.
+
+        One machine leads those with the same labels, up to all of its weights.
+        """
+        slow_ones = machine.select(slow)
+        pilot, group = _leader(slow_ones)
+        start, iterations = pilot.cold_start(), found.iterations
+        for part in _PARTS:
+            light = replace(pilot, weights=part * pilot.weights)
+            solution = self._descend(light, start, max(tol, _PART_TOL))
+            start = solution.fitted
+            iterations += solution.iterations
+        solution = self._descend(slow_ones, start[:, group], tol)
+        residual = found.residual.copy()
+        residual[slow] = solution.residual
+        return Solution(
+            found.x.put(slow, solution.x),
+            found.tangent.put(slow, solution.tangent),
+            residual,
+            iterations + solution.iterations,
+            solution.status,
+        )
+
+    def _descend(
+        self,
+        machine: Machine,
+        start: np.ndarray,
+        tol: float,
+        most: int | None = None,
+    ) -> Solution:
+        """Newton steps from fitted values, no more than `most` of them."""
+        limit = self.max_iter if most is None else min(self.max_iter, most)
+        done = machine.newton(start, tol, limit)
+        x, iterations, unfinished = done or self._steps(machine, start, tol, limit)
         # The fitted values of the steps were summed up: once more from x itself.
         tangent = machine.tangent(machine.fit_values(x))
         residual = machine.residual(x, tangent)
@@ -74,7 +120,7 @@ class Newton(Solver):
         return Solution(x, tangent, residual, iterations, status)
 
     def _steps(
-        self, machine: Machine, start: np.ndarray, tol: float
+        self, machine: Machine, start: np.ndarray, tol: float, max_iter: int
     ) -> tuple[Coefficients, int, bool]:
         """The solution, the steps of all columns, and whether some ran to the limit."""
         tangent = machine.tangent(start)
@@ -85,7 +131,7 @@ class Newton(Solver):
         iterations = machine.n_columns
         residual = machine.residual(x, tangent)
         todo = watch.unfinished(residual, tol)
-        for _ in range(self.max_iter):
+        for _ in range(max_iter):
             if not len(todo):
                 break
             worst = float(residual[todo].max())
@@ -130,6 +176,18 @@ class Newton(Solver):
         """From x to the Newton point, and by how much fitted values change."""
         target = machine.linearize(tangent).minimizer()
         return target - x, machine.fit_values(target) - tangent.fitted
+
+
+def _leader(machine: Machine) -> tuple[Machine, np.ndarray]:
+    """One column for those with the same labels, with their mean weights.
+
+    And for every column the number of the one that leads it.
+    """
+    labels, group = distinct_columns(machine.labels)
+    counts = np.bincount(group)
+    weights = np.zeros_like(labels)
+    np.add.at(weights.T, group, machine.weights.T)
+    return replace(machine, labels=labels, weights=weights / counts), group
 
 
 class _Watch:

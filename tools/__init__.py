@@ -1,0 +1,1 @@
+"""Tools for those who work on the library; they are no part of the package."""
