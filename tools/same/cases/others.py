@@ -31,10 +31,14 @@ RARE = data.rare()
 # --- images ---------------------------------------------------------------------------
 
 
-def images(name: str, pair: Any, kernel: Any = "linear", **settings: Any) -> None:
-    """Fit a convolutional machine; other kernels than the linear one make another."""
-    own = {"image_shape": (8, 8), "filter_shape": (3, 3), "kernel": kernel}
-    fit(f"images/{name}", pair, lib.ConvolutionalSVC, **own, **settings)
+def images(name: str, pair: Any, kernel: Any = None, **settings: Any) -> None:
+    """Fit a convolutional machine, linear or with a kernel."""
+    own = {"image_shape": (8, 8), "filter_shape": (3, 3)}
+    if kernel is None:
+        fit(f"images/{name}", pair, lib.ConvolutionalLinearSVC, **own, **settings)
+    else:
+        own["kernel"] = kernel
+        fit(f"images/{name}", pair, lib.ConvolutionalSVC, **own, **settings)
 
 
 DIGITS = data.images(75, 3)
@@ -207,7 +211,7 @@ def file_of_linear() -> dict[str, Any]:
 @case("file/images", "skops")
 def file_of_images() -> dict[str, Any]:
     shapes = {"image_shape": (8, 8), "filter_shape": (3, 3)}
-    return reloaded(lib.ConvolutionalSVC, DIGITS, learn=None, **shapes)
+    return reloaded(lib.ConvolutionalLinearSVC, DIGITS, learn=None, **shapes)
 
 
 @case("command line/tune and predict", "pandas", "skops")
