@@ -465,6 +465,26 @@ class Objective:
         other = Objective(replace(self.problem, prior=prior))
         return other, WarmStart(warm.fitted, landmarks=warm.landmarks)
 
+    def for_many(self) -> Objective:
+        """The same objective with the criterion for many hyperparameters."""
+        criterion = self.problem.criterion.for_many()
+        if criterion is self.problem.criterion:
+            return self
+        return Objective(replace(self.problem, criterion=criterion))
+
+    def judged(self, evaluation: Evaluation) -> Evaluation:
+        """An evaluation of the same machines, by this objective's criterion.
+
+        H, which it had minimised, and the gradient stay.
+        """
+        if not np.isfinite(evaluation.value):
+            return evaluation
+        columns = self.problem.columns
+        fitted = np.zeros(columns.validation.shape)
+        fitted[columns.outside] = evaluation.held_out
+        value, shares = self.loss_of(fitted)
+        return replace(evaluation, criterion=value, shares=shares)
+
     def values_at(self, X: Any, warm: WarmStart) -> np.ndarray | None:
         """The functions of the last solution at other points, scaled as `problem.X`."""
         if warm.theta is None:

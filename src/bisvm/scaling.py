@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bisvm.pieces import is_sparse, reduce
+from bisvm.pieces import Pieces, is_sparse, reduce
+
+# Interquartile range of the standard normal distribution.
+NORMAL_IQR = 1.349
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,43 @@ def column_variance(X: Any, sample_weight: Any = None) -> np.ndarray:
     effect: any positive number will do.
     """
     return positive(column_moments(X, sample_weight).variance)
+
+
+def column_scale(X: Any, sample_weight: Any = None) -> np.ndarray:
+    """Usual size of a column's differences: min(standard deviation, IQR / 1.349).
+
+    Both are the same for a normal distribution; the interquartile range does not mind
+    a few entries far away (Silverman 1986, section 3.4.2). The standard deviation
+    alone where half of the entries are equal; 1 for a constant column.
+    """
+    deviation = np.sqrt(column_variance(X, sample_weight))
+    if is_sparse(X) or isinstance(X, Pieces):
+        return deviation
+    low, high = _quartiles(X, sample_weight)
+    robust = (high - low) / NORMAL_IQR
+    return np.where(robust > 0, np.minimum(deviation, robust), deviation)
+
+
+def n_varying(X: Any) -> int:
+    """How many columns are not constant; at least one."""
+    return max(int(np.count_nonzero(column_moments(X).variance)), 1)
+
+
+def _quartiles(X: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray]:
+    """First and third quartile of every column, of the weight where it is given."""
+    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+    if weight is None or np.all(weight == weight[0]):
+        low, high = np.quantile(X, [0.25, 0.75], axis=0)
+        return low, high
+    order = np.argsort(X, axis=0, kind="stable")
+    ordered = np.take_along_axis(X, order, axis=0)
+    below = np.cumsum(weight[order], axis=0) / weight.sum()
+    places = [(below < share).sum(axis=0) for share in (0.25, 0.75)]
+    low, high = (
+        np.take_along_axis(ordered, np.minimum(p, len(X) - 1)[None], axis=0)[0]
+        for p in places
+    )
+    return low, high
 
 
 def mean_variance(X: Any, sample_weight: Any = None) -> float:

@@ -115,8 +115,13 @@ class Reference:
         decisions[columns.outside] = best.held_out
         own = _right(decisions, columns.labels, columns.validation)[self.rows]
         weights = columns.validation[self.rows].sum(axis=1)
+        parts = [own, self.shares, weights / weights.sum()]
+        groups = objective.problem.groups
+        if groups is not None:
+            # Rows of one group are one observation.
+            parts = [np.bincount(groups[self.rows], part) for part in parts]
         # A gain is what the losses fall by, and what is right has the opposite sign.
-        gain = Gain.of(-own, -self.shares, weights / weights.sum())
+        gain = Gain.of(-parts[0], -parts[1], parts[2])
         return gain.exceeds(REFERENCE_ERRORS)
 
 
@@ -137,8 +142,9 @@ class _Trial:
         self.X, self.X_learned = X[self.rows], X[learned]
         self.train = columns.train[learned]
         self.signed, self.mean = _signed(self.train, columns.labels[learned])
-        self._train, self._signed = (
-            a.astype(X.dtype, copy=False) for a in (self.train, self.signed)
+        self._train, self._signed, self._trained = (
+            a.astype(X.dtype, copy=False)
+            for a in (self.train, self.signed, self.train > 0)
         )
         self._labels = columns.labels[self.rows]
         self._validation = columns.validation[self.rows]
@@ -165,7 +171,7 @@ class _Trial:
         gram = kernel.gram(self.X, self.X_learned)
         near = gram @ self._train
         average = (gram @ self._signed) / np.where(near > 0, near, 1.0) + self.mean
-        neighbours = np.median(near[self._held_out]) / self.train.max()
+        neighbours = np.median((gram @ self._trained)[self._held_out])
         return average, float(neighbours)
 
     def linear(self) -> np.ndarray:

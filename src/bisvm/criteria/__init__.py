@@ -22,6 +22,7 @@ from bisvm.criteria.smoothed import SmoothedError, SmoothedF1
 from bisvm.criteria.structural import StructuralRisk
 from bisvm.criteria.validation import (
     VALIDATION,
+    Automatic,
     Blend,
     CalibratedLogistic,
     CalibratedSquaredError,
@@ -61,6 +62,7 @@ __all__ = [
     "L2",
     "REGULARIZERS",
     "VALIDATION",
+    "Automatic",
     "Blend",
     "CalibratedLogistic",
     "CalibratedSquaredError",

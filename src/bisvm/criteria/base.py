@@ -54,6 +54,10 @@ class Criterion(Part):
     # Weights of the classes in validation; None for those of the estimator.
     class_weight: Any = None
 
+    def for_many(self) -> Criterion:
+        """What to minimise where the entries of a vector of hyperparameters differ."""
+        return self
+
     @property
     def at_zero(self) -> float:
         """h(0), the loss of a machine that says nothing: the natural unit of H.

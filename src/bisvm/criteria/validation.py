@@ -298,7 +298,7 @@ class CalibratedSquaredError(Criterion):
 class Blend(Criterion):
     """H = first + weight * second: two views of the same held-out points.
 
-    The default criterion of the estimators. Once few points are left near the boundary
+    The default where the entries of a vector of hyperparameters differ. Once few points are left near the boundary
     the logistic loss looks at those few alone, and many hyperparameters over-fit them;
     the squared error looks at all. Both are calibrated: neither prefers a size of f.
 
@@ -348,7 +348,21 @@ class Blend(Criterion):
         )
 
 
+class Automatic(CalibratedLogistic):
+    """The default: the calibrated logistic loss, and more where it is over-fitted.
+
+    Where every vector of hyperparameters has one common size it is
+    `CalibratedLogistic`. Once the entries of a vector differ, it is `Blend`: many
+    hyperparameters would over-fit the few points near the boundary that the logistic
+    loss looks at, and the squared error looks at all points.
+    """
+
+    def for_many(self) -> Criterion:
+        return Blend(CalibratedLogistic(self.ridge, self.center))
+
+
 VALIDATION: dict[str, type[Criterion]] = {
+    "auto": Automatic,
     "blend": Blend,
     "mse": MeanSquaredError,
     "squared_hinge": MeanSquaredHinge,

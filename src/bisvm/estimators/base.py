@@ -26,6 +26,7 @@ from bisvm.estimators.watching import CallbackSupportMixin, Watched, with_callba
 from bisvm.history import Certificate
 from bisvm.kernels import Kernel
 from bisvm.machines import Coefficients
+from bisvm.objective import Objective
 from bisvm.pieces import stack
 from bisvm.problem import Problem
 from bisvm.search.data import Data
@@ -133,7 +134,9 @@ class BilevelClassifier(
         rule = approximation_of(settings, data, data.tasks.shape[1])
         if rule is not None and rule.warns:
             warn_user(rule.limited)
-        return problem_of(settings, data, data.tasks, rule)
+        problem = problem_of(settings, data, data.tasks, rule)
+        objective = Objective(problem)
+        return objective.for_many().problem if objective.space.vectors else problem
 
     def _builder(self, data: Data) -> Any:
         """Makes fitted copies at given hyperparameters, for a callback."""

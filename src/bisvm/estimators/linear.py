@@ -36,7 +36,7 @@ class BilevelLinearSVC(BilevelClassifier):
         What the lower level minimises. "quartic" is the hinge with a rounded corner.
         With the exact "hinge" H is only piecewise smooth; its gradient is that of the
         piece, through the vectors on the margin.
-    criterion : {"blend", "calibrated_logistic", "calibrated_mse", "mse", \
+    criterion : {"auto", "blend", "calibrated_logistic", "calibrated_mse", "mse", \
             "squared_hinge", "hinge", "logistic", "smoothed_error", "f1", "auc"} \
             or Criterion, default="blend"
         What the upper level minimises on held-out points. "blend" is the calibrated
@@ -174,7 +174,7 @@ class BilevelLinearSVC(BilevelClassifier):
         C: Any = "scale",
         penalty: Any = "shared",
         loss: Any = "quartic",
-        criterion: Any = "blend",
+        criterion: Any = "auto",
         cv: Any = 5,
         intercept: str = "free",
         learn: Any = "all",

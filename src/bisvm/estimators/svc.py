@@ -51,11 +51,12 @@ class BilevelSVC(BilevelClassifier):
         What the lower level minimises. "quartic" is the hinge with a rounded corner.
         With the exact "hinge" H is only piecewise smooth; its gradient is that of the
         piece, through the free vectors.
-    criterion : {"blend", "calibrated_logistic", "calibrated_mse", "mse", \
+    criterion : {"auto", "blend", "calibrated_logistic", "calibrated_mse", "mse", \
             "squared_hinge", "hinge", "logistic", "smoothed_error", "f1", "auc", \
             "structural_risk"} or Criterion
-        What the upper level minimises on held-out points. "blend", the default, is the
-        calibrated logistic loss with half the calibrated squared error. "balanced_"
+        What the upper level minimises on held-out points. "auto", the default, is the
+        calibrated logistic loss; where the entries of a vector of hyperparameters
+        differ it is "blend", which adds half the calibrated squared error. "balanced_"
         before any but the last gives all classes the same weight there;
         `criteria.Weighted("blend", {"sick": 10})` says what errors cost. "auc" asks for
         the order of decision values alone: give it a `threshold`.
@@ -207,7 +208,7 @@ class BilevelSVC(BilevelClassifier):
         C: Any = "scale",
         penalty: Any = "shared",
         loss: Any = "quartic",
-        criterion: Any = "blend",
+        criterion: Any = "auto",
         cv: Any = 5,
         intercept: str = "free",
         learn: Any = "all",

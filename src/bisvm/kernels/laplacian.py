@@ -12,7 +12,7 @@ from bisvm.kernels.base import Factors, Kernel, KernelGradient
 from bisvm.kernels.exponential import dense_pair, dot_with_logarithm
 from bisvm.kernels.widths import is_scale, nearest_distance, width_parameter
 from bisvm.parts import Parameter
-from bisvm.scaling import column_variance, mean_deviation
+from bisvm.scaling import column_scale, mean_deviation, n_varying
 
 
 class Laplacian(Kernel):
@@ -51,7 +51,7 @@ class Laplacian(Kernel):
 
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
         if self.per_feature:
-            size = np.sqrt(column_variance(X, sample_weight))
+            size = column_scale(X, sample_weight)
         else:
             size = mean_deviation(X, sample_weight)
         return (
@@ -59,7 +59,7 @@ class Laplacian(Kernel):
                 self.gamma,
                 self.gamma_bounds,
                 size,
-                X.shape[1],
+                n_varying(X) if self.per_feature else X.shape[1],
                 lambda: nearest_distance(self._distances(size), X, size),
             ),
         )

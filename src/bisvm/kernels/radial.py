@@ -11,7 +11,7 @@ from scipy import sparse
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
 from bisvm.kernels.widths import is_scale, nearest_distance, width_parameter
 from bisvm.parts import Parameter
-from bisvm.scaling import column_variance, mean_variance
+from bisvm.scaling import column_scale, mean_variance, n_varying
 
 
 class RadialKernel(Kernel):
@@ -54,14 +54,15 @@ class RadialKernel(Kernel):
         raise NotImplementedError
 
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
-        variance = column_variance if self.per_feature else mean_variance
-        size = variance(X, sample_weight)
+        size: Any = mean_variance(X, sample_weight)
+        if self.per_feature:
+            size = column_scale(X, sample_weight) ** 2
         return (
             width_parameter(
                 self.gamma,
                 self.gamma_bounds,
                 size,
-                X.shape[1],
+                n_varying(X) if self.per_feature else X.shape[1],
                 lambda: nearest_distance(_distances(size), X, np.sqrt(size)),
             ),
         )

@@ -39,13 +39,14 @@ def width_parameter(
     size : float, or array of shape (n_features,)
         The usual distance along one feature: one number if one gamma is shared by all
         features, an array if there is one for each.
+    n_features : how many features there are that vary
     nearest : the distance of nearest neighbours, with features in units of size
     """
     unit = 1.0 / size
     value = unit / n_features if is_scale(gamma) else gamma
     value = np.asarray(value, dtype=float)
     if np.ndim(size):
-        value = _one_per_feature(value, n_features)
+        value = _one_per_feature(value, len(size))
     elif value.ndim:
         raise ValueError(
             f"gamma has {value.size} values, expected one number; for one per feature "

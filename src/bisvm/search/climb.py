@@ -34,7 +34,9 @@ def climb(search: Search, trace: Trace, common: Descent) -> tuple[Descent, Trace
     is taken to its end: only the last one is. Then it must last: chosen again without
     the rows of some splits, many hyperparameters must still gain on them.
     """
-    rough = search.on(search.objective, loosened=ROUGHLY)
+    many = search.objective.for_many()
+    rough = search.on(many, loosened=ROUGHLY)
+    simple = replace(common, best=many.judged(common.best))
     tries, own = [], replace(trace, seen={})
     for start in (common.best.theta, _narrow_start(search.objective)):
         try:
@@ -44,7 +46,7 @@ def climb(search: Search, trace: Trace, common: Descent) -> tuple[Descent, Trace
             raise StopSearch(str(stop), stop.theta, kept) from None
         tries.append(replace(found, start=start))
     apart = min(tries, key=lambda descent: descent.best.value)
-    up = Step("one for each", Gain.between(common.best, apart.best), APART_ERRORS)
+    up = Step("one for each", Gain.between(simple.best, apart.best), APART_ERRORS)
     trace = replace(own, best=trace.best, seen=trace.seen)
     if not up.taken:
         return replace(common, steps=(up,)), trace
@@ -54,7 +56,10 @@ def climb(search: Search, trace: Trace, common: Descent) -> tuple[Descent, Trace
     last, own, found = _weaken(rough, own, trace, apart)
     end, trace = _to_the_end(search, trace, last, own, found)
     end = replace(end, start=found.start, steps=found.steps, looks=common.looks)
-    return _lasting(search, trace, common, end)
+    end, proved = _lasting(replace(search, objective=many), trace, simple, end)
+    if not proved:
+        return replace(common, steps=end.steps), replace(trace, best=common.best)
+    return replace(end, best=search.objective.judged(end.best)), trace
 
 
 def _narrow_start(objective: Objective) -> np.ndarray:
@@ -101,7 +106,8 @@ def _to_the_end(
     """The last steps of the richer model, at the usual tolerances."""
     last = replace(last, optimizer=search.optimizer)
     own = replace(own, best=found.best)
-    same = last.objective is search.objective
+    # Machines under a weaker prior have warm starts of their own.
+    same = last.objective.problem.prior is search.objective.problem.prior
     try:
         end, own = last.descend(own, found.best.theta, "last steps", found.result)
     except StopSearch as stop:
@@ -115,10 +121,10 @@ def _to_the_end(
 
 def _lasting(
     search: Search, trace: Trace, common: Descent, found: Descent
-) -> tuple[Descent, Trace]:
-    """The answer with many hyperparameters, if its gain lasts; else the common one."""
+) -> tuple[Descent, bool]:
+    """Whether the gain of many hyperparameters lasts, with what was seen of it."""
     if not nested.possible(search, found):
-        return found, trace
+        return found, True
     try:
         refitted = list(
             nested.refit_without_splits(
@@ -126,13 +132,11 @@ def _lasting(
             )
         )
         if not refitted:
-            return found, trace
+            return found, True
         gain = nested.lasting_gain(search, trace, common, refitted)
     except StopSearch as stop:
         # What was found stands, unproved: no time is left to ask whether it lasts.
-        return replace(found, converged=False, reason=str(stop)), trace
+        return replace(found, converged=False, reason=str(stop)), True
     last = Step("chosen without the judges", gain, LAST_ERRORS)
     steps = (*found.steps, last)
-    if last.taken:
-        return replace(found, refitted=tuple(refitted), steps=steps), trace
-    return replace(common, steps=steps), replace(trace, best=common.best)
+    return replace(found, refitted=tuple(refitted), steps=steps), last.taken
