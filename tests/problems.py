@@ -9,10 +9,11 @@ import numpy as np
 from scipy import sparse
 
 from bisvm.criteria import get_criterion
+from bisvm.estimators.objective import BilevelObjective
 from bisvm.kernels import get_kernel
 from bisvm.losses import get_loss
 from bisvm.model import Model
-from bisvm.objective import BilevelObjective
+from bisvm.objective import Objective
 from bisvm.penalties import get_penalty
 from bisvm.priors import get_prior
 from bisvm.problem import Problem
@@ -92,7 +93,7 @@ def make_problem(
 
 
 def make_objective(X: Any, y: np.ndarray, **settings: Any) -> BilevelObjective:
-    return BilevelObjective.from_problem(make_problem(X, y, **settings))
+    return BilevelObjective.of(Objective(make_problem(X, y, **settings)))
 
 
 @contextmanager

@@ -10,10 +10,10 @@ from sklearn.preprocessing import StandardScaler
 from bisvm import BilevelObjective, BilevelSVC
 from bisvm.approximation import Approximation, LeftOut, settled
 from bisvm.datasets import make_moons_with_noise
-from bisvm.estimators import units
 from bisvm.kernels import RBF
 from bisvm.machines.landmarks import choose_landmarks
 from bisvm.memory import gram_bytes
+from bisvm.search import units
 from bisvm.testing import check_gradient
 
 X, y = make_moons(900, noise=0.25, random_state=0)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from bisvm.checkpoint import Checkpoint
-from bisvm.objective import BilevelObjective
+from bisvm.estimators.objective import BilevelObjective
 
 
 class Killed(BaseException):

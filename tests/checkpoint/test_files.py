@@ -73,7 +73,7 @@ def test_another_estimator_and_version_are_refused(copy, monkeypatch):
     linear = BilevelLinearSVC(cv=3, random_state=0, checkpoint=copy)
     with pytest.raises(ValueError, match="estimator was BilevelSVC"):
         linear.fit(X, y)
-    monkeypatch.setattr("bisvm.estimators.resuming.version", lambda name: "0.0")
+    monkeypatch.setattr("bisvm.search.resuming.version", lambda name: "0.0")
     with pytest.raises(ValueError, match=r"numpy was .*, and is 0\.0"):
         svc(checkpoint=copy).fit(X, y)
 

@@ -9,7 +9,7 @@ import pytest
 
 from bisvm import BilevelSVC
 from bisvm.datasets import make_moons_with_noise
-from bisvm.objective import BilevelObjective
+from bisvm.estimators.objective import BilevelObjective
 from tests.checkpoint.runs import assert_same
 
 pytestmark = pytest.mark.skipif(

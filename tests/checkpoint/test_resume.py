@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits, make_classification, make_moons
 
 from bisvm import BilevelLinearSVC, BilevelSVC, Chunks
 from bisvm.datasets import make_moons_with_noise
-from bisvm.estimators.convolutional import ConvolutionalSVC
+from bisvm.estimators import ConvolutionalLinearSVC
 from bisvm.optimizers import GradientDescent
 from bisvm.swapping import SwapHoldout
 from tests.checkpoint.runs import Killed, assert_same, counted, killed_before_line
@@ -216,7 +216,7 @@ def test_data_in_chunks(tmp_path, monkeypatch):
 def test_convolutional(settings, tmp_path):
     X, y = DIGITS[0] / 16, DIGITS[1]
     settings = dict(cv=2, random_state=0, **settings)
-    expected = ConvolutionalSVC((8, 8), (3, 3), **settings).fit(X, y)
+    expected = ConvolutionalLinearSVC((8, 8), (3, 3), **settings).fit(X, y)
     total = len(expected.history_)
     for stop in (1, total // 2, total - 1):
         path = tmp_path / f"{stop}.jsonl"
@@ -226,7 +226,7 @@ def test_convolutional(settings, tmp_path):
             if len(seen) == stop:
                 raise Killed
 
-        estimator = ConvolutionalSVC((8, 8), (3, 3), **settings, checkpoint=path)
+        estimator = ConvolutionalLinearSVC((8, 8), (3, 3), **settings, checkpoint=path)
         with pytest.raises(Killed):
             estimator.set_params(callback=end).fit(X, y)
         model = estimator.set_params(callback=None).fit(X, y)

@@ -25,11 +25,13 @@ from bisvm import (
 )
 from bisvm.estimators import base, choice, expected
 from bisvm.estimators.expected import ExpectedScore
+from bisvm.estimators.objective import BilevelObjective
 from bisvm.expectation import Rivals
 from bisvm.gains import Gain
-from bisvm.objective import BilevelObjective as Objective
+from bisvm.objective import Objective
 from bisvm.optimizers import BFGS
-from bisvm.tuning import Descent, Run
+from bisvm.search.descent import Descent, Search, Trace, evaluate
+from bisvm.search.observer import Observer
 from tests.problems import three_classes, toy_data
 
 X, y = toy_data(90)
@@ -307,12 +309,14 @@ def test_what_is_chosen_anew_begins_without_knowledge_of_single_features():
     """Which features matter is what the rows left out must not tell."""
     data = coins(40, 6, 0)
     model = BilevelLinearSVC(penalty="per_feature", prior=None, random_state=0)
-    objective = BilevelObjective(model, *data)
-    run = Run(objective, BFGS())
+    objective = BilevelObjective(model, *data).objective
+    search = Search(objective, BFGS(), Observer())
     theta = objective.theta0 + np.array([0.0, -4.0, 3.0, -2.0, 1.0, 0.0])
     starts = [
-        nested._starts(run, Descent(run.evaluate(one, "test"), 0.0, True, ""))
-        for one in (theta, theta[::-1])
+        nested._starts(objective, Descent(at, 0.0, True, ""))
+        for at, _ in (
+            evaluate(search, Trace(), one, "test") for one in (theta, theta[::-1])
+        )
     ]
     np.testing.assert_allclose(*starts)
 
