@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, Chunks
-from bisvm.estimators.objective import BilevelObjective
 from bisvm.losses import Hinge
 from bisvm.objective import Objective
 from bisvm.priors import Shrinkage

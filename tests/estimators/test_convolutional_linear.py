@@ -1,4 +1,4 @@
-"""ConvolutionalLinearSVC with a linear kernel: the estimator around the bilinear model."""
+"""ConvolutionalLinearSVC: the estimator around the bilinear model."""
 
 import pickle
 

@@ -108,7 +108,7 @@ def test_feature_maps_stand_beside_their_images(images):
 
 def test_what_has_no_filters_says_so():
     model = BilevelSVC("rbf", learn=()).fit(DIGITS, LABELS)
-    with pytest.raises(ValueError, match="fit a ConvolutionalLinearSVC"):
+    with pytest.raises(ValueError, match="fit a ConvolutionalSVC"):
         filters_data(model)
     with pytest.raises(ValueError, match="no feature maps"):
         feature_maps_data(model, DIGITS)
