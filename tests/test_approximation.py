@@ -82,7 +82,7 @@ def test_the_gradient_is_that_of_the_approximated_problem():
     model = BilevelSVC("rbf", approximation="nystroem", prior=None, random_state=0)
     objective = BilevelObjective(model, X[:200], y[:200])
     objective.evaluate(objective.theta0)
-    assert objective.problem.landmarks is not None
+    assert objective.warm.landmarks is not None
     theta = objective.theta0 + 0.1
     _, gradient = objective(theta)
     check_gradient(gradient, lambda x: objective(x)[0], theta, rtol=1e-4)

@@ -70,7 +70,7 @@ def distance_to_kinks(objective: BilevelObjective, theta: np.ndarray) -> float:
         problem.X,
         columns.labels,
         columns.train,
-        None if problem.landmarks is None else problem.landmarks.rows,
+        None if objective.warm.landmarks is None else objective.warm.landmarks.rows,
         sample_groups=problem.sample_groups,
     )
     margins = columns.labels * problem.solver.solve(machine, None, 1e-8).fitted
