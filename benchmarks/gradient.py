@@ -21,6 +21,7 @@ from benchmarks.options import Options, say
 from benchmarks.records import Row
 from benchmarks.sets import Sample
 from bisvm import BilevelObjective, BilevelSVC
+from bisvm.objective import WarmStart
 from experiments.common import Result, Table
 
 # The residual to which machines are solved in both.
@@ -84,7 +85,7 @@ def measure(n: int, d: int, repetitions: int) -> list[Row]:
                     lambda fitted=fitted: value_alone(objective, theta, fitted)
                 )
                 alone_.append(seconds)
-                whole = BilevelObjective.from_problem(objective.problem, fitted)
+                whole = BilevelObjective.of(objective.objective, WarmStart(fitted))
                 done, seconds = timed(lambda whole=whole: whole.evaluate(theta, TOL))
                 both.append(seconds)
             row: dict[str, Any] = {"n": n, "d": d, "start": name}

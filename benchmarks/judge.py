@@ -73,7 +73,7 @@ class Judge:
 
     def is_tied(self, theta: np.ndarray) -> bool:
         """Whether all widths are one in their natural units."""
-        return self.objective.prior(theta)[0] <= 1e-12
+        return self.objective.objective.prior(theta)[0] <= 1e-12
 
     # --- the best there is ------------------------------------------------------------
 
@@ -138,6 +138,6 @@ def own_problem(model: Any, judge: Judge, theta: np.ndarray) -> tuple[bool, floa
     if judge.kernel != "ard" or judge.is_tied(theta):
         return True, 1.0
     record = min(model.history_, key=lambda r: np.abs(r.theta - theta).max())
-    unit = judge.objective.prior(record.theta)[0] / judge.strength
+    unit = judge.objective.objective.prior(record.theta)[0] / judge.strength
     strength = (record.value - record.criterion) / unit
     return False, min(STRENGTHS, key=lambda s: abs(np.log(s / max(strength, 1e-3))))

@@ -213,7 +213,7 @@ def criterion_at(
     """H, without the prior, at these values of C, each to a relative error of 1e-5."""
     objective = BilevelObjective(tuned, sample.X, sample.y)
     thetas = [objective.space.theta({"C": C}) for C in values]
-    return [objective.evaluate_within(theta, 1e-5).criterion for theta in thetas]
+    return [objective.evaluate(theta, accuracy=1e-5).criterion for theta in thetas]
 
 
 # --- report ---------------------------------------------------------------------------

@@ -9,13 +9,14 @@ import numpy as np
 from scipy import sparse
 
 from bisvm.criteria import get_criterion
+from bisvm.estimators.objective import BilevelObjective
 from bisvm.kernels import get_kernel
 from bisvm.losses import get_loss
 from bisvm.model import Model
-from bisvm.objective import BilevelObjective
+from bisvm.objective import Objective, WarmStart
 from bisvm.penalties import get_penalty
 from bisvm.priors import get_prior
-from bisvm.problem import Problem
+from bisvm.problem import Landmarks, Problem
 from bisvm.solvers import get_solver
 from bisvm.splits import class_tasks, freeze_splits, split_columns
 
@@ -91,8 +92,11 @@ def make_problem(
     )
 
 
-def make_objective(X: Any, y: np.ndarray, **settings: Any) -> BilevelObjective:
-    return BilevelObjective.from_problem(make_problem(X, y, **settings))
+def make_objective(
+    X: Any, y: np.ndarray, landmarks: Landmarks | None = None, **settings: Any
+) -> BilevelObjective:
+    problem = make_problem(X, y, **settings)
+    return BilevelObjective.of(Objective(problem), WarmStart(landmarks=landmarks))
 
 
 @contextmanager

@@ -10,10 +10,10 @@ from sklearn.preprocessing import StandardScaler
 from bisvm import BilevelObjective, BilevelSVC
 from bisvm.approximation import Approximation, LeftOut, settled
 from bisvm.datasets import make_moons_with_noise
-from bisvm.estimators import units
 from bisvm.kernels import RBF
 from bisvm.machines.landmarks import choose_landmarks
 from bisvm.memory import gram_bytes
+from bisvm.search import units
 from bisvm.testing import check_gradient
 
 X, y = make_moons(900, noise=0.25, random_state=0)
@@ -82,7 +82,7 @@ def test_the_gradient_is_that_of_the_approximated_problem():
     model = BilevelSVC("rbf", approximation="nystroem", prior=None, random_state=0)
     objective = BilevelObjective(model, X[:200], y[:200])
     objective.evaluate(objective.theta0)
-    assert objective.problem.landmarks is not None
+    assert objective.warm.landmarks is not None
     theta = objective.theta0 + 0.1
     _, gradient = objective(theta)
     check_gradient(gradient, lambda x: objective(x)[0], theta, rtol=1e-4)

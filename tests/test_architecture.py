@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "bisvm"
 LAYERS = (
     "history progress parts pointwise composition reading pieces chunks partitions "
     "scaling memory threads losses criteria priors systems conjugate splits swapping "
-    "sample_groups",
+    "sample_groups warning",
     "transforms",
     "kernels",
     "incremental path",
@@ -27,17 +27,23 @@ LAYERS = (
     "problem",
     "evaluation",
     "objective optimizers",
-    "levels checkpoint",
-    "gains tuning walk",
-    "nested survey",
+    "checkpoint gains",
+    "search",
+    "levels",
+    "walk",
     "bilinear",
-    "starts expectation",
     "estimators",
     "bisvm datasets files images onnx selection tables testing",
     "plots",
     "reporting",
     "cli demo __main__",
 )
+
+# Parts of the search that are still beside its folder.
+OF_THE_SEARCH = {"nested", "survey", "expectation"}
+
+# Imports inside a function: what a method from a paper brings to descend by.
+LATE = {("optimizers", "levels"), ("swapping", "walk")}
 
 # These import nothing else of ours.
 FREE_STANDING = {"datasets", "history", "images"}
@@ -74,6 +80,8 @@ def imports(name: str, path: Path) -> Iterator[tuple[int, str]]:
 def part(dotted: str) -> str:
     """The file or folder of the package in which a dotted name lives."""
     head = [*dotted.split("."), ""][1]
+    if head in OF_THE_SEARCH:
+        return "search"
     is_module = (PACKAGE / head).is_dir() or (PACKAGE / f"{head}.py").is_file()
     return head if head and is_module else "bisvm"
 
@@ -85,6 +93,8 @@ def test_imports_point_down(name):
         f"bisvm.{own} is in no layer: add it to LAYERS in {Path(__file__).name}."
     )
     for line, other in imports(name, path):
+        if (own, other) in LATE:
+            continue
         where = f"{path.name}, line {line}: {own} imports {other}"
         assert other in LEVEL, f"{where}, which is in no layer: add it to LAYERS."
         if own in FREE_STANDING:
@@ -95,8 +105,10 @@ def test_imports_point_down(name):
 def test_no_part_depends_on_itself():
     graph: dict[str, set[str]] = {}
     for name, path in MODULES.items():
-        others = {other for _, other in imports(name, path)} - {part(name), "bisvm"}
-        graph.setdefault(part(name), set()).update(others)
+        own = part(name)
+        others = {other for _, other in imports(name, path)} - {own, "bisvm"}
+        known = {other for other in others if (own, other) not in LATE}
+        graph.setdefault(own, set()).update(known)
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

@@ -15,10 +15,10 @@ from scipy import sparse
 from sklearn.base import clone
 
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC
-from bisvm.estimators import units
 from bisvm.kernels import RBF
 from bisvm.pieces import weighted_squares
 from bisvm.scaling import column_moments
+from bisvm.search import units
 from tests.problems import noisy, thinned, three_classes
 
 pytest.importorskip("dask", reason="Dask is not installed: pip install 'bisvm[dask]'")

@@ -15,7 +15,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import bisvm
-from bisvm import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC, SwapHoldout
+from bisvm import (
+    BilevelLinearSVC,
+    BilevelSVC,
+    ConvolutionalLinearSVC,
+    ConvolutionalSVC,
+    SwapHoldout,
+)
 from bisvm.incremental import IncrementalSVC
 from bisvm.kernels import KERNELS, RBF, Kernel, Linear
 from bisvm.losses import Quartic
@@ -56,7 +62,11 @@ MODELS = {
     ),
     "swaps": (BilevelSVC(**{**QUICK, "cv": SwapHoldout()}), X, Y == 1),
     "linear machine": (BilevelLinearSVC(penalty="per_feature", **QUICK), X, Y),
-    "filters": (ConvolutionalSVC((2, 2), (2, 1), max_iter=2, random_state=0), X, Y),
+    "filters": (
+        ConvolutionalLinearSVC((2, 2), (2, 1), max_iter=2, random_state=0),
+        X,
+        Y,
+    ),
     "filters in a kernel": (
         ConvolutionalSVC((2, 2), (2, 1), kernel="rbf", max_iter=2, random_state=0),
         X,

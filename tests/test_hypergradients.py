@@ -9,8 +9,9 @@ from scipy.optimize import minimize_scalar
 from sklearn.model_selection import GroupKFold
 
 from bisvm import criteria, losses
+from bisvm.estimators.objective import BilevelObjective
 from bisvm.model import Model
-from bisvm.objective import BilevelObjective
+from bisvm.objective import Objective
 from bisvm.penalties import PerFeature
 from bisvm.priors import Shrinkage
 from bisvm.problem import Landmarks
@@ -69,7 +70,7 @@ def distance_to_kinks(objective: BilevelObjective, theta: np.ndarray) -> float:
         problem.X,
         columns.labels,
         columns.train,
-        None if problem.landmarks is None else problem.landmarks.rows,
+        None if objective.warm.landmarks is None else objective.warm.landmarks.rows,
         sample_groups=problem.sample_groups,
     )
     margins = columns.labels * problem.solver.solve(machine, None, 1e-8).fitted
@@ -249,8 +250,8 @@ def test_conjugate_gradients_and_factors_give_one_hypergradient(kernel, data):
     problem = make_problem(data, y, kernel=kernel)
     parts = {f.name: getattr(problem.model, f.name) for f in fields(Model)}
     matrixless = replace(problem, model=Matrixless(**parts))
-    direct = BilevelObjective.from_problem(problem)
+    direct = BilevelObjective.of(Objective(problem))
     theta = smooth_point(direct)
-    value, gradient = BilevelObjective.from_problem(matrixless)(theta)
+    value, gradient = BilevelObjective.of(Objective(matrixless))(theta)
     assert value == pytest.approx(direct(theta)[0], rel=1e-10)
     np.testing.assert_allclose(gradient, direct(theta)[1], rtol=1e-7, atol=1e-10)

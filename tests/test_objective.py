@@ -148,8 +148,8 @@ def test_solved_as_far_as_the_error_demands():
     theta = objective.theta0
     exact = make_objective(X, y, **settings).evaluate(theta, 1e-13).value
     for accuracy in (1e-1, 1e-3, 1e-5, 1e-7):
-        found = objective.evaluate_within(theta + 1.0, accuracy)
-        found = objective.evaluate_within(theta, accuracy)
+        found = objective.evaluate(theta + 1.0, accuracy=accuracy)
+        found = objective.evaluate(theta, accuracy=accuracy)
         assert found.accuracy <= accuracy
         assert abs(found.value - exact) <= 2 * accuracy * exact
 

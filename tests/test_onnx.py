@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import bisvm
-from bisvm import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC
+from bisvm import BilevelLinearSVC, BilevelSVC, ConvolutionalLinearSVC, ConvolutionalSVC
 from bisvm.kernels import KERNELS, RBF, FilterBank, Linear, Matern, Polynomial
 from bisvm.transforms import (
     Convolution2D,
@@ -54,7 +54,11 @@ MODELS = {
         Y,
     ),
     "normalised": (BilevelSVC(RBF() @ Normalize(center=True), **QUICK), X, Y),
-    "filters": (ConvolutionalSVC((2, 2), (2, 1), max_iter=2, random_state=0), X, Y),
+    "filters": (
+        ConvolutionalLinearSVC((2, 2), (2, 1), max_iter=2, random_state=0),
+        X,
+        Y,
+    ),
     "filters in a kernel": (
         ConvolutionalSVC((2, 2), (2, 1), kernel="rbf", max_iter=2, random_state=0),
         X,

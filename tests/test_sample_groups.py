@@ -5,13 +5,13 @@ import pytest
 
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, Chunks
 from bisvm.losses import Hinge
-from bisvm.objective import BilevelObjective as Objective
+from bisvm.objective import Objective
 from bisvm.priors import Shrinkage
 from bisvm.sample_groups import SampleGroups
+from bisvm.search.views import Tied
 from bisvm.solvers import get_solver
 from bisvm.splits import row_kinds
 from bisvm.testing import check_hypergradient
-from bisvm.tuning import Tie
 from tests.problems import (
     INTERCEPTS,
     SMOOTH_LOSSES,
@@ -119,8 +119,8 @@ def test_the_prior_holds_groups_with_part_of_its_strength():
 def test_groups_of_equal_c_are_one_c(kernel):
     shared = make_objective(X, y, kernel=kernel)
     grouped = make_objective(X, y, kernel=kernel, **PER_GROUP)
-    tie = Tie(grouped)
-    theta = tie.expand(tie.reduce(grouped.theta0 + 0.2))
+    tied = Tied(grouped.space)
+    theta = tied.expand(tied.reduce(grouped.theta0 + 0.2))
     C = grouped.hyperparameters(theta)["C"]
     np.testing.assert_allclose(C, C[0])
     others = {k: v for k, v in grouped.hyperparameters(theta).items() if k != "C"}
@@ -137,8 +137,10 @@ def test_a_c_is_a_sample_weight_that_only_training_sees(kernel):
     columns = shared.columns
     factors = C[GROUPS.codes][:, None]
     object.__setattr__(columns, "train", columns.train * factors)
-    value = Objective.from_problem(grouped)(np.empty(0))[0]
-    assert value == pytest.approx(Objective.from_problem(shared)(np.empty(0))[0])
+    value = BilevelObjective.of(Objective(grouped))(np.empty(0))[0]
+    assert value == pytest.approx(
+        BilevelObjective.of(Objective(shared))(np.empty(0))[0]
+    )
 
 
 def test_the_order_of_rows_and_the_names_of_groups_do_not_matter():
@@ -184,7 +186,7 @@ def test_samples_of_the_rows_keep_their_groups():
     assert len(np.unique(np.vstack([both, kinds]), axis=1).T) == 6
     # A part without a member of a group leaves that group's C where it is.
     without = np.flatnonzero(GROUPS.codes != 1)
-    objective = Objective.from_problem(problem).on_rows(without)
+    objective = BilevelObjective.of(Objective(problem)).on_rows(without)
     assert objective(objective.theta0)[1][1] == 0.0
 
 

@@ -135,7 +135,7 @@ def test_a_linear_machine_in_small_units_is_as_good():
 def objective():
     X, y = make_moons(90, noise=0.2, random_state=0)
     folds = list(StratifiedKFold(3).split(X, y))
-    return BilevelObjective(BilevelSVC("rbf", cv=folds, random_state=0), X, y)
+    return BilevelObjective(BilevelSVC("rbf", cv=folds, random_state=0), X, y).objective
 
 
 def test_local_averages_are_those_of_a_plain_loop(objective):
@@ -171,7 +171,7 @@ def test_the_linear_rule_is_ridge_regression(objective):
 
 def test_a_rule_that_is_always_right_beats_a_machine_that_is_not(objective):
     validation = objective.problem.columns.validation
-    best = objective.evaluate(objective.theta0 - 6.0)
+    best, _ = objective.evaluate(objective.theta0 - 6.0)
     rows = np.arange(len(validation))
     always = Reference("always", rows, validation.sum(axis=1), 0.0, 1.0)
     never = Reference("never", rows, np.zeros(len(rows)), 1.0, 1.0)
@@ -180,7 +180,7 @@ def test_a_rule_that_is_always_right_beats_a_machine_that_is_not(objective):
 
 def test_one_coordinate_alone_is_scanned_over_its_bounds():
     X, y = make_moons(60, noise=0.2, random_state=0)
-    objective = BilevelObjective(BilevelLinearSVC(random_state=0), X, y)
+    objective = BilevelObjective(BilevelLinearSVC(random_state=0), X, y).objective
     looks = np.ravel(first_looks(objective, []))
     low, high = objective.bounds[0]
     assert looks.min() < low + np.log(10.0) and looks.max() > high - np.log(10.0)
@@ -201,7 +201,7 @@ def test_labels_by_chance_are_no_better_than_guessing(seed):
 
 
 def test_the_gain_over_a_guess_is_that_of_the_losses(objective):
-    best = objective.evaluate(objective.theta0)
+    best, _ = objective.evaluate(objective.theta0)
     labels = objective.problem.columns.labels
     zero, _ = objective.loss_of(np.zeros(labels.shape))
     gain = gain_over_guess(objective, best)

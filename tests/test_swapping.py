@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, SwapHoldout
 from bisvm.history import Record
+from bisvm.objective import Objective
 from bisvm.plots.convergence import convergence_data
 from bisvm.splits import class_tasks, split_columns
 from bisvm.walk import within_noise
@@ -153,7 +154,7 @@ def test_it_finds_a_low_mean_and_the_same_again(settings):
     # The answer's value is the mean over the partitions, as anyone can compute it.
     objective = BilevelObjective(BilevelSVC(**_like(settings)), X, Y)
     theta = objective.space.theta(model.hyperparameters_)
-    prior = objective.prior(theta)[0]
+    prior = objective.objective.prior(theta)[0]
     value = objective(theta)[0] - prior
     assert value == pytest.approx(model.criterion_value_, rel=2e-3)
     assert value < objective(objective.theta0)[0]
@@ -256,14 +257,14 @@ def test_limits_are_kept():
 
 
 def test_a_partition_without_a_value_ends_the_walk(monkeypatch):
-    usual = BilevelObjective._evaluate
+    usual = Objective._solve
 
-    def evaluate(self, *arguments):
+    def solve(self, *arguments):
         if set(self.problem.columns.split) == {3}:
             raise np.linalg.LinAlgError
         return usual(self, *arguments)
 
-    monkeypatch.setattr(BilevelObjective, "_evaluate", evaluate)
+    monkeypatch.setattr(Objective, "_solve", solve)
     with pytest.warns(ConvergenceWarning, match="H is not finite on partition 3"):
         model = fitted(starts=1)
     assert np.isfinite(model.criterion_value_)

@@ -20,6 +20,7 @@ from sklearn.model_selection import train_test_split
 
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC
 from bisvm.machines import Machine, Tangent
+from bisvm.objective import Objective
 from bisvm.solvers import Dual, Solution
 from experiments.common import Context, Result, Table, drawing, standardize
 from experiments.seed001 import data
@@ -103,7 +104,7 @@ def watched(estimator: Any, X: Any, y: Any) -> tuple[BilevelObjective, Watching]
     solver = Watching()
     objective = BilevelObjective(estimator, X, y)
     problem = replace(objective.problem, solver=solver)
-    return BilevelObjective.from_problem(problem), solver
+    return BilevelObjective.of(Objective(problem)), solver
 
 
 def check(name: str, X: np.ndarray, y: np.ndarray, points: int = POINTS) -> Check:

@@ -26,7 +26,7 @@ from sklearn.utils.multiclass import _ovr_decision_function
 from bisvm import datasets
 from bisvm.bilinear import NewtonStep, Patches, PegasosStep, Problem, alternate
 from bisvm.bilinear.alternating import start_at
-from bisvm.estimators.convolutional import ConvolutionalSVC
+from bisvm.estimators import ConvolutionalLinearSVC
 from bisvm.losses import get_loss
 from bisvm.solvers.pegasos import pegasos
 from experiments.common import Context, Result, Spread, Table, drawing
@@ -130,7 +130,7 @@ def hold_out(digits: Digits) -> list[tuple[np.ndarray, np.ndarray]]:
 
 def convolutional(digits: Digits, **settings: Any) -> Fit:
     """One filter for each pair of digits."""
-    model = ConvolutionalSVC(
+    model = ConvolutionalLinearSVC(
         digits.shape, FILTER, lambda_w=LAMBDA, lambda_f=LAMBDA, **settings
     )
     began = time.perf_counter()
@@ -246,7 +246,7 @@ def _seconds(runs: list[Fit]) -> float:
     return float(np.mean([one.seconds for one in runs]))
 
 
-def _search(model: ConvolutionalSVC) -> Table:
+def _search(model: ConvolutionalLinearSVC) -> Table:
     """The evaluations of the upper level."""
     rows = [
         (
@@ -291,7 +291,7 @@ def _figure_3_3(paths: dict[str, np.ndarray]) -> Any:
     return figure
 
 
-def _figure_3_4(models: dict[str, ConvolutionalSVC]) -> Any:
+def _figure_3_4(models: dict[str, ConvolutionalLinearSVC]) -> Any:
     with drawing() as plt:
         figure, grid = plt.subplots(
             len(models), len(PAIRS), figsize=(4.4, 4.6), squeeze=False
@@ -311,7 +311,7 @@ def oriented(filter_: np.ndarray) -> np.ndarray:
     return filter_ if filter_.sum() >= 0 else -filter_
 
 
-def _figure_3_6(models: dict[str, ConvolutionalSVC], digits: Digits) -> Any:
+def _figure_3_6(models: dict[str, ConvolutionalLinearSVC], digits: Digits) -> Any:
     """The first test images of both digits, and what the filters make of them."""
     chosen = np.concatenate(
         [np.flatnonzero(digits.y_test == digit)[:2] for digit in PAIRS[0]]
@@ -344,7 +344,7 @@ def _bare(axes: Any) -> None:
 # --- notes ----------------------------------------------------------------------------
 
 
-def excesses(digits: Digits, model: ConvolutionalSVC) -> np.ndarray:
+def excesses(digits: Digits, model: ConvolutionalLinearSVC) -> np.ndarray:
     """`Problem.excess` of every pair: one, if no number of filters does better."""
     patches = Patches(digits.shape, FILTER)
     out = []
@@ -364,7 +364,7 @@ def excesses(digits: Digits, model: ConvolutionalSVC) -> np.ndarray:
     return np.array(out)
 
 
-def _strength(model: ConvolutionalSVC) -> float:
+def _strength(model: ConvolutionalLinearSVC) -> float:
     return float(np.sqrt(model.lambda_w_ * model.lambda_f_))
 
 

@@ -172,7 +172,7 @@ def traced(
     limit: int | None = None,
 ) -> Trace:
     """A search that knows nothing of those before it."""
-    surface = Surface(BilevelObjective.from_problem(objective.problem), limit)
+    surface = Surface(BilevelObjective.of(objective.objective), limit)
     began = time.perf_counter()
     try:
         search(surface)

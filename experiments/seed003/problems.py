@@ -82,7 +82,7 @@ class Curve:
         """Run a search; what it returns has `x` and `fun`."""
         self.evaluations, began = 0, time.perf_counter()
         # Every search starts from nothing known of the machines.
-        self.objective = BilevelObjective.from_problem(self.objective.problem)
+        self.objective = BilevelObjective.of(self.objective.objective)
         result = search()
         seconds = time.perf_counter() - began
         return Found(to_C(result.x), float(result.fun), self.evaluations, seconds)

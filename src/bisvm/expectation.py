@@ -31,7 +31,7 @@ from bisvm.search.descent import RIVAL_ROWS, Descent, Search, Trace
 from bisvm.search.questions import StopSearch
 from bisvm.splits import Columns, row_kinds
 
-# Splits without which theta is chosen again where nobody has done it yet, and the steps.
+# Splits without which theta is chosen again, where nobody has done it yet, and steps.
 SPLITS = 2
 STEPS = 4
 # Part of the search's work that this may take; an evaluation without a split's rows

@@ -92,7 +92,7 @@ class Problem:
 
     @cached_property
     def single(self) -> np.ndarray | None:
-        """Inputs in single precision, for machines on all rows; None if they have none."""
+        """Inputs in single precision, for machines on all rows; None without a twin."""
         has_twin = self.model.loss.twin is not None
         if not has_twin or self.model.linear or len(self.sample_weight) < SINGLE_ROWS:
             return None

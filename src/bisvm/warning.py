@@ -11,8 +11,8 @@ OURS = ("bisvm", "sklearn")
 
 def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn with the line of the first caller outside of this library."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_back.f_globals):
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and _is_ours(frame.f_globals):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 

@@ -12,7 +12,7 @@ from benchmarks import gradient, price, race, racers, scaling, sets, startup
 from benchmarks.judge import Judge, accuracy, own_problem
 from benchmarks.options import Options
 from bisvm import BilevelSVC
-from bisvm.objective import BilevelObjective
+from bisvm.estimators.objective import BilevelObjective
 
 TINY = "moons-60"
 

@@ -83,13 +83,13 @@ def make_objective(
 def test_hypergradient(criterion, n_filters):
     objective = make_objective(criterion, n_filters=n_filters)
     theta = np.log([0.04])
-    objective(theta)
-    gradient = objective(theta)[1]
+    _, warm = objective.evaluate(theta)
+    at, warm = objective.evaluate(theta, warm)
 
     def value(theta):
-        return objective(theta)[0]
+        return objective.evaluate(theta, warm)[0].value
 
-    check_gradient(gradient, value, theta, step=1e-4, rtol=1e-5, floor=1e-4)
+    check_gradient(at.gradient, value, theta, step=1e-4, rtol=1e-5, floor=1e-4)
 
 
 def test_the_ratio_is_a_convention():

@@ -1,11 +1,12 @@
 """Fits that are broken off, and what they have cost."""
 
+import sqlite3
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 
-from bisvm.checkpoint import Checkpoint
-from bisvm.objective import BilevelObjective
+from bisvm.search.questions import Question
 
 
 class Killed(BaseException):
@@ -16,32 +17,41 @@ class Killed(BaseException):
 def counted(monkeypatch, stop_at=None):
     """Count evaluations that are really done; the process ends instead of one."""
     done = []
-    evaluate = BilevelObjective.evaluate_within
+    solve = Question.solve
 
-    def counting(self, *args, **settings):
+    def counting(self):
         if len(done) == stop_at:
             raise Killed
-        done.append(args[0])
-        return evaluate(self, *args, **settings)
+        done.append(self.theta)
+        return solve(self)
 
     with monkeypatch.context() as patch:
-        patch.setattr(BilevelObjective, "evaluate_within", counting)
+        patch.setattr(Question, "solve", counting)
         yield done
 
 
 @contextmanager
-def killed_before_line(monkeypatch, number):
-    """The process ends when the state is on file, and its line is not."""
-    append = Checkpoint.append
+def dying_within_a_transaction(monkeypatch, number, die):
+    """The process ends when an answer is written, and its warm start is not."""
 
-    def appending(self, values):
-        if values.get("number") == number:
-            raise Killed
-        append(self, values)
+    class Dying(sqlite3.Connection):
+        def execute(self, sql, values=()):
+            if sql.startswith("insert into warm_starts") and values[1] == number:
+                die()
+            return super().execute(sql, values)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Checkpoint, "append", appending)
+        patch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Dying))
         yield
+
+
+def n_answers(path):
+    """Evaluations on file."""
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute("select count(*) from answers").fetchone()[0]
+    finally:
+        connection.close()
 
 
 def assert_same(model, expected, X):

@@ -1,17 +1,23 @@
 """Files that are damaged, or belong to somebody else."""
 
-import hashlib
 import io
+import json
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import numpy as np
 import pytest
 
 from bisvm import BilevelLinearSVC, BilevelSVC
-from bisvm.checkpoint import described, digest, open_checkpoint
-from bisvm.checkpoint.lines import Damaged, Entry, read, written
+from bisvm.approximation import Approximation
+from bisvm.checkpoint import described, digest, open_checkpoint, packed, unpacked
+from bisvm.checkpoint.files import APPLICATION_ID, FORMAT
+from bisvm.checkpoint.records import sealed, unsealed
+from bisvm.evaluation import Evaluation
+from bisvm.objective import WarmStart
 from tests.checkpoint.runs import assert_same
 from tests.problems import sparse_twin, toy_data
 
@@ -25,15 +31,14 @@ def svc(**settings):
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """A checkpoint and its model."""
-    path = tmp_path_factory.mktemp("whole") / "run.jsonl"
+    path = tmp_path_factory.mktemp("whole") / "run.checkpoint"
     return path, svc(checkpoint=path).fit(X, y)
 
 
 @pytest.fixture
 def copy(whole, tmp_path):
-    path = tmp_path / "run.jsonl"
+    path = tmp_path / "run.checkpoint"
     shutil.copy(whole[0], path)
-    shutil.copytree(f"{whole[0]}.state", f"{path}.state")
     return path
 
 
@@ -73,7 +78,7 @@ def test_another_estimator_and_version_are_refused(copy, monkeypatch):
     linear = BilevelLinearSVC(cv=3, random_state=0, checkpoint=copy)
     with pytest.raises(ValueError, match="estimator was BilevelSVC"):
         linear.fit(X, y)
-    monkeypatch.setattr("bisvm.estimators.resuming.version", lambda name: "0.0")
+    monkeypatch.setattr("bisvm.search.resuming.version", lambda name: "0.0")
     with pytest.raises(ValueError, match=r"numpy was .*, and is 0\.0"):
         svc(checkpoint=copy).fit(X, y)
 
@@ -85,7 +90,7 @@ def test_what_does_not_change_the_result_may_differ(whole, copy):
 
 
 def test_what_cannot_be_resumed_is_refused(tmp_path):
-    path = tmp_path / "run.jsonl"
+    path = tmp_path / "run.checkpoint"
     with pytest.raises(ValueError, match="random_state=None cannot be resumed"):
         BilevelSVC("rbf", checkpoint=path).fit(X, y)
     both = dict(loss="hinge", criterion="hinge", optimizer="slp-filter")
@@ -96,27 +101,62 @@ def test_what_cannot_be_resumed_is_refused(tmp_path):
     with pytest.raises(ValueError, match="is a folder"):
         svc(checkpoint=tmp_path).fit(X, y)
     with pytest.raises(ValueError, match="lies in no folder"):
-        svc(checkpoint=tmp_path / "no" / "run.jsonl").fit(X, y)
+        svc(checkpoint=tmp_path / "no" / "run.checkpoint").fit(X, y)
     assert not path.exists()
 
 
 def test_files_of_others_are_left_alone(tmp_path):
     path = tmp_path / "data.csv"
-    for content in (b"a,b\n1,2\n", b"{}\n", b"\x00\xff", b"[1, 2]\n" * 3):
+    lines = b'{"bisvm checkpoint": 2, "identity": {}}\n' * 40
+    for content in (b"a,b\n1,2\n", b"{}\n", b"\x00\xff", b"[1, 2]\n" * 3, lines):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match="no checkpoint"):
+        with pytest.raises(ValueError, match="no checkpoint.*does not exist yet"):
             svc(checkpoint=path).fit(X, y)
         assert path.read_bytes() == content
+        assert list(tmp_path.iterdir()) == [path]
+
+
+def test_databases_of_others_are_left_alone(tmp_path):
+    path = tmp_path / "theirs.sqlite"
+    with closing(sqlite3.connect(path)) as theirs, theirs:
+        theirs.execute("create table answers (search text)")
+    content = path.read_bytes()
+    with pytest.raises(ValueError, match="no checkpoint of bisvm"):
+        svc(checkpoint=path).fit(X, y)
+    assert path.read_bytes() == content
+
+
+def test_other_formats_are_refused(copy):
+    change(copy, f"pragma user_version = {FORMAT + 1}")
+    with pytest.raises(ValueError, match=f"format {FORMAT + 1}, and this .* {FORMAT}"):
+        svc(checkpoint=copy).fit(X, y)
+
+
+def change(path, sql, *values):
+    with closing(sqlite3.connect(path)) as connection, connection:
+        return connection.execute(sql, values).fetchall()
 
 
 def test_two_fits_at_a_time_are_refused(copy):
-    pytest.importorskip("fcntl")
-    with open(copy, "r+b") as held:
-        import fcntl
-
-        fcntl.flock(held, fcntl.LOCK_EX)
+    content = copy.read_bytes()
+    with closing(sqlite3.connect(copy)) as held:
+        held.execute("begin exclusive")
         with pytest.raises(ValueError, match="in use by another fit"):
             svc(checkpoint=copy).fit(X, y)
+    assert copy.read_bytes() == content
+    # Also within this process, from the beginning of a fit to its end.
+    own = copy.with_name("own.checkpoint")
+    refused = []
+
+    def fit_again(progress):
+        if not refused:
+            with pytest.raises(ValueError, match="in use by another fit"):
+                svc(checkpoint=own).fit(X, y)
+            refused.append(True)
+
+    svc(checkpoint=own, callback=fit_again).fit(X, y)
+    assert refused
+    svc(checkpoint=own).fit(X, y)
 
 
 def mutated(content, rng):
@@ -136,62 +176,61 @@ def fuzz(whole, copy, rounds):
     """Whatever happens to a file: the same result, or a ValueError in plain words."""
     rng = np.random.default_rng(0)
     content = copy.read_bytes()
-    (state,) = copy.with_name("run.jsonl.state").iterdir()
-    kept = state.read_bytes()
     refused = 0
-    for number in range(rounds):
-        copy.write_bytes(mutated(content, rng) if number % 4 else content)
-        state.write_bytes(kept if number % 4 else mutated(kept, rng))
+    for _ in range(rounds):
+        copy.write_bytes(mutated(content, rng))
         try:
             assert_same(svc(checkpoint=copy).fit(X, y), whole[1], X)
         except ValueError as error:
             refused += 1
             assert str(copy) in str(error)
-            assert "damaged" in str(error) or "no checkpoint" in str(error)
-    assert 0 < refused < rounds
+            known = ("damaged", "no checkpoint", "has format", "not the one that")
+            assert any(words in str(error) for words in known)
+            assert "choose a" in str(error)
+    assert 0 < refused <= rounds
     return refused
 
 
-@pytest.mark.filterwarnings("ignore:.*done again")
-def test_damaged_files_are_refused_or_mended(whole, copy):
+def test_damaged_files_are_refused_or_do_no_harm(whole, copy):
     fuzz(whole, copy, 60)
 
 
 @pytest.mark.full
-@pytest.mark.filterwarnings("ignore:.*done again")
 def test_a_thousand_damaged_files(whole, copy):
-    print(f"{fuzz(whole, copy, 1000)} of 1000 refused, the others mended")
+    print(f"{fuzz(whole, copy, 1000)} of 1000 refused, the others did no harm")
 
 
-def test_lines_with_a_right_checksum_and_nonsense(copy):
-    head, line = copy.read_bytes().splitlines(keepends=True)[:2]
-    values = read(line)
-    wrong = [
-        {**values, "theta": "abc"},
-        {**values, "shares": "A"},
-        {**values, "number": None},
-        {**values, "number": 7},
-        {**values, "value": [1]},
-        {"unit": "0"},
-    ]
-    for one in wrong:
-        copy.write_bytes(head + written(one) + line)
-        with pytest.raises(ValueError, match="line 2 is damaged"):
+def test_what_is_missing_or_nonsense_is_refused(whole, copy):
+    """Rows that SQLite finds nothing wrong with."""
+    (value,) = change(copy, "select evaluation from answers where number = 2")[0]
+    for sql, values in [
+        ("delete from answers where number = 2", ()),
+        ("update answers set evaluation = ? where number = 2", (value[:-1],)),
+        ("update answers set evaluation = ? where number = 2", (sealed(b"zip"),)),
+        ("update answers set evaluation = 'text' where number = 2", ()),
+        ("update answers set evaluation = ? where number = 2", (packed(WarmStart()),)),
+        ("update warm_starts set value = ?", (value,)),
+        ("update head set value = ?", (sealed(b"{"),)),
+        ("update head set value = 'text'", ()),
+        ("delete from head", ()),
+        ("insert or replace into head values ('extra', ?)", (value,)),
+        ("drop table warm_starts", ()),
+        ("drop table answers", ()),
+    ]:
+        shutil.copy(whole[0], copy)
+        change(copy, sql, *values)
+        with pytest.raises(ValueError, match="damaged.*hoose a") as error:
             svc(checkpoint=copy).fit(X, y)
-    other = written({**values, "theta": [0.5] * len(values["theta"])})
-    rest = b"".join(copy.read_bytes().splitlines(keepends=True)[2:])
-    copy.write_bytes(head + other + rest)
-    shutil.rmtree(f"{copy}.state")
-    with pytest.warns(UserWarning, match="done again"):
-        svc(checkpoint=copy).fit(X, y)
+        assert str(copy) in str(error.value)
 
 
-def test_an_answer_to_another_question_is_refused(whole, copy):
-    head, first, *rest = copy.read_bytes().splitlines(keepends=True)
-    moved = {**read(first), "stage": "elsewhere"}
-    copy.write_bytes(b"".join([head, written(moved), *rest]))
-    with pytest.raises(ValueError, match="not the one that this run comes to"):
-        svc(checkpoint=copy).fit(X, y)
+def test_an_answer_to_another_question_is_refused(copy):
+    (text,) = change(copy, "select question from answers where number = 1")[0]
+    for name, value in [("stage", "elsewhere"), ("theta", ["0x1p+0"]), ("after", 3)]:
+        other = json.dumps({**json.loads(text), name: value})
+        change(copy, "update answers set question = ? where number = 1", other)
+        with pytest.raises(ValueError, match="not the one that this fit comes to"):
+            svc(checkpoint=copy).fit(X, y)
 
 
 class Trap:
@@ -204,51 +243,49 @@ class Trap:
         return open, (self.path, "w")
 
 
-def test_no_code_of_a_state_runs(whole, copy, tmp_path):
-    """Pickles in a state whose digest is right: they are not read."""
-    (state,) = copy.with_name("run.jsonl.state").iterdir()
-    with np.load(io.BytesIO(state.read_bytes()[32:])) as arrays:
+def test_no_code_of_a_file_runs(whole, copy, tmp_path):
+    """Pickles in a record whose digest is right: they are not read."""
+    (value,) = change(copy, "select evaluation from answers where number = 2")[0]
+    with np.load(io.BytesIO(unsealed(value))) as arrays:
         kept = {name: arrays[name] for name in arrays.files}
     for name in kept:
         trap = np.array([Trap(tmp_path / "trapped")], dtype=object)
         stream = io.BytesIO()
         np.savez(stream, **{**kept, name: trap})
-        raw = stream.getvalue()
-        state.write_bytes(hashlib.sha256(raw).digest() + raw)
         shutil.copy(whole[0], copy)
-        with pytest.warns(UserWarning, match="done again"):
-            assert_same(svc(checkpoint=copy).fit(X, y), whole[1], X)
+        raw = sealed(stream.getvalue())
+        change(copy, "update answers set evaluation = ? where number = 2", raw)
+        with pytest.raises(ValueError, match="damaged"):
+            svc(checkpoint=copy).fit(X, y)
     assert not (tmp_path / "trapped").exists()
 
 
-def test_numbers_come_back_bit_for_bit():
-    rng = np.random.default_rng(0)
-    numbers = [0.1, -0.0, np.pi * 1e-300, 5e-324, np.inf, -np.inf, 1e308]
-    entry = Entry(
-        unit="0", number=1, key=None, stage="\u00fc", theta=np.array(numbers),
-        accuracy=1 / 3, value=np.inf, gradient=rng.normal(size=7), converged=True,
-        shares=rng.normal(size=50), held_out=rng.normal(size=7), criterion=2 / 3,
-        residual=1e-17, solves=3, iterations=4, error=0.0, seconds=1e-9,
-        landmarks=False, at=12.3,
-    )  # fmt: skip
-    back = Entry.of(read(written(entry.as_json())))
-    for name in ("theta", "gradient", "shares", "held_out"):
-        assert getattr(back, name).tobytes() == getattr(entry, name).tobytes()
-    for name in ("accuracy", "value", "criterion", "residual", "seconds", "stage"):
-        assert getattr(back, name) == getattr(entry, name)
-    with pytest.raises(Damaged):
-        read(written(entry.as_json())[:-5] + b"\n")
-    with pytest.raises(Damaged):
-        read(b"[" * 100_000)
+def test_the_answers_are_on_file_as_they_were_given(whole):
+    path, model = whole
+    rows = change(path, "select number, evaluation, seconds from answers")
+    assert [number for number, *_ in rows] == list(range(1, len(model.history_) + 1))
+    for record, (_, value, seconds) in zip(model.history_, rows, strict=True):
+        done = unpacked(Evaluation, value)
+        assert done.theta.tobytes() == record.theta.tobytes()
+        assert (done.value, seconds) == (record.value, record.seconds)
+    # The warm starts that later evaluations have taken over are not kept.
+    starts = change(path, "select number, value from warm_starts")
+    assert [number for number, _ in starts] == [len(rows)]
+    warm = unpacked(WarmStart, starts[0][1])
+    assert warm.number == len(rows) and warm.fitted.shape == (len(y), 3)
+    assert change(path, "pragma application_id") == [(APPLICATION_ID,)]
 
 
 def test_what_a_run_has_decided_is_kept(tmp_path):
-    path = tmp_path / "run.jsonl"
+    path = tmp_path / "run.checkpoint"
     identity = {"versions": {"a": "1"}}
-    with open_checkpoint(path, identity, [10, True]) as file:
-        assert file.extra == [10, True]
+    decided = Approximation(10, True, 20, "little", True)
+    with open_checkpoint(path, identity, decided) as file:
+        assert unpacked(Approximation, file.extra) == decided
     with open_checkpoint(path, identity, None) as file:
-        assert file.extra == [10, True]
+        assert unpacked(Approximation, file.extra) == decided
+    with open_checkpoint(tmp_path / "none", identity, None) as file:
+        assert file.extra is None
 
 
 def test_digests_tell_apart_and_are_the_same_in_every_process():

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import signal
 import time
 
 import numpy as np
@@ -9,8 +10,8 @@ import pytest
 
 from bisvm import BilevelSVC
 from bisvm.datasets import make_moons_with_noise
-from bisvm.objective import BilevelObjective
-from tests.checkpoint.runs import assert_same
+from bisvm.search.questions import Question
+from tests.checkpoint.runs import assert_same, dying_within_a_transaction, n_answers
 
 pytestmark = pytest.mark.skipif(
     "fork" not in multiprocessing.get_all_start_methods(),
@@ -20,17 +21,17 @@ pytestmark = pytest.mark.skipif(
 
 def fit(path, X, y, tally):
     """A fit that leaves a mark before every evaluation that it does."""
-    evaluate = BilevelObjective.evaluate_within
+    solve = Question.solve
 
-    def counting(self, *args, **settings):
+    def counting(self):
         os.write(tally, b".")
-        return evaluate(self, *args, **settings)
+        return solve(self)
 
-    BilevelObjective.evaluate_within = counting
+    Question.solve = counting
     try:
         return BilevelSVC("ard", cv=3, random_state=0, checkpoint=path).fit(X, y)
     finally:
-        BilevelObjective.evaluate_within = evaluate
+        Question.solve = solve
 
 
 def counted_fit(path, X, y, marks):
@@ -51,11 +52,11 @@ def kills(tmp_path, n, moments):
     marks = tmp_path / "marks"
     expected, total = counted_fit(None, X, y, marks)
     began = time.perf_counter()
-    assert counted_fit(tmp_path / "whole.jsonl", X, y, marks)[1] == total
+    assert counted_fit(tmp_path / "whole.checkpoint", X, y, marks)[1] == total
     seconds = time.perf_counter() - began
     killed = []
     while len(killed) < moments:
-        path = tmp_path / f"{rng.integers(2**40)}.jsonl"
+        path = tmp_path / f"{rng.integers(2**40)}.checkpoint"
         marks.write_bytes(b"")
         tally = os.open(marks, os.O_WRONLY | os.O_APPEND)
         child = context.Process(target=fit, args=(path, X, y, tally))
@@ -92,7 +93,7 @@ def test_killed_again_and_again(tmp_path):
     X, y = make_moons_with_noise(120, random_state=0)
     expected = BilevelSVC("ard", cv=3, random_state=0).fit(X, y)
     context = multiprocessing.get_context("fork")
-    path = tmp_path / "run.jsonl"
+    path = tmp_path / "run.checkpoint"
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for _ in range(5):
         child = context.Process(target=fit, args=(path, X, y, nowhere))
@@ -102,3 +103,28 @@ def test_killed_again_and_again(tmp_path):
         child.join()
     assert_same(fit(path, X, y, nowhere), expected, X)
     os.close(nowhere)
+
+
+def test_killed_within_a_transaction(tmp_path, monkeypatch):
+    """What was on file stays whole; the evaluation that was being written is lost."""
+    X, y = make_moons_with_noise(120, random_state=0)
+    marks = tmp_path / "marks"
+    expected, total = counted_fit(None, X, y, marks)
+    context = multiprocessing.get_context("fork")
+
+    def die():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    for number in (1, 2, total // 2):
+        path = tmp_path / f"{number}.checkpoint"
+        marks.write_bytes(b"")
+        tally = os.open(marks, os.O_WRONLY | os.O_APPEND)
+        with dying_within_a_transaction(monkeypatch, number, die):
+            child = context.Process(target=fit, args=(path, X, y, tally))
+            child.start()
+            child.join()
+        assert child.exitcode == -signal.SIGKILL
+        assert n_answers(path) == number - 1
+        assert_same(fit(path, X, y, tally), expected, X)
+        os.close(tally)
+        assert marks.stat().st_size == total + 1

@@ -10,10 +10,16 @@ from sklearn.datasets import load_digits, make_classification, make_moons
 
 from bisvm import BilevelLinearSVC, BilevelSVC, Chunks
 from bisvm.datasets import make_moons_with_noise
-from bisvm.estimators.convolutional import ConvolutionalSVC
+from bisvm.estimators import ConvolutionalLinearSVC, ConvolutionalSVC
 from bisvm.optimizers import GradientDescent
 from bisvm.swapping import SwapHoldout
-from tests.checkpoint.runs import Killed, assert_same, counted, killed_before_line
+from tests.checkpoint.runs import (
+    Killed,
+    assert_same,
+    counted,
+    dying_within_a_transaction,
+    n_answers,
+)
 from tests.problems import noisy, three_classes, toy_data
 
 MOONS = make_moons(900, noise=0.3, random_state=0)
@@ -68,7 +74,9 @@ def test_broken_off_anywhere_the_result_is_the_same(case, monkeypatch, tmp_path)
     if case == "the whole climb":
         assert {r.stage for r in expected.history_} >= {"weaker prior", "last steps"}
     for stop in range(1, len(all_of_them), every):
-        estimator = clone(estimator).set_params(checkpoint=tmp_path / f"{stop}.jsonl")
+        estimator = clone(estimator).set_params(
+            checkpoint=tmp_path / f"{stop}.checkpoint"
+        )
         with counted(monkeypatch, stop) as first, pytest.raises(Killed):
             estimator.fit(X, y)
         with counted(monkeypatch) as second:
@@ -105,7 +113,7 @@ def test_beyond_the_landmark_limit_the_result_is_the_same(free, monkeypatch, tmp
     assert limited is (free < 10**9)
     assert expected.approximation_.n_landmarks == (29 if limited else 40)
 
-    path = tmp_path / "run.jsonl"
+    path = tmp_path / "run.checkpoint"
     with counted(monkeypatch, len(all_of_them) // 2), pytest.raises(Killed):
         fit(checkpoint=path)
     # What was decided when the run began holds, whatever is free by now.
@@ -119,64 +127,37 @@ def test_beyond_the_landmark_limit_the_result_is_the_same(free, monkeypatch, tmp
         fit(checkpoint=path, max_memory=288_000)
 
 
-def test_a_state_without_its_line_is_not_lost(monkeypatch, tmp_path):
+def test_an_answer_and_its_warm_start_are_written_together(monkeypatch, tmp_path):
     X, y = toy_data(60)
     expected = svc().fit(X, y)
     total = len(expected.history_)
+
+    def die():
+        raise Killed
+
     for number in range(1, total + 1, 3):
-        estimator = svc(checkpoint=tmp_path / f"{number}.jsonl")
-        with killed_before_line(monkeypatch, number), pytest.raises(Killed):
-            estimator.fit(X, y)
+        path = tmp_path / f"{number}.checkpoint"
+        estimator = svc(checkpoint=path)
+        with dying_within_a_transaction(monkeypatch, number, die):
+            with pytest.raises(Killed):
+                estimator.fit(X, y)
+        assert n_answers(path) == number - 1
         with counted(monkeypatch) as rest:
             assert_same(estimator.fit(X, y), expected, X)
-        assert len(rest) == total - number
+        assert len(rest) == total - number + 1
 
 
-def test_a_torn_line_is_dropped(monkeypatch, tmp_path):
+def test_one_file_and_nothing_beside_it(tmp_path):
     X, y = toy_data(60)
-    path = tmp_path / "run.jsonl"
-    estimator = svc(checkpoint=path)
-    expected = clone(estimator).fit(X, y)
-    whole = path.read_bytes()
-    for missing in (1, 10, 400):
-        path.write_bytes(whole[:-missing])
-        with counted(monkeypatch) as rest:
-            assert_same(estimator.fit(X, y), expected, X)
-        assert not rest
-        assert path.read_bytes() == whole
-
-
-def test_without_its_states_evaluations_are_done_again(monkeypatch, tmp_path):
-    X, y = toy_data(60)
-    path = tmp_path / "run.jsonl"
-    estimator = svc(checkpoint=path)
-    expected = clone(estimator).fit(X, y)
-    (state,) = (tmp_path / "run.jsonl.state").iterdir()
-    content = state.read_bytes()
-    for damaged in (b"", content[:100], content[:-1] + b"?", None):
-        state.unlink() if damaged is None else state.write_bytes(damaged)
-        with counted(monkeypatch) as again, pytest.warns(UserWarning, match="again"):
-            assert_same(estimator.fit(X, y), expected, X)
-        assert len(again) == len(expected.history_)
-    # And then they are on file again.
-    with counted(monkeypatch) as again:
-        assert_same(estimator.fit(X, y), expected, X)
-    assert not again
-
-
-def test_states_that_another_run_has_left_do_not_count(tmp_path):
-    X, y = toy_data(60)
-    path = tmp_path / "run.jsonl"
-    svc("ard", checkpoint=path).fit(X, y)
-    path.unlink()
-    model = svc(C=3.0, checkpoint=path).fit(X, y)
-    assert_same(model, svc(C=3.0).fit(X, y), X)
+    path = tmp_path / "run.checkpoint"
+    svc(checkpoint=path).fit(X, y)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_in_threads(tmp_path, monkeypatch):
     X, y = three_classes(60)
     expected = svc(shared=False).fit(X, y)
-    estimator = svc(shared=False, n_jobs=2, checkpoint=tmp_path / "run.jsonl")
+    estimator = svc(shared=False, n_jobs=2, checkpoint=tmp_path / "run.checkpoint")
     with counted(monkeypatch, 9), pytest.raises(Killed):
         estimator.fit(X, y)
     assert_same(estimator.fit(X, y), expected, X)
@@ -185,7 +166,7 @@ def test_in_threads(tmp_path, monkeypatch):
 
 def test_units_stay_here(tmp_path):
     X, y = three_classes(60)
-    estimator = svc(shared=False, n_jobs=2, checkpoint=tmp_path / "run.jsonl")
+    estimator = svc(shared=False, n_jobs=2, checkpoint=tmp_path / "run.checkpoint")
     with (
         parallel_config("loky"),
         pytest.warns(UserWarning, match="checkpoint is written in this process"),
@@ -198,7 +179,7 @@ def test_data_in_chunks(tmp_path, monkeypatch):
     data = Chunks.of(X, y, rows=50)
     settings = dict(cv=3, random_state=0)
     expected = BilevelLinearSVC(**settings).fit(data)
-    path = tmp_path / "run.jsonl"
+    path = tmp_path / "run.checkpoint"
     estimator = BilevelLinearSVC(**settings, checkpoint=path)
     with counted(monkeypatch, 3), pytest.raises(Killed):
         estimator.fit(data)
@@ -211,22 +192,27 @@ def test_data_in_chunks(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
-    "settings", [{}, {"shared": False}, {"kernel": "poly", "max_iter": 4}]
+    ("kind", "settings"),
+    [
+        (ConvolutionalLinearSVC, {}),
+        (ConvolutionalLinearSVC, {"shared": False}),
+        (ConvolutionalSVC, {"kernel": "poly", "max_iter": 4}),
+    ],
 )
-def test_convolutional(settings, tmp_path):
+def test_convolutional(kind, settings, tmp_path):
     X, y = DIGITS[0] / 16, DIGITS[1]
     settings = dict(cv=2, random_state=0, **settings)
-    expected = ConvolutionalSVC((8, 8), (3, 3), **settings).fit(X, y)
+    expected = kind((8, 8), (3, 3), **settings).fit(X, y)
     total = len(expected.history_)
     for stop in (1, total // 2, total - 1):
-        path = tmp_path / f"{stop}.jsonl"
+        path = tmp_path / f"{stop}.checkpoint"
 
         def end(progress, stop=stop, seen=[]):  # noqa: B006
             seen.append(progress)
             if len(seen) == stop:
                 raise Killed
 
-        estimator = ConvolutionalSVC((8, 8), (3, 3), **settings, checkpoint=path)
+        estimator = kind((8, 8), (3, 3), **settings, checkpoint=path)
         with pytest.raises(Killed):
             estimator.set_params(callback=end).fit(X, y)
         model = estimator.set_params(callback=None).fit(X, y)
@@ -244,7 +230,7 @@ def test_a_callback_is_told_all_again_and_may_stop(tmp_path):
         seen.append(progress.record.number)
         return len(seen) >= 5
 
-    path = tmp_path / "run.jsonl"
+    path = tmp_path / "run.checkpoint"
     with pytest.warns(Warning, match="callback"):
         stopped = svc(checkpoint=path, callback=at_five).fit(X, y)
     assert len(stopped.history_) == 5
@@ -256,7 +242,7 @@ def test_a_callback_is_told_all_again_and_may_stop(tmp_path):
 
 def test_time_on_file_counts_and_a_later_limit_goes_on(tmp_path, monkeypatch):
     X, y = toy_data(60)
-    path = tmp_path / "run.jsonl"
+    path = tmp_path / "run.checkpoint"
     with pytest.warns(Warning, match="time limit"):
         stopped = svc(checkpoint=path, time_limit=1e-9).fit(X, y)
     assert len(stopped.history_) == 1

@@ -5,10 +5,12 @@ from __future__ import annotations
 import datetime
 import io
 import json
-import zlib
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from copy import deepcopy
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
@@ -268,70 +270,49 @@ def tables(
             yield name, mutated_text(rng, text)
 
 
-def signed(text: bytes) -> bytes:
-    """A line of a checkpoint whose checksum is right, whatever it says."""
-    crc = f"{zlib.crc32(text):08x}".encode()
-    return b'{"sum": "' + crc + b'", ' + text[1:] + b"\n"
-
-
-HUGE = ("1e308", "-1e308", "1e999", "9" * 5000, "NaN", "Infinity", "-1", "2.5", "null")
-STRANGE = (
-    '"x"',
-    "[]",
-    "{}",
-    "true",
-    '"\\ud800"',
-    "[[1], [2]]",
-    '"__import__"',
-    "[" * 3,
+STRANGE = (None, -1, 2.5, float("inf"), "x", "[]", "\ud7ff", b"", b"\x00", 9 * 10**17)
+CHANGES = (
+    "update answers set question = ? where number = 2",
+    "update answers set evaluation = ? where number = 2",
+    "update answers set number = ? where number = 2",
+    "update answers set search = ? where number = 2",
+    "update warm_starts set value = ?",
+    "update head set value = ?",
+    "delete from answers where number <> ?",
+    "delete from warm_starts where value <> ?",
+    "delete from head where value <> ?",
 )
+TABLES = ("head", "answers", "warm_starts")
 
 
-def checkpoint(rng: np.random.Generator, content: bytes) -> tuple[bytes, bool]:
-    """A checkpoint that is cut, flipped, shuffled, or says what cannot be.
+def checkpoint(rng: np.random.Generator, path: Path) -> bool:
+    """Cut or flip a checkpoint, or let it say what cannot be.
 
-    And whether somebody has signed it as good: there is no telling then.
+    Returns whether somebody has changed its rows on purpose, so that SQLite finds
+    nothing wrong.
     """
-    lines = content.splitlines(keepends=True)
-    what = rng.integers(8)
+    content, what = path.read_bytes(), rng.integers(6)
+    place = rng.integers(len(content))
     if what == 0:
-        return content[: rng.integers(len(content))], False
-    if what == 1:
+        path.write_bytes(content[:place])
+    elif what == 1:
         out = bytearray(content)
         for place in rng.integers(len(out), size=rng.integers(1, 9)):
             out[place] ^= 1 << rng.integers(8)
-        return bytes(out), False
-    if what == 2:
-        i, j = rng.integers(len(lines), size=2)
-        lines[i], lines[j] = lines[j], lines[i]
-    elif what == 3:
-        i, j = rng.integers(1, len(lines), size=2)
-        lines[min(i, j) : max(i, j)] = []
-    elif what == 4:
+        path.write_bytes(bytes(out))
+    elif what == 2:
         junk = rng.integers(256, size=rng.integers(1, 400)).astype(np.uint8).tobytes()
-        lines.insert(rng.integers(len(lines) + 1), junk)
-    elif what == 5:
-        depth = int(rng.choice([10, 1_000, 100_000]))
-        deep = b'{"a": ' * depth + b"1" + b"}" * depth
-        lines[rng.integers(len(lines))] = signed(deep)
+        path.write_bytes(content[:place] + junk + content[place:])
+    elif what == 3:
+        _execute(path, f"drop table {rng.choice(TABLES)}")
     else:
-        row = rng.integers(len(lines))
-        lines[row] = _with_another_value(
-            rng, lines[row], HUGE if what == 6 else STRANGE
-        )
-    return b"".join(lines), what > 4
+        value = STRANGE[rng.integers(len(STRANGE))]
+        # What a table refuses leaves the file as it was.
+        with suppress(sqlite3.IntegrityError):
+            _execute(path, str(rng.choice(CHANGES)), value)
+    return what >= 3
 
 
-def _with_another_value(
-    rng: np.random.Generator, line: bytes, values: tuple[str, ...]
-) -> bytes:
-    """A line with one value replaced, and the checksum that belongs to it."""
-    record = json.loads(line)
-    record.pop("sum")
-    name = sorted(record)[rng.integers(len(record))]
-    place, value = "@here@", values[rng.integers(len(values))]
-    if isinstance(record[name], list) and record[name] and rng.random() < 0.5:
-        record[name][rng.integers(len(record[name]))] = place
-    else:
-        record[name] = place
-    return signed(json.dumps(record).replace(f'"{place}"', value).encode())
+def _execute(path: Path, sql: str, *values: object) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(sql, values[: sql.count("?")])

@@ -1,6 +1,7 @@
 """`bisvm tune --resume FILE`: killed, and typed again."""
 
 import json
+import sqlite3
 import subprocess
 import sys
 import time
@@ -29,20 +30,29 @@ def result(words, capsys):
     return found
 
 
-def lines(path):
-    """Evaluations on file; the first line says whose they are."""
-    return max(path.read_bytes().count(b"\n") - 1, 0) if path.exists() else 0
+def size(path):
+    return path.stat().st_size if path.exists() else 0
 
 
-def killed(words, run, number, delay):
-    """Kill the command when so many evaluations are on file, and a moment later."""
+def answers(path):
+    """Evaluations on file, with the seconds at which they were done."""
+    connection = sqlite3.connect(path)
+    try:
+        known = connection.execute("select name from sqlite_master").fetchall()
+        return connection.execute("select * from answers").fetchall() if known else []
+    finally:
+        connection.close()
+
+
+def killed(words, run, least, delay):
+    """Kill the command when its file has so many bytes, and a moment later."""
     with subprocess.Popen(
         [sys.executable, "-m", "bisvm", *words],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as process:
         began = time.monotonic()
-        while lines(run) < number and process.poll() is None:
+        while size(run) < least and process.poll() is None:
             assert time.monotonic() - began < 60
             time.sleep(0.001)
         time.sleep(delay)
@@ -54,23 +64,23 @@ def kills(table, tmp_path, capsys, moments):
     """How many evaluations were on file at each kill; all end as if there was none."""
     words = ["tune", str(table), "--target", "moon", "--cv", "3"]
     expected = result(words, capsys)
-    whole = tmp_path / "whole.jsonl"
+    whole = tmp_path / "whole.checkpoint"
     assert result([*words, "--resume", str(whole)], capsys) == expected
+    total = len(answers(whole))
     rng, found = np.random.default_rng(0), []
     while len(found) < moments:
-        run = tmp_path / f"{rng.integers(2**40)}.jsonl"
+        run = tmp_path / f"{rng.integers(2**40)}.checkpoint"
         own = [*words, "--resume", str(run)]
         share = (len(found) + rng.uniform()) / moments
-        code = killed(own, run, int(share * lines(whole)), rng.uniform(0.0, 0.03))
-        kept = run.read_bytes() if run.exists() else b""
-        before = lines(run)
+        code = killed(own, run, int(share * size(whole)), rng.uniform(0.0, 0.03))
+        kept = answers(run)
         assert result(own, capsys) == expected
         # What was on file has not been written again, and nothing is there twice.
-        assert run.read_bytes().startswith(kept[: kept.rfind(b"\n") + 1])
-        assert lines(run) == lines(whole)
+        assert set(kept) <= set(answers(run))
+        assert len(answers(run)) == total
         if code != 0:
-            found.append(before)
-    return found, lines(whole)
+            found.append(len(kept))
+    return found, total
 
 
 def test_killed_and_typed_again(table, tmp_path, capsys):
@@ -85,7 +95,7 @@ def test_twenty_kills(table, tmp_path, capsys):
 
 def test_a_file_of_another_run_is_a_line_and_exit_code_1(table, tmp_path, capsys):
     words = ["tune", str(table), "--target", "moon", "--kernel", "linear"]
-    words += ["--resume", str(tmp_path / "run.jsonl")]
+    words += ["--resume", str(tmp_path / "run.checkpoint")]
     assert main(words) == 0
     capsys.readouterr()
     assert main([*words, "--cv", "4"]) == 1
@@ -103,6 +113,6 @@ def test_a_saved_model_knows_nothing_of_it(table, tmp_path):
     import bisvm
 
     words = ["tune", str(table), "--target", "moon", "--kernel", "linear"]
-    words += ["--resume", str(tmp_path / "run.jsonl")]
+    words += ["--resume", str(tmp_path / "run.checkpoint")]
     assert main([*words, "--save", str(tmp_path / "model.skops")]) == 0
     assert bisvm.load(tmp_path / "model.skops")[-1].checkpoint is None

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from bisvm import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC
+from bisvm import BilevelLinearSVC, BilevelSVC, ConvolutionalLinearSVC
 from bisvm.machines import linear
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -46,7 +46,7 @@ ESTIMATORS = {
     "ard": lambda: BilevelSVC("ard", random_state=0, cv=3, max_iter=3),
     "linear": lambda: BilevelLinearSVC(random_state=0, cv=3),
     "hinge": lambda: BilevelLinearSVC(random_state=0, cv=3, loss="hinge"),
-    "convolution": lambda: ConvolutionalSVC((2, 2), (1, 1), random_state=0, cv=3),
+    "convolution": lambda: ConvolutionalLinearSVC((2, 2), (1, 1), random_state=0, cv=3),
 }
 
 
@@ -62,7 +62,9 @@ def decisions(model, X, y, **more):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_any_layout(make, layout):
     changed = LAYOUTS[layout]
-    weight = {} if isinstance(make(), ConvolutionalSVC) else {"sample_weight": WEIGHT}
+    weight = (
+        {} if isinstance(make(), ConvolutionalLinearSVC) else {"sample_weight": WEIGHT}
+    )
     expected = decisions(make(), X, y, **weight)
     weight = {name: changed(value) for name, value in weight.items()}
     found = decisions(make(), changed(X), changed(y), **weight)

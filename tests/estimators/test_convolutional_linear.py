@@ -1,4 +1,4 @@
-"""ConvolutionalSVC with a linear kernel: the estimator around the bilinear model."""
+"""ConvolutionalLinearSVC: the estimator around the bilinear model."""
 
 import pickle
 
@@ -10,10 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bisvm.bilinear import PegasosStep
-from bisvm.estimators.convolutional import ConvolutionalSVC
+from bisvm.estimators import ConvolutionalLinearSVC
 from tests.bilinear.bars import bars
 
-FIXED = ConvolutionalSVC(filter_shape=(1,), learn=None)
+FIXED = ConvolutionalLinearSVC(filter_shape=(1,), learn=None)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -31,7 +31,7 @@ def digits():
 @pytest.fixture(scope="module")
 def fitted(digits):
     X, y = digits
-    model = ConvolutionalSVC((8, 8), (3, 3), cv=3, random_state=0)
+    model = ConvolutionalLinearSVC((8, 8), (3, 3), cv=3, random_state=0)
     return model.fit(X[:300], y[:300])
 
 
@@ -76,7 +76,7 @@ def test_images_may_come_in_their_shape(fitted, digits):
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
 def test_strengths_as_given(digits, solver, multi_class):
     X, y = digits
-    model = ConvolutionalSVC(
+    model = ConvolutionalLinearSVC(
         (8, 8),
         (3, 3),
         lambda_w=0.02,
@@ -96,7 +96,9 @@ def test_strengths_as_given(digits, solver, multi_class):
 def test_colour_images_and_several_filters():
     X, y = bars(60)
     X = np.stack([X, -X, 0.5 * X], axis=-1).reshape(60, 7, 7, 3)
-    model = ConvolutionalSVC(filter_shape=(3, 3), n_filters=2, learn=None).fit(X, y)
+    model = ConvolutionalLinearSVC(filter_shape=(3, 3), n_filters=2, learn=None).fit(
+        X, y
+    )
     assert model.filters_.shape == (1, 2, 3, 3, 3)
     assert model.maps_.shape == (1, 2, 5, 5)
     assert model.tasks_ == [(1.0, -1.0)]
@@ -105,7 +107,7 @@ def test_colour_images_and_several_filters():
 
 def test_strengths_of_their_own_for_every_task(digits):
     X, y = (part[digits[1] != 0][:120] for part in digits)
-    model = ConvolutionalSVC(
+    model = ConvolutionalLinearSVC(
         (8, 8), (3, 3), cv=2, shared=False, tol=0.03, random_state=0
     ).fit(X, y)
     assert model.lambda_w_.shape == (3,)
@@ -121,7 +123,7 @@ def test_strengths_of_their_own_for_every_task(digits):
 
 def test_one_random_state_one_answer(digits):
     X, y = digits
-    model = ConvolutionalSVC(
+    model = ConvolutionalLinearSVC(
         (8, 8), (3, 3), learn=None, solver=PegasosStep(2000), random_state=3
     )
     one, two = (clone(model).fit(X[:100], y[:100]) for _ in range(2))
@@ -138,7 +140,9 @@ def test_a_callback_stops_the_search_and_has_a_model(digits):
         seen.append(progress)
         return len(seen) == 2
 
-    model = ConvolutionalSVC((8, 8), (3, 3), cv=2, callback=callback, random_state=0)
+    model = ConvolutionalLinearSVC(
+        (8, 8), (3, 3), cv=2, callback=callback, random_state=0
+    )
     with pytest.warns(ConvergenceWarning, match="The callback asked for it"):
         model.fit(X[:80], y[:80])
     assert len(model.history_) == 2
@@ -174,7 +178,7 @@ def test_a_fitted_model_can_be_pickled(fitted, digits):
 )
 def test_settings_that_make_no_sense(digits, settings, message):
     X, y = digits
-    model = ConvolutionalSVC((8, 8), (3, 3)).set_params(**settings)
+    model = ConvolutionalLinearSVC((8, 8), (3, 3)).set_params(**settings)
     with pytest.raises(ValueError, match=message):
         model.fit(X, y)
 

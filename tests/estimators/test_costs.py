@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bisvm import BilevelObjective, BilevelSVC, ConvolutionalSVC
+from bisvm import BilevelObjective, BilevelSVC, ConvolutionalLinearSVC
 from bisvm.criteria import VALIDATION, Weighted
 from bisvm.gains import Gain
 from tests.problems import three_classes, toy_data
@@ -168,6 +168,6 @@ def test_convolutions_are_weighed_too(criterion):
     labels = np.repeat([0, 1], [30, 12])
     images = rng.normal(size=(42, 8, 8))
     images[labels == 1, 2:5, 3] += 2.0
-    model = ConvolutionalSVC((8, 8), (3, 3), criterion=criterion, random_state=0)
+    model = ConvolutionalLinearSVC((8, 8), (3, 3), criterion=criterion, random_state=0)
     model.set_params(cv=3).fit(images.reshape(42, -1), labels)
     assert model.score(images.reshape(42, -1), labels) > 0.8

@@ -23,13 +23,15 @@ from bisvm import (
     expectation,
     nested,
 )
-from bisvm.estimators import base, choice, expected
+from bisvm.estimators import base, expected
 from bisvm.estimators.expected import ExpectedScore
 from bisvm.expectation import Rivals
 from bisvm.gains import Gain
-from bisvm.objective import BilevelObjective as Objective
+from bisvm.objective import COLD, Objective
 from bisvm.optimizers import BFGS
-from bisvm.tuning import Descent, Run
+from bisvm.search.descent import Descent, Search, Trace, evaluate
+from bisvm.search.kernel_choice import WIDTH_ERRORS
+from bisvm.search.observer import Observer
 from tests.problems import three_classes, toy_data
 
 X, y = toy_data(90)
@@ -190,16 +192,18 @@ def test_a_choice_without_a_split_does_not_know_its_rows():
     other = X.copy()
     # The columns' means and variances stay, by which widths are measured.
     other[held_out] = X[held_out][::-1]
-    parts = [BilevelObjective(model, data, y).without(0) for data in (X, other)]
+    wholes = [BilevelObjective(model, data, y).objective for data in (X, other)]
+    parts = [whole.without(0, COLD)[0] for whole in wholes]
     theta = parts[0].theta0
-    for one, two in zip(*(part(theta) for part in parts), strict=True):
-        np.testing.assert_allclose(one, two, rtol=1e-9)
+    one, two = (part.evaluate(theta)[0] for part in parts)
+    assert one.value == pytest.approx(two.value, rel=1e-9)
+    np.testing.assert_allclose(one.gradient, two.gradient, rtol=1e-9)
     assert len(parts[0].problem.sample_weight) == 90 - len(held_out)
     assert np.unique(parts[0].problem.columns.split).tolist() == [1, 2, 3, 4]
 
 
 def test_a_time_limit_that_passes_meanwhile_costs_no_fit(monkeypatch):
-    monkeypatch.setattr(expectation, "_affordable", lambda run, descent: 2)
+    monkeypatch.setattr(expectation, "_affordable", lambda *given: 2)
     with pytest.warns(ConvergenceWarning, match="time limit"):
         model = over_fitted(time_limit=1e-3)
     assert model.expected_score_ is not None
@@ -207,13 +211,13 @@ def test_a_time_limit_that_passes_meanwhile_costs_no_fit(monkeypatch):
 
 def test_it_takes_a_small_part_of_the_search(monkeypatch):
     rows = []
-    evaluate = Objective.evaluate
+    solve = Objective._solve
 
     def counted(self, *given):
         rows.append(self._held_out.size)
-        return evaluate(self, *given)
+        return solve(self, *given)
 
-    monkeypatch.setattr(Objective, "evaluate", counted)
+    monkeypatch.setattr(Objective, "_solve", counted)
     over_fitted()
     search = sum(size for size in rows if size == max(rows))
     assert 0 < sum(rows) - search < 0.2 * search
@@ -263,7 +267,7 @@ def test_kernels_that_were_tried_are_rivals(monkeypatch):
     model = fitted("auto", coins(60, 5, 5), threshold="balanced_accuracy")
     linear, rbf = seen[0].rivals
     assert model.kernel_choice_.name == "linear"
-    assert (linear.needed, rbf.needed) == (0.0, choice.WIDTH_ERRORS)
+    assert (linear.needed, rbf.needed) == (0.0, WIDTH_ERRORS)
     np.testing.assert_array_equal(linear.values[0], seen[0].values)
     # Two constant machines each, where the threshold leaves them.
     for one in (linear, rbf):
@@ -307,12 +311,14 @@ def test_what_is_chosen_anew_begins_without_knowledge_of_single_features():
     """Which features matter is what the rows left out must not tell."""
     data = coins(40, 6, 0)
     model = BilevelLinearSVC(penalty="per_feature", prior=None, random_state=0)
-    objective = BilevelObjective(model, *data)
-    run = Run(objective, BFGS())
+    objective = BilevelObjective(model, *data).objective
+    search = Search(objective, BFGS(), Observer())
     theta = objective.theta0 + np.array([0.0, -4.0, 3.0, -2.0, 1.0, 0.0])
     starts = [
-        nested._starts(run, Descent(run.evaluate(one, "test"), 0.0, True, ""))
-        for one in (theta, theta[::-1])
+        nested._starts(objective, Descent(at, 0.0, True, ""))
+        for at, _ in (
+            evaluate(search, Trace(), one, "test") for one in (theta, theta[::-1])
+        )
     ]
     np.testing.assert_allclose(*starts)
 

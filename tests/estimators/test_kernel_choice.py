@@ -15,12 +15,17 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 import bisvm
-from bisvm import BilevelObjective, BilevelSVC, nested
+from bisvm import BilevelSVC, nested
 from bisvm.datasets import make_moons_with_noise, make_rings
-from bisvm.estimators import choice
 from bisvm.gains import Gain
 from bisvm.kernels import RBF, Linear
+from bisvm.objective import COLD, Objective
+from bisvm.optimizers import BFGS
 from bisvm.penalties import PerFeature
+from bisvm.search import kernel_choice
+from bisvm.search.descent import Search, Trace
+from bisvm.search.kernel_choice import candidates
+from bisvm.search.observer import Observer
 
 
 def linear_data(n=150, seed=0):
@@ -37,7 +42,7 @@ def moons():
     return X, y, BilevelSVC(random_state=0).fit(X, y)
 
 
-def test_auto_is_the_default_and_every_rung_is_found(moons):
+def test_auto_is_the_default_and_every_candidate_is_found(moons):
     assert BilevelSVC().kernel == "auto"
     X, y, many = moons
     assert many.kernel_choice_.name == "ard"
@@ -51,7 +56,7 @@ def test_auto_is_the_default_and_every_rung_is_found(moons):
 
 
 def test_the_machine_is_that_of_the_kernel_chosen(moons):
-    """Bit for bit, with its record; only the other rungs' work is added."""
+    """Bit for bit, with its record; only the other candidates' work is added."""
     X, y, auto = moons
     named = BilevelSVC("ard", random_state=0).fit(X, y)
     np.testing.assert_array_equal(auto.decision_function(X), named.decision_function(X))
@@ -72,15 +77,16 @@ def test_it_says_in_words_what_and_why(moons):
     assert "\n- Not a Gaussian kernel with one width for all features" in said
 
 
-def test_groups_of_columns_are_a_rung_of_data_as_measured():
+def test_groups_of_columns_are_a_candidate_for_data_as_measured():
     X, _y = make_classification(120, 6, random_state=0)
-    data = type("Data", (), {"X": X * [1, 1, 1, 100.0, 100.0, 100.0]})
-    names = [rung.name for rung in choice.rungs(BilevelSVC(), data)]
+    data = SimpleNamespace(X=X * [1, 1, 1, 100.0, 100.0, 100.0])
+    settings = BilevelSVC()._settings()
+    names = [one.name for one in candidates(settings, data)]
     assert names == ["linear", "ard", "groups"]
     X = (X - X.mean(0)) / X.std(0)
     for inputs in (X, np.hstack([X, np.full((120, 2), 1e3)])):
-        data = type("Data", (), {"X": inputs})
-        names = [rung.name for rung in choice.rungs(BilevelSVC(), data)]
+        data = SimpleNamespace(X=inputs)
+        names = [one.name for one in candidates(settings, data)]
         assert names == ["linear", "ard"]
 
 
@@ -112,7 +118,7 @@ def test_every_class_may_have_its_own_values_of_one_kernel():
     assert model.score(X, y) > 0.93
 
 
-def test_a_stop_keeps_the_rung_that_was_reached():
+def test_a_stop_keeps_the_kernel_that_was_reached():
     X, y = make_rings(150, noise=0.2, random_state=0)
     seen = []
 
@@ -126,7 +132,7 @@ def test_a_stop_keeps_the_rung_that_was_reached():
     assert model.predict(X).shape == y.shape
 
 
-def test_a_callback_sees_models_of_the_rung_that_is_tried():
+def test_a_callback_sees_models_of_the_kernel_that_is_tried():
     X, y = make_rings(100, noise=0.2, random_state=0)
     kinds = []
 
@@ -150,9 +156,9 @@ def test_a_second_fit_knows_nothing_of_the_first():
     assert not hasattr(model.fit(*rings), "coef_")
 
 
-def test_a_run_on_file_goes_on_within_any_rung(tmp_path):
+def test_a_run_on_file_goes_on_within_any_candidate(tmp_path):
     X, y = make_rings(100, noise=0.2, random_state=0)
-    path = tmp_path / "run.jsonl"
+    path = tmp_path / "run.checkpoint"
     whole = BilevelSVC(cv=3, random_state=0).fit(X, y)
     seen = []
 
@@ -264,7 +270,7 @@ def test_a_callback_and_a_generator_of_splits_need_no_copy():
 @pytest.mark.parametrize(
     ("pause", "limit", "said"), [(0.0, None, "callback"), (2.2, 2.0, "time limit")]
 )
-def test_a_richer_rung_that_was_cut_short_is_told(pause, limit, said):
+def test_a_richer_kernel_that_was_cut_short_is_told(pause, limit, said):
     """The linear machine came to its end, but what might beat it did not."""
     X, y = linear_data()
     n_linear = len(BilevelSVC("linear", random_state=0).fit(X, y).history_)
@@ -291,7 +297,7 @@ def test_the_noise_of_pairs_of_classes_is_that_of_all_their_rows():
             for own, weight in zip(shares, weights, strict=True)
         ]
 
-    gain = choice._gain(tuned(shares), tuned(0.5 * shares))
+    gain = kernel_choice._gain(tuned(shares), tuned(0.5 * shares))
     expected = Gain.of(shares.mean(0), 0.5 * shares.mean(0), weights.mean(0))
     assert gain == expected
 
@@ -319,14 +325,14 @@ def test_constant_columns_beside_one_that_varies_change_nothing():
 def test_all_machines_that_are_trained_are_counted(moons, kernel, monkeypatch):
     """Those of the check on rows that had no say are a third of them."""
     X, y, _ = moons
-    trained, solve = [], BilevelObjective._solve
+    trained, solve = [], Objective._solve
 
     def counting(self, *given):
-        machine, solution = solve(self, *given)
+        machine, *rest = solve(self, *given)
         trained.append(machine.n_columns)
-        return machine, solution
+        return machine, *rest
 
-    monkeypatch.setattr(BilevelObjective, "_solve", counting)
+    monkeypatch.setattr(Objective, "_solve", counting)
     model = BilevelSVC(kernel, random_state=0).fit(X, y)
     assert model.n_svm_evaluations_ == sum(trained)
 
@@ -337,10 +343,11 @@ def test_a_check_that_was_cut_short_is_told(moons, number, monkeypatch):
     X, y, whole = moons
     without = nested._without
 
-    def late(run, descent, split, steps):
+    def late(search, trace, descent, split, steps):
         if split == number:
-            run = replace(run, deadline=time.perf_counter())
-        return without(run, descent, split, steps)
+            observer = Observer(deadline=time.perf_counter())
+            search = replace(search, observer=observer)
+        return without(search, trace, descent, split, steps)
 
     monkeypatch.setattr(nested, "_without", late)
     with pytest.warns(ConvergenceWarning, match="time limit"):
@@ -359,14 +366,16 @@ def test_rows_that_judge_twice_are_no_two_judges(monkeypatch):
         SimpleNamespace(shares=weights * rng.random(12), share_weights=weights)
         for _ in range(2)
     )
-    judge = SimpleNamespace(evaluate=lambda theta, stage: simple)
-    monkeypatch.setattr(nested, "_run_on", lambda run, objective: judge)
-    run = SimpleNamespace(objective=SimpleNamespace(on_split=lambda split: None))
+    monkeypatch.setattr(nested, "evaluate", lambda *asked: (simple, Trace()))
+    objective = SimpleNamespace(on_split=lambda split, warm: (None, COLD))
+    search = Search(objective, BFGS(), Observer())
     common = SimpleNamespace(
         best=SimpleNamespace(theta=np.zeros(3), shares=np.zeros(12))
     )
     once, twice = (
-        nested.lasting_gain(run, common, [SimpleNamespace(split=0, at=rich)] * times)
+        nested.lasting_gain(
+            search, Trace(), common, [SimpleNamespace(split=0, at=rich)] * times
+        )
         for times in (1, 2)
     )
     assert once.error > 0.0
@@ -374,5 +383,6 @@ def test_rows_that_judge_twice_are_no_two_judges(monkeypatch):
     assert twice.error == pytest.approx(once.error)
     # More widths than rows can choose are a choice of chance.
     common.best.theta = np.zeros(12)
-    many = nested.lasting_gain(run, common, [SimpleNamespace(split=0, at=rich)])
+    one = SimpleNamespace(split=0, at=rich)
+    many = nested.lasting_gain(search, Trace(), common, [one])
     assert many.error == pytest.approx(once.error * np.sqrt(13.0 / 1.75))

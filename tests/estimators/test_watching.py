@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 
 import bisvm
 from bisvm import BilevelLinearSVC, BilevelSVC, progress
-from bisvm.estimators.convolutional import ConvolutionalSVC
+from bisvm.estimators import ConvolutionalLinearSVC, ConvolutionalSVC
 from bisvm.history import Record
 from tests.problems import three_classes, toy_data
 
@@ -133,7 +133,7 @@ def callbacks():
     [
         svc(),
         BilevelLinearSVC(cv=3, random_state=0),
-        ConvolutionalSVC((3,), (2,), cv=2, random_state=0),
+        ConvolutionalLinearSVC((3,), (2,), cv=2, random_state=0),
         ConvolutionalSVC((3,), (2,), kernel="poly", cv=2, max_iter=2, random_state=0),
     ],
     ids=["kernel", "linear", "convolutional", "convolutional kernel"],

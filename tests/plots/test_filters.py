@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from bisvm import BilevelSVC, ConvolutionalSVC
+from bisvm import BilevelSVC, ConvolutionalLinearSVC
 from bisvm.kernels import RBF
 from bisvm.plots import (
     FeatureMapsDisplay,
@@ -33,7 +33,9 @@ def no_figures_left():
 
 @pytest.fixture(scope="module")
 def images():
-    model = ConvolutionalSVC((8, 8), (3, 3), n_filters=2, learn=None, random_state=0)
+    model = ConvolutionalLinearSVC(
+        (8, 8), (3, 3), n_filters=2, learn=None, random_state=0
+    )
     return model.fit(DIGITS, LABELS)
 
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.svm import SVC
 
-from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, ConvolutionalSVC
+from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, ConvolutionalLinearSVC
 from bisvm.datasets import make_moons_with_noise
 from bisvm.plots import LandscapeDisplay, landscape_data
 from bisvm.plots.landscape import stock_grid
@@ -124,7 +124,9 @@ def test_one_hyperparameter_is_a_line():
 def test_what_has_no_landscape_says_so():
     with pytest.raises(ValueError, match="Nothing was learned"):
         landscape_data(BilevelSVC("rbf", learn=()).fit(X, y), X, y)
-    conv = ConvolutionalSVC(filter_shape=(2,), learn=None, random_state=0).fit(X, y)
+    conv = ConvolutionalLinearSVC(filter_shape=(2,), learn=None, random_state=0).fit(
+        X, y
+    )
     with pytest.raises(ValueError, match="no landscape"):
         landscape_data(conv, X, y)
     apart = BilevelSVC("rbf", shared=False, starts=1, cv=2, tol=0.1, random_state=0)

@@ -5,7 +5,7 @@ import numpy as np
 from bisvm import BilevelObjective, BilevelSVC
 from bisvm.levels import Levels
 from bisvm.optimizers import SLPFilter
-from bisvm.tuning import InUnits, Whole
+from bisvm.search.views import InUnits, Whole
 
 NOISE = ([1.0, -2.0, 1.0], [0.0, 1.0, -1.0], [1.0, 0.0, 1.0])
 
@@ -43,6 +43,6 @@ def bilevel_program(X, y, kernel="rbf", cv=None, weight=None, **settings):
         **{"prior": None, **settings},
     )
     objective = BilevelObjective(estimator, X, y, sample_weight=weight)
-    view = InUnits(Whole(objective))
-    program = Levels(objective, view, lambda x: 0.0).program(SLPFilter())
+    view = InUnits(Whole(objective.space))
+    program = Levels(objective.objective, view, lambda x: 0.0).program(SLPFilter())
     return objective, program, view.reduce(objective.theta0)

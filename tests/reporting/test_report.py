@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import bisvm
-from bisvm import BilevelLinearSVC, BilevelSVC, Chunks, ConvolutionalSVC
+from bisvm import BilevelLinearSVC, BilevelSVC, Chunks, ConvolutionalLinearSVC
 from bisvm.cli import main
 from tests.reporting.conftest import LABEL, PICTURE, QUOTES, SCRIPT
 from tests.reporting.test_markup import Reader
@@ -131,7 +131,7 @@ def test_a_linear_machine_with_one_hyperparameter(tmp_path):
 def test_filters_of_a_convolutional_machine(tmp_path):
     images, labels = load_digits(n_class=3, return_X_y=True)
     images, labels = images[:45].reshape(-1, 8, 8) / 16, labels[:45]
-    model = ConvolutionalSVC(filter_shape=(3, 3), cv=2, tol=0.1, random_state=0)
+    model = ConvolutionalLinearSVC(filter_shape=(3, 3), cv=2, tol=0.1, random_state=0)
     model.fit(images, labels)
     path = bisvm.report(model, images, labels, tmp_path / "a.html", compare=False)
     page = Reader(path.read_text(encoding="utf-8"))

@@ -12,14 +12,15 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from bisvm.checkpoint.records import packed, unpacked
+from bisvm.checkpoint.records import packed, sealed, unpacked, unsealed
 from bisvm.evaluation import Evaluation
 
 FORMAT = 3
@@ -27,13 +28,13 @@ FORMAT = 3
 APPLICATION_ID = 0x62697376
 _NEW = "To begin a new one, choose a file that does not exist yet."
 _TABLES = """
-create table head (name text primary key, value text not null);
+create table head (name text primary key, value blob not null);
 create table answers (
     search text not null,
     number integer not null,
     question text not null,
     evaluation blob not null,
-    seconds real not null,
+    seconds real not null check (typeof(seconds) = 'real'),
     primary key (search, number)
 );
 create table warm_starts (
@@ -61,37 +62,34 @@ def open_checkpoint(path: Any, identity: Mapping[str, Any], extra: Any) -> Check
     if not folder.is_dir() or where.is_dir():
         wrong = "is a folder" if where.is_dir() else f"lies in no folder: {folder}"
         raise ValueError(f"checkpoint={str(where)!r} {wrong}. Give a file.")
-    connection = _connected(where)
+    connection = sqlite3.connect(where, timeout=0.0, check_same_thread=False)
     try:
-        kept = _begun(where, connection, identity, extra)
-        return Checkpoint(where, connection, kept)
-    except sqlite3.DatabaseError as error:
-        connection.close()
-        raise _not_readable(where, error) from None
+        with _in_words(where):
+            kept = _begun(where, connection, identity, extra)
+            return Checkpoint(where, connection, kept)
     except BaseException:
         connection.close()
         raise
 
 
-def _connected(path: Path) -> sqlite3.Connection:
-    """A connection that keeps others off until it is closed."""
-    connection = sqlite3.connect(path, timeout=0.0, check_same_thread=False)
+@contextmanager
+def _in_words(path: Path) -> Iterator[None]:
+    """Errors of SQLite as what they mean for a checkpoint."""
     try:
-        connection.execute("pragma locking_mode = exclusive")
-        connection.execute("begin exclusive")
-        connection.commit()
+        yield
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error):
+            raise ValueError(
+                f"{path} is in use by another fit: give every fit a checkpoint of its "
+                "own."
+            ) from None
+        raise _damaged(path, str(error)) from None
     except sqlite3.DatabaseError as error:
-        connection.close()
-        raise _not_readable(path, error) from None
-    return connection
+        raise _damaged(path, str(error)) from None
 
 
-def _not_readable(path: Path, error: sqlite3.Error) -> ValueError:
-    if "locked" in str(error):
-        return ValueError(
-            f"{path} is in use by another fit: give every fit a checkpoint of its own."
-        )
-    return ValueError(f"{path} is no checkpoint, or a damaged one ({error}). {_NEW}")
+def _damaged(path: Path, why: str) -> ValueError:
+    return ValueError(f"{path} is no checkpoint, or a damaged one: {why}. {_NEW}")
 
 
 def _begun(
@@ -100,27 +98,48 @@ def _begun(
     identity: Mapping[str, Any],
     extra: Any,
 ) -> bytes | None:
-    """Write what the fit is, or compare it; the answer is what it had decided."""
+    """Write what the fit is, or compare it; the answer is what it had decided.
+
+    The connection keeps others off until it is closed.
+    """
+    connection.execute("pragma locking_mode = exclusive")
+    connection.execute("begin exclusive")
+    connection.commit()
     empty = not connection.execute("select count(*) from sqlite_master").fetchone()[0]
     if empty:
-        with connection:
-            connection.execute(f"pragma application_id = {APPLICATION_ID}")
-            connection.execute(f"pragma user_version = {FORMAT}")
-            for statement in _TABLES.split(";"):
-                connection.execute(statement)
-            head = {"identity": json.dumps(identity)}
-            if extra is not None:
-                head["extra"] = packed(extra).hex()
-            connection.executemany("insert into head values (?, ?)", head.items())
+        _write_head(connection, identity, extra)
     _check_format(path, connection)
+    (state,) = connection.execute("pragma integrity_check(1)").fetchone()
+    if state != "ok":
+        raise _damaged(path, state)
     head = dict(connection.execute("select name, value from head"))
-    differs = _differences(json.loads(head["identity"]), identity)
+    try:
+        before = json.loads(unsealed(head["identity"]))
+    except (KeyError, ValueError) as error:
+        raise _damaged(path, f"what it belongs to cannot be read ({error})") from None
+    differs = _differences(before, identity)
     if differs:
         raise ValueError(
             f"{path} is the checkpoint of another run: {'; '.join(differs)}. To go on "
             f"with that run, fit with its data, settings and versions. {_NEW}"
         )
-    return bytes.fromhex(head["extra"]) if "extra" in head else None
+    return head.get("extra")
+
+
+def _write_head(
+    connection: sqlite3.Connection, identity: Mapping[str, Any], extra: Any
+) -> None:
+    """The tables, and what the fit is, in one transaction."""
+    head = {"identity": sealed(json.dumps(identity).encode())}
+    if extra is not None:
+        head["extra"] = packed(extra)
+    with connection:
+        connection.execute("begin exclusive")
+        connection.execute(f"pragma application_id = {APPLICATION_ID}")
+        connection.execute(f"pragma user_version = {FORMAT}")
+        for statement in _TABLES.split(";"):
+            connection.execute(statement)
+        connection.executemany("insert into head values (?, ?)", head.items())
 
 
 def _check_format(path: Path, connection: sqlite3.Connection) -> None:
@@ -181,13 +200,13 @@ class Checkpoint:
 
     def count(self, search: str) -> int:
         sql = "select count(*) from answers where search = ?"
-        with self._lock:
+        with self._lock, _in_words(self.path):
             return int(self._connection.execute(sql, (search,)).fetchone()[0])
 
     def load(self, search: str, number: int) -> Stored:
         """An answer, and its warm start if no later evaluation has taken it over."""
         key = (search, number)
-        with self._lock:
+        with self._lock, _in_words(self.path):
             answer = self._connection.execute(
                 "select question, evaluation, seconds from answers "
                 "where search = ? and number = ?",
@@ -197,9 +216,7 @@ class Checkpoint:
                 "select value from warm_starts where search = ? and number = ?", key
             ).fetchone()
         if answer is None:
-            raise ValueError(
-                f"{self.path} is damaged: evaluation {number} is missing. {_NEW}"
-            )
+            raise _damaged(self.path, f"evaluation {number} is missing")
         return Stored(*answer, None if warm is None else warm[0])
 
     def keep(self, search: str, number: int, stored: Stored, previous: int) -> None:
@@ -286,8 +303,8 @@ class Answers:
                 else unpacked(type(question.warm), stored.warm)
             )
         except ValueError as error:
-            raise ValueError(
-                f"{self._file.path} is damaged: evaluation {number}: {error}. {_NEW}"
+            raise _damaged(
+                self._file.path, f"evaluation {number} cannot be read ({error})"
             ) from None
         return evaluation, replace(warm, number=number), stored.seconds
 

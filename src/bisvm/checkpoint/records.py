@@ -3,11 +3,12 @@
 What a search keeps on file goes through `packed` and `unpacked`. They take the fields
 from the class: a field that is added later is kept as well, and a record that lacks
 one, or has another version, is refused instead of being filled up with defaults.
-Numbers come back bit for bit.
+Numbers come back bit for bit, and a digest tells bytes that were changed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import zipfile
@@ -21,17 +22,17 @@ import numpy as np
 Record = TypeVar("Record")
 
 VERSION = 1
-_NAMES = "fields"
+_HEAD = "head"
+_DIGEST_BYTES = 32
 
 
 def packed(record: Any) -> bytes:
     """All fields of a data class, those of data classes inside it included."""
-    arrays: dict[str, np.ndarray] = {}
-    names = _collect(record, "", arrays)
-    head = {"kind": type(record).__name__, "version": VERSION, "fields": names}
+    arrays, absent = _collected(record, "")
+    head = {"kind": type(record).__name__, "version": VERSION, "absent": absent}
     stream = io.BytesIO()
-    np.savez(stream, **{_NAMES: np.array(json.dumps(head))}, **arrays)
-    return stream.getvalue()
+    np.savez(stream, **{_HEAD: np.array(json.dumps(head))}, **arrays)
+    return sealed(stream.getvalue())
 
 
 def unpacked(kind: type[Record], data: bytes) -> Record:
@@ -40,59 +41,73 @@ def unpacked(kind: type[Record], data: bytes) -> Record:
     Raises
     ------
     ValueError
-        If a field is missing, of another type, or the record of another version.
+        If bytes were changed, a field is missing or of another type, or the record of
+        another kind or version.
     """
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            head = json.loads(str(file[_NAMES]))
-            arrays = {name: file[name] for name in head["fields"]}
-    except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+        with np.load(io.BytesIO(unsealed(data)), allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        head = json.loads(str(arrays.pop(_HEAD)))
+    except (EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(f"it is no record of {kind.__name__}: {error}") from None
     if (head.get("kind"), head.get("version")) != (kind.__name__, VERSION):
         raise ValueError(
             f"it is a record of {head.get('kind')}, version {head.get('version')}; "
             f"expected {kind.__name__}, version {VERSION}"
         )
-    return _rebuilt(kind, "", arrays)
+    return _rebuilt(kind, "", {**arrays, **dict.fromkeys(head["absent"])})
 
 
-def _collect(record: Any, prefix: str, arrays: dict[str, np.ndarray]) -> list[str]:
-    """Put all fields that are not None into `arrays`; the answer is their names."""
-    types = _types(type(record))
-    for name, (kind, _) in types.items():
-        value = getattr(record, name)
+def sealed(data: bytes) -> bytes:
+    """The bytes with their digest."""
+    return hashlib.sha256(data).digest() + data
+
+
+def unsealed(data: Any) -> bytes:
+    """The bytes without their digest; ValueError if it is not theirs."""
+    if not isinstance(data, bytes):
+        raise ValueError(f"it holds {type(data).__name__} instead of bytes")
+    if sealed(data[_DIGEST_BYTES:]) != data:
+        raise ValueError("its digest is wrong")
+    return data[_DIGEST_BYTES:]
+
+
+def _collected(record: Any, prefix: str) -> tuple[dict[str, np.ndarray], list[str]]:
+    """All fields as arrays by their names, and the names of those that are None."""
+    arrays: dict[str, np.ndarray] = {}
+    absent: list[str] = []
+    for name, (kind, _) in _types(type(record)).items():
+        key, value = prefix + name, getattr(record, name)
         if value is None:
-            continue
-        if is_dataclass(kind):
-            _collect(value, f"{prefix}{name}.", arrays)
-        elif kind is str:
-            arrays[prefix + name] = np.array(value)
+            absent.append(key)
+        elif is_dataclass(kind):
+            inner, none = _collected(value, f"{key}.")
+            arrays, absent = {**arrays, **inner}, [*absent, *none]
         else:
-            arrays[prefix + name] = np.asarray(value)
-    return list(arrays)
+            arrays[key] = np.asarray(value, dtype=None if kind is np.ndarray else kind)
+    return arrays, absent
 
 
-def _rebuilt(kind: Any, prefix: str, arrays: dict[str, np.ndarray]) -> Any:
+def _rebuilt(kind: Any, prefix: str, found: dict[str, np.ndarray | None]) -> Any:
     values = {}
     for name, (inner, optional) in _types(kind).items():
         key = prefix + name
-        if is_dataclass(inner):
-            present = any(one.startswith(f"{key}.") for one in arrays)
-            value = _rebuilt(inner, f"{key}.", arrays) if present else None
-        else:
-            value = _read(inner, arrays[key]) if key in arrays else None
-        if value is None and not optional:
+        if is_dataclass(inner) and any(one.startswith(f"{key}.") for one in found):
+            values[name] = _rebuilt(inner, f"{key}.", found)
+            continue
+        if key not in found or (found[key] is None and not optional):
             raise ValueError(f"{kind.__name__} lacks {name}")
-        values[name] = value
+        values[name] = _read(inner, found[key])
     return kind(**values)
 
 
-def _read(kind: Any, array: np.ndarray) -> Any:
-    if kind is np.ndarray:
+def _read(kind: Any, array: np.ndarray | None) -> Any:
+    if array is None or kind is np.ndarray:
         return array
-    if array.ndim:
-        raise ValueError(f"expected one {kind.__name__}, got {array.shape}")
-    return kind(array.item())
+    value = array.item() if array.ndim == 0 else array
+    if not isinstance(value, kind):
+        raise ValueError(f"expected {kind.__name__}, got {value!r}")
+    return value
 
 
 @cache

@@ -10,12 +10,22 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from bisvm.estimators import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC
+from bisvm.estimators import (
+    BilevelLinearSVC,
+    BilevelSVC,
+    ConvolutionalLinearSVC,
+    ConvolutionalSVC,
+)
 from bisvm.onnx.graph import Graph
 from bisvm.onnx.kernels import gram
 from bisvm.selection import FeatureSelector
 
-ESTIMATORS = (BilevelSVC, BilevelLinearSVC, ConvolutionalSVC)
+ESTIMATORS = (
+    BilevelSVC,
+    BilevelLinearSVC,
+    ConvolutionalSVC,
+    ConvolutionalLinearSVC,
+)
 # ReduceSum and Unsqueeze take their axes as an input from here on.
 LEAST_OPSET = 18
 

@@ -163,7 +163,7 @@ def _kernel_machine(estimator: Any, X: Any) -> tuple[Any, Any]:
     if hasattr(estimator, "maps_") or not hasattr(estimator, "history_"):
         raise ValueError(
             f"{type(estimator).__name__} has no landscape: it takes a fitted "
-            "BilevelSVC, a BilevelLinearSVC, or a ConvolutionalSVC with a kernel."
+            "BilevelSVC, BilevelLinearSVC or ConvolutionalSVC."
         )
     if not getattr(estimator, "coordinates_", ()):
         raise ValueError("Nothing was learned: there is no landscape around it.")

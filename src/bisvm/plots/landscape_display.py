@@ -67,7 +67,7 @@ class LandscapeDisplay:
 
         Parameters
         ----------
-        estimator : fitted BilevelSVC, BilevelLinearSVC, or ConvolutionalSVC with kernel
+        estimator : fitted BilevelSVC, BilevelLinearSVC or ConvolutionalSVC
         X, y : what it was fitted on
         names : one or two names, optional
             "C", "gamma" (all entries move together) or "gamma[3]". By default the two

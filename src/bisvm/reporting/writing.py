@@ -45,7 +45,8 @@ def report(
 
     Parameters
     ----------
-    model : fitted BilevelSVC, BilevelLinearSVC or ConvolutionalSVC, or Pipeline
+    model : fitted BilevelSVC, BilevelLinearSVC, ConvolutionalSVC,
+        ConvolutionalLinearSVC, or Pipeline
         A pipeline ends with one of them.
     X, y : what it was fitted on
     path : file to write
@@ -126,7 +127,12 @@ def check_can_report(path: Path) -> None:
 def _check(model: Any, path: Path) -> None:
     check_can_report(path)
     machine = model[-1] if isinstance(model, Pipeline) and len(model) else model
-    kinds = ("BilevelSVC", "BilevelLinearSVC", "ConvolutionalSVC")
+    kinds = (
+        "BilevelSVC",
+        "BilevelLinearSVC",
+        "ConvolutionalSVC",
+        "ConvolutionalLinearSVC",
+    )
     if not any(kind.__name__ in kinds for kind in type(machine).__mro__):
         raise TypeError(
             f"report takes a fitted {', '.join(kinds)}, or a Pipeline that ends with "

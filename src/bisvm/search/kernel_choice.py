@@ -2,10 +2,10 @@
 
     linear  ->  one width for all features  ->  one for each  ->  one kernel per group
 
-A richer candidate is taken where it lowers the paired losses of held-out rows by more than
-their noise, and where it does not the climb ends. The two candidates in the middle are one
-search, which climbs by itself (`climb`): with few of many features to go by, one
-width for all may gain nothing, and one for each a lot.
+A richer candidate is taken where it lowers the paired losses of held-out rows by more
+than their noise, and where it does not the climb ends. The two candidates in the middle
+are one search, which climbs by itself (`climb`): with few of many features to go by,
+one width for all may gain nothing, and one for each a lot.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def candidates(settings: Settings, data: Data) -> list[Candidate]:
 def choose(
     ladder: list[Candidate], tune: Callable[[Candidate], list[Tuned]]
 ) -> tuple[list[Tuned], KernelChoice]:
-    """Try richer candidates while held-out rows gain; the answers of the last one taken."""
+    """Try richer candidates while held-out rows gain; the answers of the last taken."""
     candidate, *richer = ladder
     tuned = tune(candidate)
     tried = [(candidate, tuned)]

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from bisvm import BilevelLinearSVC, BilevelObjective
+from bisvm.objective import Objective
 from bisvm.optimizers import BFGS
-from bisvm.tuning import Run
+from bisvm.search.descent import Search, Trace, evaluate
+from bisvm.search.observer import Observer
 from tests.problems import toy_data
 
 
@@ -20,12 +22,12 @@ def test_h_is_never_worse_than_the_accuracy(solver):
     for theta in (np.zeros(1), np.ones(1)):
         exact = public(theta)[0]
         rough, close = (
-            Run(BilevelObjective.from_problem(loose), BFGS(), accuracy=accuracy)
+            Search(Objective(loose), BFGS(), Observer(), accuracy=accuracy)
             for accuracy in (np.inf, 1e-5)
         )
-        first = rough.evaluate(theta, "rough")
+        first, _ = evaluate(rough, Trace(), theta, "rough")
         assert first.accuracy > 1e-4 and abs(first.value / exact - 1.0) > 1e-5
-        second = close.evaluate(theta, "close")
+        second, _ = evaluate(close, Trace(), theta, "close")
         assert second.accuracy <= 1e-5
         assert second.value == pytest.approx(exact, rel=1e-5)
         # Both looks are counted.
