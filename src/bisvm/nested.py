@@ -91,7 +91,9 @@ def _without(
     Under the prior that the search began with: that it was weakened is the choice of
     rows that are to have none.
     """
-    part = search.objective.without(number, trace.warm)
+    climbed = descent.start is not None
+    objective = search.objective.for_many() if climbed else search.objective
+    part = objective.without(number, trace.warm)
     if part is None:
         return None
     again, own = _judging(search, part[0], steps), Trace(part[1])

@@ -298,9 +298,10 @@ class CalibratedSquaredError(Criterion):
 class Blend(Criterion):
     """H = first + weight * second: two views of the same held-out points.
 
-    The default where the entries of a vector of hyperparameters differ. Once few points are left near the boundary
-    the logistic loss looks at those few alone, and many hyperparameters over-fit them;
-    the squared error looks at all. Both are calibrated: neither prefers a size of f.
+    The default where the entries of a vector of hyperparameters differ. Once few points
+    are left near the boundary the logistic loss looks at those few alone, and many
+    hyperparameters over-fit them; the squared error looks at all. Both are calibrated:
+    neither prefers a size of f.
 
     Parameters
     ----------

@@ -34,9 +34,7 @@ def climb(search: Search, trace: Trace, common: Descent) -> tuple[Descent, Trace
     is taken to its end: only the last one is. Then it must last: chosen again without
     the rows of some splits, many hyperparameters must still gain on them.
     """
-    many = search.objective.for_many()
-    rough = search.on(many, loosened=ROUGHLY)
-    simple = replace(common, best=many.judged(common.best))
+    rough = search.on(search.objective.for_many(), loosened=ROUGHLY)
     tries, own = [], replace(trace, seen={})
     for start in (common.best.theta, _narrow_start(search.objective)):
         try:
@@ -46,17 +44,18 @@ def climb(search: Search, trace: Trace, common: Descent) -> tuple[Descent, Trace
             raise StopSearch(str(stop), stop.theta, kept) from None
         tries.append(replace(found, start=start))
     apart = min(tries, key=lambda descent: descent.best.value)
-    up = Step("one for each", Gain.between(simple.best, apart.best), APART_ERRORS)
+    gain = _gain(search.objective, common, apart)
+    up = Step("one for each", gain, APART_ERRORS)
     trace = replace(own, best=trace.best, seen=trace.seen)
     if not up.taken:
         return replace(common, steps=(up,)), trace
     # H under different priors does not compare: the richer model is the better one.
     trace = replace(trace, best=apart.best)
     apart = replace(apart, steps=(up,))
-    last, own, found = _weaken(rough, own, trace, apart)
+    last, own, found = _weaken(search.objective, rough, own, trace, apart)
     end, trace = _to_the_end(search, trace, last, own, found)
     end = replace(end, start=found.start, steps=found.steps, looks=common.looks)
-    end, proved = _lasting(replace(search, objective=many), trace, simple, end)
+    end, proved = _lasting(search, trace, common, end)
     if not proved:
         return replace(common, steps=end.steps), replace(trace, best=common.best)
     return replace(end, best=search.objective.judged(end.best)), trace
@@ -70,8 +69,13 @@ def _narrow_start(objective: Objective) -> np.ndarray:
     return np.clip(narrow, *objective.bounds.T)
 
 
+def _gain(judge: Objective, simple: Descent, rich: Descent) -> Gain:
+    """By the criterion of the whole search, whatever the richer model has minimised."""
+    return Gain.between(judge.judged(simple.best), judge.judged(rich.best))
+
+
 def _weaken(
-    rough: Search, own: Trace, trace: Trace, found: Descent
+    judge: Objective, rough: Search, own: Trace, trace: Trace, found: Descent
 ) -> tuple[Search, Trace, Descent]:
     """Trust the data more and the prior less, for as long as held-out points gain.
 
@@ -90,7 +94,7 @@ def _weaken(
         except StopSearch as stop:
             kept = replace(trace, best=found.best)
             raise StopSearch(str(stop), stop.theta, kept) from None
-        gain = Gain.between(found.best, further.best)
+        gain = _gain(judge, found, further)
         step = Step("weaker prior", gain, WEAKEN_ERRORS)
         steps = (*found.steps, step)
         if not step.taken:

@@ -128,8 +128,6 @@ def _tune(
         known = survey.references(search.objective, random_state)
         found, trace = _auto(search, trace, random_state, known)
         return _with_rules(search.objective, found, known), trace
-    if search.objective.space.vectors:
-        search = replace(search, objective=search.objective.for_many())
     known = survey.references(search.objective, np.random.RandomState(search.seed))
     thetas = _starts(search.objective, starts, random_state, known)
     numbers = range(len(thetas)) if only is None else [only]

@@ -301,7 +301,7 @@ def tune_unit(work: Work, number: int, start: int | None) -> Outcome:
     tasks = work.sets[number]
     with one_blas_thread():
         problem = problem_of(settings, data, data.tasks[:, tasks], work.approximation)
-        objective = Objective(problem)
+        objective = _objective(settings, problem)
         observer = Observer(
             began=began,
             deadline=deadline,
@@ -345,6 +345,15 @@ def tune_unit(work: Work, number: int, start: int | None) -> Outcome:
         sum(record.solves for record in observer.judging),
     )
     return observer.records, tuned
+
+
+def _objective(settings: Settings, problem: Problem) -> Objective:
+    """With the criterion for many hyperparameters, if all are searched at once."""
+    objective = Objective(problem)
+    from_few = isinstance(settings.starts, str) and settings.optimizer.uses_start
+    return (
+        objective if from_few or not objective.space.vectors else objective.for_many()
+    )
 
 
 def _final_landmarks(
