@@ -37,7 +37,7 @@ install: $(CLI) ## the command line, and what it needs: .venv/bin/bisvm
 	@echo "Next: $(CURDIR)/$(BIN)/bisvm tune TABLE --target COLUMN --report report.html"
 
 demo: $(READY) ## tune an SVM on the breast cancer data; the picture goes to demo-output/
-	$(BIN)/python -m bisvm.demo
+	$(BIN)/python -m bisvm.cli.demo
 
 test: lint ## style, types, and all tests that are not long
 	$(BIN)/python -m pytest -q -n 2

@@ -21,7 +21,7 @@ from benchmarks.options import Options, say
 from benchmarks.records import Row
 from benchmarks.sets import Sample
 from bisvm import BilevelObjective, BilevelSVC
-from bisvm.objective import WarmStart
+from bisvm.bilevel.objective import WarmStart
 from experiments.common import Result, Table
 
 # The residual to which machines are solved in both.

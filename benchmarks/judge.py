@@ -19,7 +19,7 @@ from sklearn.svm import SVC
 
 from benchmarks.sets import Sample
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC
-from bisvm.priors import Shrinkage
+from bisvm.criteria.priors import Shrinkage
 
 # Optimality of the machines behind an H that is to be believed.
 TIGHT = 1e-8

@@ -32,7 +32,7 @@ from sklearn.svm import SVC, LinearSVC
 from benchmarks.measure import BOX, alone
 from benchmarks.sets import Sample
 from bisvm import BilevelLinearSVC, BilevelSVC
-from bisvm.history import Progress
+from bisvm.search.history import Progress
 
 Values = dict[str, Any]
 # Ten values of C, as LogisticRegressionCV has them by default.

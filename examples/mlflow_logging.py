@@ -2,8 +2,9 @@
 Log a fit to MLflow, and stop when it no longer gains
 =====================================================
 
-`callback=` takes any function of a `bisvm.history.Progress`. Without MLflow installed a
-stand-in prints what would be logged; any other tracker is called in the same places.
+`callback=` takes any function of a `bisvm.search.history.Progress`. Without MLflow
+installed a stand-in prints what would be logged; any other tracker is called in the
+same places.
 """
 
 import warnings

@@ -16,8 +16,8 @@ import numpy as np
 from sklearn.datasets import make_moons
 
 from bisvm import BilevelSVC
+from bisvm.core.parts import INVERSE_WIDTH, Parameter
 from bisvm.kernels import Kernel, KernelGradient
-from bisvm.parts import INVERSE_WIDTH, Parameter
 from bisvm.testing import check_kernel
 
 

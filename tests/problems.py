@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from bisvm.bilevel.objective import Objective, WarmStart
+from bisvm.bilevel.problem import Landmarks, Problem
 from bisvm.criteria import get_criterion
+from bisvm.criteria.priors import get_prior
+from bisvm.data.splits import class_tasks, freeze_splits, split_columns
 from bisvm.estimators.objective import BilevelObjective
 from bisvm.kernels import get_kernel
 from bisvm.losses import get_loss
-from bisvm.model import Model
-from bisvm.objective import Objective, WarmStart
-from bisvm.penalties import get_penalty
-from bisvm.priors import get_prior
-from bisvm.problem import Landmarks, Problem
+from bisvm.machines.model import Model
+from bisvm.machines.penalties import get_penalty
 from bisvm.solvers import get_solver
-from bisvm.splits import class_tasks, freeze_splits, split_columns
 
 INTERCEPTS = ("free", "penalized", "none")
 SMOOTH_LOSSES = ("quartic", "modified_log", "squared_hinge", "logistic")

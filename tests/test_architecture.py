@@ -1,4 +1,4 @@
-"""Imports point one way: from what is composed to what it is composed of."""
+"""The folders of the package, and which of them each may import."""
 
 import ast
 from collections.abc import Iterator
@@ -10,45 +10,67 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "bisvm"
 
-# From low to high: a module imports from its own layer and from those before it.
+# What stands at the top of the package, beside the folders.
+AT_THE_TOP = {"__init__.py", "__main__.py", "py.typed"}
+
+# What each folder may import, beside itself. From low to high: arrows point one way.
 # "bisvm" stands for names taken from the package itself (`from bisvm import X`).
-LAYERS = (
-    "history progress parts pointwise composition reading pieces chunks partitions "
-    "scaling memory threads losses criteria priors systems conjugate splits swapping "
-    "sample_groups warning",
-    "transforms",
-    "kernels",
-    "incremental path",
-    "machines approximation",
-    "penalties solvers",
-    "adjoint",
-    "space model",
-    "program",
-    "problem",
-    "evaluation",
-    "objective optimizers",
-    "checkpoint gains",
-    "search",
-    "levels",
-    "walk",
-    "bilinear",
-    "estimators",
-    "bisvm datasets files images onnx selection tables testing",
-    "plots",
-    "reporting",
-    "cli demo __main__",
-)
+ALLOWED = {
+    "core": "",
+    "data": "core",
+    "losses": "core",
+    "transforms": "core data",
+    "kernels": "core data transforms",
+    "hinge": "core data kernels",
+    "machines": "core data losses transforms kernels hinge",
+    "solvers": "core data losses hinge machines",
+    "criteria": "core losses",
+    "bilevel": "core data losses kernels machines solvers criteria",
+    "optimizers": "core",
+    "search": "core data losses kernels machines solvers criteria bilevel optimizers",
+    "estimators": "core data losses transforms kernels machines solvers criteria "
+    "bilevel optimizers search",
+    "published": "core data losses transforms kernels hinge machines solvers criteria "
+    "bilevel optimizers search",
+    "datasets": "",
+    "images": "",
+    "tables": "",
+    "selection": "estimators",
+    "io": "bisvm core data losses transforms kernels hinge machines estimators "
+    "selection",
+    "plots": "core kernels bilevel search",
+    "reporting": "core data criteria estimators tables plots",
+    "cli": "bisvm core data estimators tables io plots reporting",
+    "testing": "core losses transforms kernels machines solvers criteria bilevel "
+    "optimizers",
+    "__main__": "cli",
+}
 
-# Parts of the search that are still beside its folder.
-OF_THE_SEARCH = {"nested", "survey", "expectation"}
+# Modules that import a folder that theirs may not import yet.
+TO_BE_CUT = {
+    # A column of a split hands a criterion its `Points`.            # to be cut
+    ("bisvm.data.splits", "criteria"),
+    # The class of the solver "pegasos" is among the dual solvers.   # to be cut
+    ("bisvm.solvers.dual", "published"),
+    # Whether `cv` is a hold-out whose rows change places.           # to be cut
+    ("bisvm.io.files", "published"),
+    ("bisvm.reporting.comparison", "published"),
+    # One estimator has two models, and the bilinear one is in a paper.  # to be cut
+    ("bisvm.estimators.strengths", "published"),
+    # The method `to_sklearn`.                                       # to be cut
+    ("bisvm.estimators.base", "io"),
+}
 
-# Imports inside a function: what a method from a paper brings to descend by.
-LATE = {("optimizers", "levels"), ("swapping", "walk")}
-
-# These import nothing else of ours.
-FREE_STANDING = {"datasets", "history", "images"}
-
-LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer.split()}
+# Imports of a function, or for types alone, without which there would be a circle.
+CIRCLES = {
+    # Operators of kernels and transforms, such as `+` and `@`.      # to be cut
+    ("bisvm.kernels.base", "bisvm.kernels.algebra"),
+    ("bisvm.kernels.base", "bisvm.kernels.transformed"),
+    ("bisvm.transforms.base", "bisvm.transforms.chain"),
+    # As above: Pegasos, and the method `to_sklearn`.                # to be cut
+    ("bisvm.solvers.dual", "bisvm.published.pegasos"),
+    ("bisvm.estimators.base", "bisvm.io.export"),
+}
 
 
 def dotted_name(path: Path) -> str:
@@ -61,57 +83,91 @@ MODULES = {dotted_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 MODULES.pop("bisvm")
 
 
-def imports(name: str, path: Path) -> Iterator[tuple[int, str]]:
-    """Line and part of ours of every import, at whatever depth in the code."""
+def imports(name: str) -> Iterator[tuple[int, str]]:
+    """Line and module of every import of ours, at whatever depth in the code."""
+    path = MODULES[name]
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             targets = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             source = resolve_name("." * node.level + (node.module or ""), package)
-            targets = [f"{source}.{alias.name}" for alias in node.names]
+            whole = [f"{source}.{alias.name}" for alias in node.names]
+            targets = [one if one in MODULES else source for one in whole]
         else:
             continue
         for target in targets:
             if target.split(".")[0] == "bisvm":
-                yield node.lineno, part(target)
+                yield node.lineno, target
 
 
-def part(dotted: str) -> str:
-    """The file or folder of the package in which a dotted name lives."""
-    head = [*dotted.split("."), ""][1]
-    if head in OF_THE_SEARCH:
-        return "search"
-    is_module = (PACKAGE / head).is_dir() or (PACKAGE / f"{head}.py").is_file()
-    return head if head and is_module else "bisvm"
+def loaded(name: str) -> set[str]:
+    """What is loaded before a module: what it imports, and the folders around that.
+
+    Known circles are left out.
+    """
+    around = set(parents(name)) | {name}
+    found: set[str] = set()
+    for _, target in imports(name):
+        if (name, target) not in CIRCLES:
+            found |= {target, *parents(target)} - around
+    return found - {"bisvm"}
+
+
+def parents(name: str) -> list[str]:
+    parts = name.split(".")
+    return [".".join(parts[:length]) for length in range(1, len(parts))]
+
+
+def folder(name: str) -> str:
+    """The folder of a module, or "bisvm" for the package itself."""
+    return [*name.split("."), "bisvm"][1]
+
+
+def test_nothing_is_loose_at_the_top():
+    found = {path.name for path in PACKAGE.iterdir() if path.is_file()}
+    assert found <= AT_THE_TOP, f"put into a folder: {sorted(found - AT_THE_TOP)}"
+    folders = {path.name for path in PACKAGE.iterdir() if any(path.glob("*.py"))}
+    unknown = sorted(folders - set(ALLOWED))
+    assert not unknown, f"add to ALLOWED in {Path(__file__).name}: {unknown}"
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_imports_point_down(name):
-    path, own = MODULES[name], part(name)
-    assert own in LEVEL, (
-        f"bisvm.{own} is in no layer: add it to LAYERS in {Path(__file__).name}."
-    )
-    for line, other in imports(name, path):
-        if (own, other) in LATE:
-            continue
-        where = f"{path.name}, line {line}: {own} imports {other}"
-        assert other in LEVEL, f"{where}, which is in no layer: add it to LAYERS."
-        if own in FREE_STANDING:
-            assert other == own, f"{where}, but is to stand free."
-        assert LEVEL[other] <= LEVEL[own], f"{where}, which is in a higher layer."
+def test_a_folder_imports_only_what_it_may(name):
+    own = folder(name)
+    allowed = {own, *ALLOWED[own].split()}
+    for line, target in imports(name):
+        other = folder(target)
+        if (name, other) not in TO_BE_CUT:
+            where = f"{MODULES[name].relative_to(PACKAGE)}, line {line}"
+            assert other in allowed, f"{where}: {own} may not import {target}."
 
 
-def test_no_part_depends_on_itself():
-    graph: dict[str, set[str]] = {}
-    for name, path in MODULES.items():
-        own = part(name)
-        others = {other for _, other in imports(name, path)} - {own, "bisvm"}
-        known = {other for other in others if (own, other) not in LATE}
-        graph.setdefault(own, set()).update(known)
+def test_arrows_point_one_way():
+    graph = {name: set(others.split()) - {"bisvm"} for name, others in ALLOWED.items()}
+    order = list(TopologicalSorter(graph).static_order())
+    assert order.index("estimators") > order.index("search") > order.index("bilevel")
+
+
+def test_no_module_depends_on_itself():
     try:
-        TopologicalSorter(graph).prepare()
+        TopologicalSorter({name: loaded(name) for name in MODULES}).prepare()
     except CycleError as error:
-        pytest.fail(
-            "parts import each other in a circle: " + " <- ".join(error.args[1])
-        )
+        pytest.fail("modules import each other: " + " <- ".join(error.args[1]))
+
+
+def test_exceptions_are_still_needed():
+    found = {(name, folder(target)) for name in MODULES for _, target in imports(name)}
+    assert found >= TO_BE_CUT, f"cut by now: {sorted(TO_BE_CUT - found)}"
+    found = {(name, target) for name in MODULES for _, target in imports(name)}
+    assert found >= CIRCLES, f"cut by now: {sorted(CIRCLES - found)}"
+
+
+@pytest.mark.parametrize(
+    "path", sorted(PACKAGE.rglob("__init__.py")), ids=lambda path: path.parent.name
+)
+def test_every_folder_says_what_lives_there(path):
+    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+    for inside in path.parent.iterdir():
+        if inside.is_dir() and any(inside.glob("*.py")):
+            assert (inside / "__init__.py").is_file(), inside

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from bisvm.criteria import CRITERIA
+from bisvm.criteria.priors import PRIORS
 from bisvm.kernels import KERNELS
 from bisvm.losses import LOSSES
+from bisvm.machines.penalties import PENALTIES
 from bisvm.optimizers import OPTIMIZERS
-from bisvm.penalties import PENALTIES
-from bisvm.priors import PRIORS
 from bisvm.solvers import SOLVERS
 
 ROOT = Path(__file__).parents[1]

@@ -24,7 +24,7 @@ from sklearn.svm import SVC
 
 from bisvm import BilevelSVC
 from bisvm.criteria import VALIDATION
-from bisvm.swapping import SwapHoldout
+from bisvm.published.swapping import SwapHoldout
 from experiments.generalisation.data import Part
 
 GRID = {"C": np.logspace(-2, 3, 11), "gamma": np.logspace(-4, 1, 11)}

@@ -14,9 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from bisvm import BilevelLinearSVC, BilevelSVC
 from bisvm.kernels import RBF
+from bisvm.machines.penalties import PerFeature, Shared
 from bisvm.optimizers import LBFGS, Optimizer
 from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED, Problem
-from bisvm.penalties import PerFeature, Shared
 from experiments.common import Spread, inverse, seed_H
 
 LOWER = 0.01

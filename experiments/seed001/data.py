@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from bisvm import datasets
-from bisvm.optimizers import LinearFolds
+from bisvm.published import LinearFolds
 
 SETS = {
     "cancer": "breast_cancer_wisconsin_original",

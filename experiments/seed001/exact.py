@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bisvm.hinge.path import ValidationPath, mean_path, svm_path, validation_path
 from bisvm.losses import Hinge
 from bisvm.machines import LinearMachine
-from bisvm.optimizers import LinearFolds
-from bisvm.path import ValidationPath, mean_path, svm_path, validation_path
+from bisvm.published import LinearFolds
 from bisvm.solvers import Sharpening
 
 # Relative differences of H that are not worth another machine, and the finest grid:

@@ -19,8 +19,8 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC
+from bisvm.bilevel.objective import Objective
 from bisvm.machines import Machine, Tangent
-from bisvm.objective import Objective
 from bisvm.solvers import Dual, Solution
 from experiments.common import Context, Result, Table, drawing, standardize
 from experiments.seed001 import data

@@ -22,7 +22,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.svm import LinearSVC
 
 from bisvm import BilevelLinearSVC
-from bisvm.optimizers import FoldNewton, LinearFolds
+from bisvm.published import FoldNewton, LinearFolds
 from experiments.common import Context, Result, Table
 from experiments.seed001.jacobian import load
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bisvm.optimizers import LinearFolds
+from bisvm.published import LinearFolds
 from experiments.common import drawing
 
 # In the order of the figure: colour of the line and its band, dashes.

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from bisvm.optimizers import SGDDCD, BilevelSGD, FoldNewton, LinearFolds
+from bisvm.published import SGDDCD, BilevelSGD, FoldNewton, LinearFolds
 from experiments.common import Context, Result, Spread, Table
 from experiments.seed001.data import (
     INTERCEPT,

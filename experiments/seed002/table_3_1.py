@@ -24,11 +24,17 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from bisvm import datasets
-from bisvm.bilinear import NewtonStep, Patches, PegasosStep, Problem, alternate
-from bisvm.bilinear.alternating import start_at
 from bisvm.estimators import ConvolutionalLinearSVC
 from bisvm.losses import get_loss
-from bisvm.solvers.pegasos import pegasos
+from bisvm.published.bilinear import (
+    NewtonStep,
+    Patches,
+    PegasosStep,
+    Problem,
+    alternate,
+)
+from bisvm.published.bilinear.alternating import start_at
+from bisvm.published.pegasos import pegasos
 from experiments.common import Context, Result, Spread, Table, drawing
 
 TITLE = "Table 3.1: MNIST, linear SVM and linear convolutional SVM"

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from bisvm import BilevelLinearSVC, datasets
-from bisvm.splits import freeze_splits, validated_on
+from bisvm.data.splits import freeze_splits, validated_on
 from experiments.common import Context, Result, Table, drawing, random_splits
 
 TITLE = "Groups of samples with noise of growing size, and random groups"
@@ -52,7 +52,8 @@ NOTES = (
     "then, and machines trained on noise suit them; what is learned is how useful a "
     "group is for predicting the mixture, not how good it is. The default machine's "
     "error on clean patients rises, and a little that on the mixture, though its "
-    "validation loss falls. Hold out what can be trusted: bisvm.splits.validated_on.",
+    "validation loss falls. Hold out what can be trusted: "
+    "bisvm.data.splits.validated_on.",
     "Sizes of noise, ways to hold out and the prior's strength were looked at on other "
     "splits before. Noise of 0, 0.5, 1, 2 showed no reliable order in any way of doing "
     "it.",

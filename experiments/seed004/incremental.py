@@ -20,9 +20,9 @@ from sklearn.datasets import make_classification, make_moons
 from sklearn.svm import SVC
 
 from bisvm import datasets
-from bisvm.incremental import IncrementalSVC
+from bisvm.hinge import IncrementalSVC
+from bisvm.hinge.path import svm_path
 from bisvm.kernels import RBF
-from bisvm.path import svm_path
 from experiments.common import Context, Result, Table, standardize
 
 TITLE = "Incremental SVM: swaps against refits, a thousand changes, the path"

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from bisvm import BilevelSVC
 from bisvm.kernels import FilterBank
-from bisvm.optimizers import SLPFilter
+from bisvm.published import SLPFilter
 from experiments.common import Context, Result, Table
 from experiments.seed004.toy_signals import (
     HINGE,

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bisvm.chunks import Chunks
+    from bisvm.data.chunks import Chunks
     from bisvm.estimators import (
         BilevelLinearSVC,
         BilevelObjective,
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
         ConvolutionalLinearSVC,
         ConvolutionalSVC,
     )
-    from bisvm.files import load, save
-    from bisvm.onnx import to_onnx
+    from bisvm.io.files import load, save
+    from bisvm.io.onnx import to_onnx
+    from bisvm.published.swapping import SwapHoldout
     from bisvm.reporting import report
     from bisvm.selection import FeatureSelector
-    from bisvm.swapping import SwapHoldout
 
 __version__ = "0.1.0"
 __all__ = [
@@ -45,42 +45,45 @@ _HOMES = {
     "BilevelLinearSVC": "bisvm.estimators",
     "BilevelObjective": "bisvm.estimators",
     "BilevelSVC": "bisvm.estimators",
-    "Chunks": "bisvm.chunks",
+    "Chunks": "bisvm.data.chunks",
     "ConvolutionalLinearSVC": "bisvm.estimators",
     "ConvolutionalSVC": "bisvm.estimators",
     "FeatureSelector": "bisvm.selection",
-    "SwapHoldout": "bisvm.swapping",
-    "load": "bisvm.files",
+    "SwapHoldout": "bisvm.published.swapping",
+    "load": "bisvm.io.files",
     "report": "bisvm.reporting",
-    "save": "bisvm.files",
-    "to_onnx": "bisvm.onnx",
+    "save": "bisvm.io.files",
+    "to_onnx": "bisvm.io.onnx",
 }
+# Modules whose names users import, in the order of the API reference.
 _MODULES = (
     "criteria",
+    "criteria.priors",
+    "data.splits",
     "datasets",
-    "files",
-    "history",
+    "hinge",
+    "hinge.path",
     "images",
-    "incremental",
+    "io.files",
+    "io.onnx",
     "kernels",
     "losses",
-    "onnx",
+    "machines.penalties",
     "optimizers",
-    "path",
-    "penalties",
     "plots",
-    "priors",
+    "published",
+    "search.history",
     "selection",
     "solvers",
-    "splits",
     "tables",
     "testing",
     "transforms",
 )
+_FOLDERS = {name.partition(".")[0] for name in _MODULES}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
+    if name in _FOLDERS:
         return import_module(f"bisvm.{name}")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
@@ -88,4 +91,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_MODULES})
+    return sorted({*globals(), *__all__, *_FOLDERS})

@@ -8,11 +8,11 @@ from scipy import sparse
 from sklearn.model_selection import GroupKFold
 
 from bisvm import BilevelLinearSVC, BilevelSVC
+from bisvm.criteria.priors import Shrinkage
 from bisvm.kernels import RBF
 from bisvm.losses import ModifiedLog, Quartic
+from bisvm.machines.penalties import Shared
 from bisvm.optimizers import LBFGS
-from bisvm.penalties import Shared
-from bisvm.priors import Shrinkage
 from tests.problems import sparse_twin, toy_data, within
 
 X, y = toy_data(40)

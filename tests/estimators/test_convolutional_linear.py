@@ -9,9 +9,9 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from bisvm.bilinear import PegasosStep
 from bisvm.estimators import ConvolutionalLinearSVC
-from tests.bilinear.bars import bars
+from bisvm.published.bilinear import PegasosStep
+from tests.published.bilinear.bars import bars
 
 FIXED = ConvolutionalLinearSVC(filter_shape=(1,), learn=None)
 

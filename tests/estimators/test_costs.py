@@ -5,7 +5,7 @@ import pytest
 
 from bisvm import BilevelObjective, BilevelSVC, ConvolutionalLinearSVC
 from bisvm.criteria import VALIDATION, Weighted
-from bisvm.gains import Gain
+from bisvm.search.gains import Gain
 from tests.problems import three_classes, toy_data
 
 X, y = toy_data(60)

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC
 from bisvm.criteria import VALIDATION
 from bisvm.kernels import RBF, Matern
-from bisvm.penalties import Shared
+from bisvm.machines.penalties import Shared
 from tests.problems import toy_data, within
 
 MAKERS = {

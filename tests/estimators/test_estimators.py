@@ -19,10 +19,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC
+from bisvm.criteria.priors import Shrinkage
 from bisvm.kernels import RBF
 from bisvm.losses import ModifiedLog, Quartic
 from bisvm.optimizers import RPROP, Grid
-from bisvm.priors import Shrinkage
 from tests.problems import sparse_twin, thinned, three_classes, toy_data
 
 X, y = toy_data(80)

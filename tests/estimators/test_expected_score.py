@@ -15,21 +15,15 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.svm import SVC
 
 import bisvm
-from bisvm import (
-    BilevelLinearSVC,
-    BilevelObjective,
-    BilevelSVC,
-    SwapHoldout,
-    expectation,
-    nested,
-)
+from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, SwapHoldout
+from bisvm.bilevel.objective import COLD, Objective
 from bisvm.estimators import base, expected
 from bisvm.estimators.expected import ExpectedScore
-from bisvm.expectation import Rivals
-from bisvm.gains import Gain
-from bisvm.objective import COLD, Objective
 from bisvm.optimizers import BFGS
+from bisvm.search import expectation, nested
 from bisvm.search.descent import Descent, Search, Trace, evaluate
+from bisvm.search.expectation import Rivals
+from bisvm.search.gains import Gain
 from bisvm.search.kernel_choice import WIDTH_ERRORS
 from bisvm.search.observer import Observer
 from tests.problems import three_classes, toy_data

@@ -15,15 +15,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 import bisvm
-from bisvm import BilevelSVC, nested
+from bisvm import BilevelSVC
+from bisvm.bilevel.objective import COLD, Objective
 from bisvm.datasets import make_moons_with_noise, make_rings
-from bisvm.gains import Gain
 from bisvm.kernels import RBF, Linear
-from bisvm.objective import COLD, Objective
+from bisvm.machines.penalties import PerFeature
 from bisvm.optimizers import BFGS
-from bisvm.penalties import PerFeature
-from bisvm.search import kernel_choice
+from bisvm.search import kernel_choice, nested
 from bisvm.search.descent import Search, Trace
+from bisvm.search.gains import Gain
 from bisvm.search.kernel_choice import candidates
 from bisvm.search.observer import Observer
 

@@ -11,8 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, Chunks
-from bisvm.penalties import PerGroup, Shared
-from bisvm.splits import validated_on
+from bisvm.data.splits import validated_on
+from bisvm.machines.penalties import PerGroup, Shared
 from tests.problems import sparse_twin, thinned, three_classes, toy_data
 
 X, y = toy_data(90)

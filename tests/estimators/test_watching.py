@@ -10,9 +10,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import bisvm
-from bisvm import BilevelLinearSVC, BilevelSVC, progress
+from bisvm import BilevelLinearSVC, BilevelSVC
 from bisvm.estimators import ConvolutionalLinearSVC, ConvolutionalSVC
-from bisvm.history import Record
+from bisvm.search import progress
+from bisvm.search.history import Record
 from tests.problems import three_classes, toy_data
 
 X, y = toy_data(60)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 
-from bisvm.optimizers import SGDDCD
+from bisvm.published import SGDDCD
 from experiments.common import Context
 from experiments.seed001 import data, exact, table_1
 from experiments.seed001.exact import Trained

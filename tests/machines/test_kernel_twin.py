@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import pytest
 
-from bisvm.adjoint import implicit_gradient
+from bisvm.bilevel.adjoint import implicit_gradient
 from bisvm.kernels import RBF
 from bisvm.losses import Logistic, Quartic
 from bisvm.machines import KernelMachine

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bisvm import Chunks
-from bisvm.adjoint import implicit_gradient
+from bisvm.bilevel.adjoint import implicit_gradient
 from bisvm.kernels import RBF, Linear
 from bisvm.losses import Quartic, SquaredHinge
 from bisvm.machines import Coefficients, KernelMachine, LinearMachine

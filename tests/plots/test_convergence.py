@@ -6,8 +6,8 @@ from sklearn.exceptions import NotFittedError
 
 from bisvm import BilevelSVC
 from bisvm.datasets import make_moons_with_noise
-from bisvm.history import Record
 from bisvm.plots import ConvergenceData, ConvergenceDisplay, Stage, convergence_data
+from bisvm.search.history import Record
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bisvm import BilevelLinearSVC, BilevelObjective
-from bisvm.objective import Objective
+from bisvm.bilevel.objective import Objective
 from bisvm.optimizers import BFGS
 from bisvm.search.descent import Search, Trace, evaluate
 from bisvm.search.observer import Observer

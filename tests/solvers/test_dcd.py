@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.svm import LinearSVC
 
-from bisvm.incremental.active_set import ERROR, MARGIN, REST
+from bisvm.hinge.active_set import ERROR, MARGIN, REST
 from bisvm.solvers.dcd import (
     dual_coordinate_descent,
     kernel_coordinate_descent,

@@ -7,8 +7,9 @@ import pytest
 from scipy.optimize import OptimizeResult
 
 from bisvm import criteria, kernels, losses, optimizers, solvers
+from bisvm.core.parts import Part
 from bisvm.machines import Coefficients, KernelMachine, LinearMachine
-from bisvm.parts import Part
+from bisvm.published import BothLevels
 from bisvm.testing import (
     central_difference,
     check_criterion,
@@ -425,7 +426,7 @@ OPTIMIZERS = list(map(optimizers.get_optimizer, optimizers.OPTIMIZERS))
 @pytest.mark.parametrize(
     "optimizer",
     [
-        *(one for one in OPTIMIZERS if not isinstance(one, optimizers.BothLevels)),
+        *(one for one in OPTIMIZERS if not isinstance(one, BothLevels)),
         optimizers.LBFGS(transform="log"),
         optimizers.Grid(5),
     ],

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from bisvm.criteria import CRITERIA
+from bisvm.criteria.priors import PRIORS
 from bisvm.kernels import KERNELS
 from bisvm.losses import LOSSES
+from bisvm.machines.penalties import PENALTIES
 from bisvm.optimizers import OPTIMIZERS
-from bisvm.penalties import PENALTIES
-from bisvm.priors import PRIORS
 from bisvm.solvers import SOLVERS
 from tools.same import answers
 from tools.same.__main__ import Run, chosen

@@ -24,7 +24,10 @@ from bisvm import (
 )
 from bisvm.cli import main as command_line
 from bisvm.criteria import L2, Blend, SmoothedF1, StructuralRisk, Weighted
-from bisvm.incremental import IncrementalSVC, SwappingHoldOut, leave_one_out
+from bisvm.criteria.priors import Shrinkage
+from bisvm.data.splits import freeze_splits, validated_on
+from bisvm.hinge import IncrementalSVC, leave_one_out
+from bisvm.hinge.path import best_C, svm_path, validation_path
 from bisvm.kernels import (
     RBF,
     Chi2,
@@ -37,10 +40,8 @@ from bisvm.kernels import (
     on_groups,
 )
 from bisvm.losses import Quartic
-from bisvm.optimizers import FoldNewton, GradientDescent, Grid
-from bisvm.path import best_C, svm_path, validation_path
-from bisvm.priors import Shrinkage
-from bisvm.splits import freeze_splits, validated_on
+from bisvm.optimizers import GradientDescent, Grid
+from bisvm.published import FoldNewton, SwappingHoldOut
 from bisvm.transforms import (
     Columns,
     Convolution1D,

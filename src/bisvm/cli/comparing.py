@@ -11,6 +11,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 
+from bisvm.cli.demo import Step
 from bisvm.cli.output import say, write_json, write_rows
 from bisvm.cli.tasks import (
     Task,
@@ -20,7 +21,6 @@ from bisvm.cli.tasks import (
     read_task,
     say_how_columns_were_taken,
 )
-from bisvm.demo import Step
 from bisvm.plots.landscape import GRID_C, GRID_GAMMA, stock_grid, svc_gamma
 from bisvm.reporting.comparison import on_folds
 from bisvm.tables import DataError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bisvm import demo
+from bisvm.cli import demo
 
 
 def run(options: Any) -> int:

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 
 from bisvm.cli.output import one_line, say, write_rows
 from bisvm.cli.tasks import read
-from bisvm.files import load
+from bisvm.io.files import load
 from bisvm.tables import ColumnTypes, DataError
 from bisvm.tables.format import remembered
 from bisvm.tables.preparing import unseen_categories

@@ -6,9 +6,9 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
+from bisvm.cli.demo import Step
 from bisvm.cli.output import say
 from bisvm.cli.tasks import Task
-from bisvm.demo import Step
 from bisvm.reporting import report
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bisvm.cli.demo import Step
 from bisvm.cli.output import say, write_json, write_pairs
 from bisvm.cli.reporting import show_report, write_report
 from bisvm.cli.tasks import (
@@ -17,8 +18,7 @@ from bisvm.cli.tasks import (
     read_task,
     say_how_columns_were_taken,
 )
-from bisvm.demo import Step
-from bisvm.files import save
+from bisvm.io.files import save
 from bisvm.reporting.words import expected_in_words
 from bisvm.reporting.writing import check_can_report
 from bisvm.tables import DataError

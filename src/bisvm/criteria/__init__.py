@@ -1,11 +1,13 @@
-"""Criteria: what the upper level minimises.
+"""Criteria and priors: what the upper level minimises.
 
-A loss on held-out points (`validation`), or the training problem's own optimum plus a
-regulariser on the kernel (`structural`).
+May import `core` and `losses`. A new criterion is a subclass of `Criterion` in
+`validation.py`, or in a file of its own if points interact; a new prior goes into
+`priors.py`.
 """
 
 from __future__ import annotations
 
+from bisvm.core.parts import resolve
 from bisvm.criteria.base import Criterion, CriterionValue, Points
 from bisvm.criteria.ranking import PairwiseRanking
 from bisvm.criteria.regularizers import (
@@ -32,7 +34,6 @@ from bisvm.criteria.validation import (
     MeanSquaredHinge,
 )
 from bisvm.criteria.weighting import BALANCED, Weighted
-from bisvm.parts import resolve
 
 CRITERIA: dict[str, type[Criterion]] = {
     **VALIDATION,

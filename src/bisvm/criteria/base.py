@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bisvm.parts import Part
+from bisvm.core.parts import Part
 
 Floats = npt.NDArray[np.floating[Any]]
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bisvm.parts import Part, resolve
+from bisvm.core.parts import Part, resolve
 
 
 class Regularizer(Part):

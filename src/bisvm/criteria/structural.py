@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from bisvm.core.parts import Parameter
 from bisvm.criteria.base import Criterion
 from bisvm.criteria.regularizers import get_regularizer
-from bisvm.parts import Parameter
 
 
 class StructuralRisk(Criterion):

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from bisvm import losses
+from bisvm.core.parts import resolve
 from bisvm.criteria.base import (
     Criterion,
     CriterionValue,
@@ -32,7 +33,6 @@ from bisvm.criteria.base import (
 )
 from bisvm.criteria.ranking import PairwiseRanking
 from bisvm.criteria.smoothed import SmoothedError, SmoothedF1
-from bisvm.parts import resolve
 
 
 class MeanSquaredError(Criterion):

@@ -1,5 +1,8 @@
 """Data sets by name, and generators of synthetic ones.
 
+Imports no other folder of the package. A new generator goes into `generators.py`, a set
+that needs a description into `catalogue.py`.
+
 >>> from bisvm import datasets
 >>> X, y = datasets.load("iris", return_X_y=True)
 >>> X.shape

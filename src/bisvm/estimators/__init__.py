@@ -1,7 +1,7 @@
-"""The scikit-learn face of the library: settings, fit, predict, fitted attributes.
+"""The scikit-learn estimators: settings, `fit`, `predict` and the fitted attributes.
 
-An estimator resolves its arguments (`settings`), validates data (`data`), hands both to
-`bisvm.search`, and sets its attributes (`base`). New estimators go here.
+May import `search` and all that it may import. A new setting is an argument of an
+estimator, and is validated in `settings.py`.
 """
 
 from bisvm.estimators.convolutional import ConvolutionalSVC

@@ -13,30 +13,29 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from bisvm.approximation import Approximation
+from bisvm.bilevel.objective import Objective
+from bisvm.bilevel.problem import Problem
+from bisvm.core.threads import one_blas_thread
+from bisvm.core.warning import warn_user
+from bisvm.data.pieces import stack
 from bisvm.estimators.data import in_pieces, validate, validate_inputs
 from bisvm.estimators.ensemble import fit_members, mean_scores, n_members
 from bisvm.estimators.expected import expected_score
-from bisvm.estimators.export import to_sklearn
 from bisvm.estimators.grouping import by_name
 from bisvm.estimators.relevance import relevance
 from bisvm.estimators.settings import chosen, decisions
 from bisvm.estimators.thresholds import ThresholdMixin, check_threshold
 from bisvm.estimators.watching import CallbackSupportMixin, Watched, with_callbacks
-from bisvm.history import Certificate
 from bisvm.kernels import Kernel
 from bisvm.machines import Coefficients
-from bisvm.objective import Objective
-from bisvm.pieces import stack
-from bisvm.problem import Problem
+from bisvm.machines.approximation import Approximation
 from bisvm.search.data import Data
+from bisvm.search.history import Certificate
 from bisvm.search.kernel_choice import KernelChoice
 from bisvm.search.observer import CALLBACK_STOP
 from bisvm.search.settings import Settings
 from bisvm.search.training import Trained, approximation_of, problem_of, train_at
 from bisvm.search.units import Found, Tuned, search
-from bisvm.threads import one_blas_thread
-from bisvm.warning import warn_user
 
 # Bytes of a block of the Gram matrix between new rows and support vectors.
 BLOCK_ENTRIES = 1 << 23
@@ -298,6 +297,8 @@ class BilevelClassifier(
         Its SVC has the exact hinge: close to this machine, and the same one only for
         `loss="hinge"`. Raises ValueError where scikit-learn cannot express the model.
         """
+        from bisvm.io.export import to_sklearn  # to be cut
+
         check_is_fitted(self)
         return to_sklearn(self)
 

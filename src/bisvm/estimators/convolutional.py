@@ -80,7 +80,8 @@ class ConvolutionalSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         1 shows evaluations of the criterion in a live line, or as lines of a log; 2
         always as lines.
     callback : callable, optional
-        Called with a `bisvm.history.Progress` after every evaluation; True stops.
+        Called with a `bisvm.search.history.Progress` after every evaluation; True
+        stops.
     checkpoint : str or path, optional
         File that every evaluation is written to, and from which a fit that was killed
         goes on; see `BilevelSVC`.

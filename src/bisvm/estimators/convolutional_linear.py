@@ -14,7 +14,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from bisvm.bilinear import (
+from bisvm.core.threads import one_blas_thread
+from bisvm.core.warning import warn_user
+from bisvm.criteria import Criterion, get_criterion
+from bisvm.estimators.data import prepare
+from bisvm.estimators.images import check_task, flattened, task_names, validated_rows
+from bisvm.estimators.settings import COMMON, chosen, decisions, optimizer_of
+from bisvm.estimators.strengths import Strengths, search_strengths
+from bisvm.estimators.watching import CallbackSupportMixin, Watched, with_callbacks
+from bisvm.losses import Loss, get_loss
+from bisvm.optimizers import Optimizer
+from bisvm.published.bilinear import (
     Bank,
     LinearConvolution,
     NewtonStep,
@@ -25,21 +35,11 @@ from bisvm.bilinear import (
     get_step,
     own_loss,
 )
-from bisvm.criteria import Criterion, get_criterion
-from bisvm.estimators.data import prepare
-from bisvm.estimators.images import check_task, flattened, task_names, validated_rows
-from bisvm.estimators.settings import COMMON, chosen, decisions, optimizer_of
-from bisvm.estimators.strengths import Strengths, search_strengths
-from bisvm.estimators.watching import CallbackSupportMixin, Watched, with_callbacks
-from bisvm.history import Certificate
-from bisvm.losses import Loss, get_loss
-from bisvm.optimizers import Optimizer
 from bisvm.search.data import Data
 from bisvm.search.descent import Descent
+from bisvm.search.history import Certificate
 from bisvm.search.observer import CALLBACK_STOP
 from bisvm.search.resuming import check_resumable
-from bisvm.threads import one_blas_thread
-from bisvm.warning import warn_user
 
 _STRENGTHS = ("lambda_w", "lambda_f")
 
@@ -108,7 +108,8 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         1 shows evaluations of the criterion in a live line, or as lines of a log; 2
         always as lines.
     callback : callable, optional
-        Called with a `bisvm.history.Progress` after every evaluation; True stops.
+        Called with a `bisvm.search.history.Progress` after every evaluation; True
+        stops.
     checkpoint : str or path, optional
         File that every evaluation is written to, and from which a fit that was killed
         goes on; see `BilevelSVC`.
@@ -128,7 +129,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     paths_ : list of arrays
         E after every half step of a task's alternation, and after the joint steps.
     criterion_value_ : float, NaN if nothing was learned
-    history_ : list of `bisvm.history.Record`, one for every evaluation
+    history_ : list of `bisvm.search.history.Record`, one for every evaluation
     coordinates_ : list of (name, "log" or "linear"), what theta is in these records
     certificate_ : how near to optimal both levels are; a list if not shared
     image_shape_, classes_, n_features_in_, feature_names_in_, n_iter_

@@ -13,20 +13,20 @@ from sklearn.utils import assert_all_finite, check_consistent_length, column_or_
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from bisvm.chunks import Chunks
 from bisvm.criteria import Criterion
+from bisvm.data.chunks import Chunks
+from bisvm.data.pieces import Pieces, keep
+from bisvm.data.sample_groups import SampleGroups
+from bisvm.data.splits import Split, class_tasks, freeze_splits
 from bisvm.estimators.grouping import (
     check_groups,
     check_sample_groups,
     warn_of_small_groups,
 )
 from bisvm.kernels import Precomputed
-from bisvm.model import Model
-from bisvm.pieces import Pieces, keep
-from bisvm.sample_groups import SampleGroups
+from bisvm.machines.model import Model
 from bisvm.search.data import Data
 from bisvm.search.settings import Settings
-from bisvm.splits import Split, class_tasks, freeze_splits
 
 # What is asked of inputs, in fit and in predict.
 INPUTS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
@@ -148,7 +148,7 @@ def in_pieces(X: Any) -> Any:
     Dask's arrays and data frames, and large arrays that are memory-mapped.
     """
     if _is_dask(X):
-        from bisvm.partitions import Partitions
+        from bisvm.data.partitions import Partitions
 
         return Partitions(X)
     large = isinstance(X, np.memmap) and X.ndim == 2 and 8 * X.size > MAPPED_LIMIT
@@ -159,7 +159,7 @@ def in_memory(y: Any) -> Any:
     """A vector of Dask's computed; anything else as it is."""
     if not _is_dask(y):
         return y
-    from bisvm.partitions import vector
+    from bisvm.data.partitions import vector
 
     return vector(y)
 

@@ -21,8 +21,8 @@ from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.utils import check_random_state
 
 from bisvm.criteria import get_criterion
+from bisvm.data.pieces import Pieces
 from bisvm.estimators.data import in_pieces
-from bisvm.pieces import Pieces
 
 # Members that `ensemble=True` has.
 MEMBERS = 5

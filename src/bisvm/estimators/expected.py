@@ -10,8 +10,8 @@ import numpy as np
 from scipy import stats
 
 from bisvm.estimators.settings import chosen, decisions
-from bisvm.expectation import HeldOut, Rivals
 from bisvm.search.data import Data
+from bisvm.search.expectation import HeldOut, Rivals
 
 LEVEL = 0.9
 # On 26 sets, six splits, with one gamma and many, 60 and 500 rows, intervals at 90%

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from bisvm.penalties import Penalty, PerGroup, Shared, get_penalty
-from bisvm.sample_groups import SampleGroups
-from bisvm.warning import warn_user
+from bisvm.core.warning import warn_user
+from bisvm.data.sample_groups import SampleGroups
+from bisvm.machines.penalties import Penalty, PerGroup, Shared, get_penalty
 
 
 def learns_class_weight(estimator: Any) -> bool:

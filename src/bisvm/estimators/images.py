@@ -10,8 +10,8 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import validate_data
 
-from bisvm.bilinear.patches import check_shape
-from bisvm.pieces import Pieces
+from bisvm.data.pieces import Pieces
+from bisvm.published.bilinear.patches import check_shape
 
 Shape = tuple[int, ...]
 

@@ -52,7 +52,8 @@ class BilevelLinearSVC(BilevelClassifier):
     learn : "all", or names of hyperparameters such as "C" or ("C", "gamma")
     prior : "auto", None or Prior
         Pulls the entries of a vector of hyperparameters together; "auto" is
-        `priors.Shrinkage(0.1)`, weakened where the held-out points speak for it.
+        `criteria.priors.Shrinkage(0.1)`, weakened where the held-out points speak for
+        it.
     optimizer : {"auto", "bfgs", "lbfgs", "rprop", "bundle", "variable-metric-bundle", \
             "scan", "grid"} or Optimizer, default="auto"
         "auto", the default, is BFGS, and a scan where the exact hinge leaves one C to
@@ -101,7 +102,8 @@ class BilevelLinearSVC(BilevelClassifier):
         1 shows a live line on a terminal or in a notebook, and else prints a line for
         every evaluation to standard error; 2 prints these lines anywhere.
     callback : callable, optional
-        Called with a `bisvm.history.Progress` after every evaluation; True stops.
+        Called with a `bisvm.search.history.Progress` after every evaluation; True
+        stops.
     checkpoint : str or path, optional
         File that every evaluation is written to. A fit that was killed is fitted again,
         with the same data and settings, and goes on from there to the same result; the
@@ -134,7 +136,7 @@ class BilevelLinearSVC(BilevelClassifier):
         What `threshold` has taken off all decision values, and off `intercept_`; other
         goals have their thresholds by `best_threshold(goal)`.
     certificate_ : how near to optimal both levels are, and why tuning stopped
-    history_ : list of `bisvm.history.Record`, one for every evaluation
+    history_ : list of `bisvm.search.history.Record`, one for every evaluation
     coordinates_ : list of (name, "log" or "linear"), what theta is in these records
     n_svm_evaluations_ : int
         Lower-level problems solved: for `history_`, and to see how far the search can

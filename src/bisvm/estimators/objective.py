@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from bisvm.evaluation import Evaluation
-from bisvm.objective import COLD, Objective, WarmStart
-from bisvm.problem import Problem
-from bisvm.space import Space
+from bisvm.bilevel.evaluation import Evaluation
+from bisvm.bilevel.objective import COLD, Objective, WarmStart
+from bisvm.bilevel.problem import Problem
+from bisvm.core.space import Space
 
 # Optimality residual of the lower level behind the values.
 PUBLIC_TOL = 1e-9

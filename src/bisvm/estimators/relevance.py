@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from bisvm.data.scaling import column_moments
 from bisvm.kernels import Factors
-from bisvm.scaling import column_moments
 
 
 def relevance(estimator: Any, X: Any, weight: np.ndarray) -> np.ndarray | None:

@@ -9,14 +9,14 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from bisvm.approximation import CHOICES
 from bisvm.criteria import Criterion, get_criterion
+from bisvm.criteria.priors import get_prior
 from bisvm.estimators.grouping import own_grouping, own_penalty
 from bisvm.kernels import Kernel
 from bisvm.losses import get_loss
-from bisvm.model import Model
+from bisvm.machines.approximation import CHOICES
+from bisvm.machines.model import Model
 from bisvm.optimizers import Optimizer, get_optimizer
-from bisvm.priors import get_prior
 from bisvm.search.descent import DescentMethod
 from bisvm.search.resuming import check_resumable
 from bisvm.search.settings import Settings

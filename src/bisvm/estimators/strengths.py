@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from bisvm.bilinear import LinearConvolution, Point, StrengthObjective
-from bisvm.bilinear.strengths import BEGINNING, Followed
 from bisvm.criteria import Criterion
-from bisvm.history import Progress, Record
 from bisvm.optimizers import Optimizer
+from bisvm.published.bilinear import LinearConvolution, Point, StrengthObjective
+from bisvm.published.bilinear.strengths import BEGINNING, Followed
 from bisvm.search.data import Data
 from bisvm.search.descent import Descent, Search, Trace, evaluate
+from bisvm.search.history import Progress, Record
 from bisvm.search.observer import Observer
 from bisvm.search.questions import StopSearch
 from bisvm.search.resuming import checkpoint_of

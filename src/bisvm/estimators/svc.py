@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from bisvm.core.parts import resolve
 from bisvm.estimators.base import BilevelClassifier
 from bisvm.estimators.settings import KERNEL_CLASSIFIER, settings_of
 from bisvm.kernels import KERNELS, RBF, Kernel, Precomputed
-from bisvm.parts import resolve
 from bisvm.search.settings import Settings
 
 # Two names mean no kernel by themselves: they wait for the data.
@@ -72,7 +72,8 @@ class BilevelSVC(BilevelClassifier):
         learned stays there. "gamma" also means "k1__gamma" and "k2__gamma".
     prior : "auto", None or Prior
         Pulls the entries of a vector of hyperparameters together; "auto" is
-        `priors.Shrinkage(0.1)`, weakened where the held-out points speak for it.
+        `criteria.priors.Shrinkage(0.1)`, weakened where the held-out points speak for
+        it.
     optimizer : {"auto", "bfgs", "lbfgs", "rprop", "grid", "gradient", "nesterov", \
             "armijo", "spg", "bundle", "variable-metric-bundle", "scan"} or Optimizer, \
             default="auto"
@@ -131,7 +132,8 @@ class BilevelSVC(BilevelClassifier):
         1 shows a live line on a terminal or in a notebook, and else prints a line for
         every evaluation to standard error; 2 prints these lines anywhere.
     callback : callable, optional
-        Called with a `bisvm.history.Progress` after every evaluation; True stops.
+        Called with a `bisvm.search.history.Progress` after every evaluation; True
+        stops.
     checkpoint : str or path, optional
         File that every evaluation is written to. A fit that was killed is fitted again,
         with the same data and settings, and goes on from there to the same result; the
@@ -165,14 +167,14 @@ class BilevelSVC(BilevelClassifier):
     generalization_gap_ : float, or None
         By how much the accuracy of held-out rows at the optimum is too good, since the
         hyperparameters were chosen by them; it has been taken off `expected_score_`.
-    approximation_ : None, or `bisvm.approximation.LeftOut`
+    approximation_ : None, or `bisvm.machines.approximation.LeftOut`
         How many landmarks there are, what they leave out of the kernel, and in words
         whether memory has limited their number (`approximation_.limited`).
     threshold_ : float
         What `threshold` has taken off all decision values, and off `intercept_`; other
         goals have their thresholds by `best_threshold(goal)`.
     certificate_ : how near to optimal both levels are, and why tuning stopped
-    history_ : list of `bisvm.history.Record`, one for every evaluation
+    history_ : list of `bisvm.search.history.Record`, one for every evaluation
     coordinates_ : list of (name, "log" or "linear"), what theta is in these records
     n_svm_evaluations_ : int
         Lower-level problems solved: for `history_`, for other kernels that were tried,

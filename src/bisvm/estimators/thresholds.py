@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bisvm.expectation import HeldOut
 from bisvm.search.data import Data
+from bisvm.search.expectation import HeldOut
 from bisvm.search.settings import Settings
 
 GOALS = ("accuracy", "balanced_accuracy", "f1")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
-from bisvm.history import Progress
+from bisvm.search.history import Progress
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks

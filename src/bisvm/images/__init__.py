@@ -1,5 +1,8 @@
 """From images to the histograms that chi-square kernels compare.
 
+Imports no other folder of the package. A new descriptor goes into a file of its own, as
+`sift.py`.
+
     images -> dense SIFT -> visual words -> spatial histograms -> a kernel, or a map
 
 `BagOfVisualWords` is a scikit-learn transformer. It needs OpenCV, which comes with

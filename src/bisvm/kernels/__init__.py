@@ -1,7 +1,7 @@
-"""Positive-definite functions on (transformed) inputs.
+"""Kernels: Gram matrices, and the gradient of any weighted sum of their entries.
 
-A kernel gives Gram matrices, `kernel(X, Y)`, and the gradient of any weighted sum of
-their entries, `kernel.pullback(...)`: a contraction, never an (n, n, p) tensor.
+May import `core`, `data` and `transforms`. A new kernel is a subclass of `Kernel`, in a
+file of its own, with a name in `KERNELS` below.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from bisvm.core.parts import resolve
 from bisvm.kernels.algebra import Product, Sum
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
 from bisvm.kernels.chi2 import AdditiveChi2, Chi2
@@ -24,7 +25,6 @@ from bisvm.kernels.precomputed import Precomputed
 from bisvm.kernels.radial import RadialKernel
 from bisvm.kernels.rbf import RBF
 from bisvm.kernels.transformed import Transformed
-from bisvm.parts import resolve
 
 KERNELS: dict[str, Callable[[], Kernel]] = {
     "linear": Linear,

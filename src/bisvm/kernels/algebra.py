@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from bisvm.composition import Composite, prefixed
+from bisvm.core.composition import Composite, prefixed
+from bisvm.core.parts import WEIGHT, Parameter
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
-from bisvm.parts import WEIGHT, Parameter
 
 # A learned weight on a logarithmic scale stays between these, relative to its start.
 WEIGHT_RANGE = (1e-6, 1e4)

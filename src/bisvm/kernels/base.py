@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bisvm.parts import Parameter, Part
+from bisvm.core.parts import Parameter, Part
 
 # Entries of a temporary block of Gram-sized weights: a few MB stay in the cache.
 BLOCK_ENTRIES = 1 << 19

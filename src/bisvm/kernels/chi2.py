@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from bisvm.core.parts import DegenerateError, Parameter
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
 from bisvm.kernels.exponential import dense, dense_pair, dot_with_logarithm
 from bisvm.kernels.widths import is_scale, nearest_distance, width_parameter
-from bisvm.parts import DegenerateError, Parameter
 
 # Points whose distances settle the default gamma.
 SAMPLE = 500

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from bisvm.core.parts import Parameter
+from bisvm.data.scaling import column_scale, mean_deviation, n_varying
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
 from bisvm.kernels.exponential import dense_pair, dot_with_logarithm
 from bisvm.kernels.widths import is_scale, nearest_distance, width_parameter
-from bisvm.parts import Parameter
-from bisvm.scaling import column_scale, mean_deviation, n_varying
 
 
 class Laplacian(Kernel):

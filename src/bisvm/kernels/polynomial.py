@@ -7,10 +7,10 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from bisvm.core.parts import Parameter, natural_bounds
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
 from bisvm.kernels.linear import Linear
 from bisvm.kernels.widths import check_positive, is_scale
-from bisvm.parts import Parameter, natural_bounds
 
 # By default gamma and offset stay between these, relative to their natural sizes.
 RANGE = (1e-2, 1e2)

@@ -7,8 +7,8 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from bisvm.core.parts import Parameter
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
-from bisvm.parts import Parameter
 
 # Largest |K - K'| that rounding excuses, relative to the largest entry.
 SYMMETRY_RTOL = 1e-8

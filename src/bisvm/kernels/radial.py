@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from bisvm.core.parts import Parameter
+from bisvm.data.scaling import column_scale, mean_variance, n_varying
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
 from bisvm.kernels.widths import is_scale, nearest_distance, width_parameter
-from bisvm.parts import Parameter
-from bisvm.scaling import column_scale, mean_variance, n_varying
 
 
 class RadialKernel(Kernel):

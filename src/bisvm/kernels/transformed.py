@@ -9,9 +9,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from bisvm.composition import traced
+from bisvm.core.composition import traced
+from bisvm.core.parts import Parameter
 from bisvm.kernels.base import BLOCK_ENTRIES, Factors, Kernel, KernelGradient
-from bisvm.parts import Parameter
 from bisvm.transforms.arguments import flat
 from bisvm.transforms.base import Transform, TransformGradient
 from bisvm.transforms.chain import Chain

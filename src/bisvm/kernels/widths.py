@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bisvm.parts import INVERSE_WIDTH, Parameter, natural_bounds
+from bisvm.core.parts import INVERSE_WIDTH, Parameter, natural_bounds
 
 
 def is_scale(argument: Any) -> bool:

@@ -1,4 +1,9 @@
-"""Training problems: value, optimality residual, linearisation, and sensitivity."""
+"""Training problems: value, optimality, linearisation and sensitivity; their penalties,
+linear systems and landmarks.
+
+May import `core`, `data`, `losses`, `transforms`, `kernels` and `hinge`. A new machine
+is a subclass of `Machine`, in a file of its own, and is chosen in `Model.machine`.
+"""
 
 from bisvm.machines.base import (
     Adjoint,

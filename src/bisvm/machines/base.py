@@ -27,7 +27,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from bisvm.losses import Loss
-from bisvm.pointwise import losses, step_lengths
+from bisvm.losses.pointwise import losses, step_lengths
 
 Intercept = Literal["free", "penalized", "none"]
 

@@ -2,9 +2,9 @@
 
 On a few hundred points the steps between two linear systems cost more than the systems.
 Here are the systems of `KernelLinearization`, and around them the method of
-`solvers.newton`, for losses that have a compiled twin (`bisvm.pointwise`). What is rare
-is left to that module: an intercept that no active point holds, and matrices that are
-not quite positive definite.
+`solvers.newton`, for losses that have a compiled twin (`bisvm.losses.pointwise`). What
+is rare is left to that module: an intercept that no active point holds, and matrices
+that are not quite positive definite.
 
     F, S, D, alpha : (n, q) fitted values, slopes, curvatures, coefficients
     Y, W : (n, q) labels and weights;  b, rho : (q,) intercepts and their precisions
@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 from scipy.linalg import lapack
 
-from bisvm.pointwise import Twin, losses, step_lengths
+from bisvm.losses.pointwise import Twin, losses, step_lengths
 
 # Steps without a halving of the residual after which rounding errors are to blame, if
 # it is as small as this.

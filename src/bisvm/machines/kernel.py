@@ -19,7 +19,7 @@ from bisvm.machines.base import (
 )
 from bisvm.machines.compiled import newton, product, solve_columns
 from bisvm.machines.on_margin import ends_of_intercept, margin_of, multipliers
-from bisvm.systems import DenseSystem, IterativeSystem, System
+from bisvm.machines.systems import DenseSystem, IterativeSystem, System
 
 # Active sets above this size are solved by conjugate gradients.
 DIRECT_LIMIT = 6000

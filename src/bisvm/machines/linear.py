@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from bisvm.conjugate import conjugate_gradients
+from bisvm.data.pieces import is_sparse, keep, reduce, weighted_squares
 from bisvm.machines.base import (
     Adjoint,
     Coefficients,
@@ -18,9 +18,9 @@ from bisvm.machines.base import (
     Sensitivity,
     Tangent,
 )
+from bisvm.machines.conjugate import conjugate_gradients
 from bisvm.machines.on_margin import ends_of_intercept, margin_of, multipliers
-from bisvm.pieces import is_sparse, keep, reduce, weighted_squares
-from bisvm.systems import BorderedSystem, DenseSystem, LowRankSystem, System
+from bisvm.machines.systems import BorderedSystem, DenseSystem, LowRankSystem, System
 
 # With more features than this the Hessian is known by its action alone.
 DIRECT_LIMIT = 2000

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bisvm.incremental.margin import MarginSystem
+from bisvm.hinge.margin import MarginSystem
 from bisvm.machines.base import Machine, Tangent
 
 

@@ -1,63 +1,49 @@
-"""Optimizers: move the hyperparameters theta within their bounds.
+"""Optimizers: move theta within its bounds, and know nothing of SVMs.
 
-Every optimizer is a part with ``minimize(fun, x0, bounds)``, and returns SciPy's
-`OptimizeResult` with one set of status codes:
+May import `core`. A new optimizer is a subclass of `Optimizer`, in a file of its own,
+with a name in `OPTIMIZERS` below.
+
+Every optimizer has ``minimize(fun, x0, bounds)``, and returns SciPy's `OptimizeResult`
+with one set of status codes:
 
 0. converged,
 1. a limit was reached,
 2. the search got stuck,
 3. the search got stuck at values that are not finite.
-
-A new optimizer subclasses `Optimizer`; one that has to see the training problems,
-`BothLevels`: `Alternating` steps on both levels in turn.
 """
 
 from collections.abc import Callable
+from importlib import import_module
 
-from bisvm.optimizers.alternating import Alternating, LinearFolds
+from bisvm.core.parts import resolve
 from bisvm.optimizers.base import Optimizer
 from bisvm.optimizers.bfgs import BFGS, minimize_bfgs
-from bisvm.optimizers.bilevel_sgd import BilevelSGD
-from bisvm.optimizers.both_levels import BothLevels
 from bisvm.optimizers.bundle import (
     Bundle,
     VariableMetricBundle,
     minimize_bundle,
     minimize_variable_metric_bundle,
 )
-from bisvm.optimizers.fold_newton import FoldNewton
 from bisvm.optimizers.gradient import (
     ArmijoGradient,
     GradientDescent,
     SpectralGradient,
 )
 from bisvm.optimizers.grid import Grid, minimize_grid
-from bisvm.optimizers.ipopt import Ipopt
 from bisvm.optimizers.lbfgs import LBFGS, minimize_lbfgs
 from bisvm.optimizers.rprop import RPROP, minimize_rprop
 from bisvm.optimizers.scan import Scan
-from bisvm.optimizers.sgd_dcd import SGDDCD
 from bisvm.optimizers.simplex import Simplex
-from bisvm.optimizers.slp_filter import SLPFilter
-from bisvm.parts import resolve
 
 __all__ = [
     "BFGS",
     "LBFGS",
     "OPTIMIZERS",
     "RPROP",
-    "SGDDCD",
-    "SLPFilter",
-    "Alternating",
     "ArmijoGradient",
-    "BilevelSGD",
-    "BothLevels",
     "Bundle",
-    "FoldNewton",
     "GradientDescent",
     "Grid",
-    "Ipopt",
-    "LinearFolds",
     "Optimizer",
     "Scan",
     "Simplex",
@@ -72,6 +58,12 @@ __all__ = [
     "minimize_variable_metric_bundle",
 ]
 
+
+def _published(module: str, name: str) -> Callable[[], Optimizer]:
+    """A method of `bisvm.published`, which is imported when its name is asked for."""
+    return lambda: getattr(import_module(f"bisvm.published.{module}"), name)()
+
+
 OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {
     "auto": BFGS,
     "bfgs": BFGS,
@@ -85,11 +77,11 @@ OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {
     "scan": Scan,
     "bundle": Bundle,
     "variable-metric-bundle": VariableMetricBundle,
-    "sgd-dcd": SGDDCD,
-    "bilevel-sgd": BilevelSGD,
-    "fold-newton": FoldNewton,
-    "slp-filter": SLPFilter,
-    "ipopt": Ipopt,
+    "sgd-dcd": _published("sgd_dcd", "SGDDCD"),
+    "bilevel-sgd": _published("bilevel_sgd", "BilevelSGD"),
+    "fold-newton": _published("fold_newton", "FoldNewton"),
+    "slp-filter": _published("slp_filter", "SLPFilter"),
+    "ipopt": _published("ipopt", "Ipopt"),
 }
 
 

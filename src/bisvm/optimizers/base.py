@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import OptimizeResult
 
-from bisvm.parts import Part
+from bisvm.core.parts import Part
 
 Floats = npt.NDArray[np.float64]
 Objective = Callable[[Floats], tuple[float, npt.ArrayLike]]

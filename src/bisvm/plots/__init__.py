@@ -1,8 +1,10 @@
 """Pictures of fitted estimators, in the manner of scikit-learn's displays.
 
-Every picture starts as plain data, a small tuple that can be printed and tested, and
-becomes a display with `from_estimator(estimator)` and `plot(ax=...)`. matplotlib is
-imported when something is drawn, and not before.
+May import `search`, `bilevel` and `kernels`, but no estimator. A new picture is a file
+of its own: a small tuple of data that can be tested, and a display that draws it.
+
+A display has `from_estimator(estimator)` and `plot(ax=...)`. matplotlib is imported
+when something is drawn, and not before.
 """
 
 from bisvm.plots.confusion import ConfusionData, ConfusionDisplay, confusion_data

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from bisvm.history import Record
 from bisvm.plots.canvas import INK, LIGHT, PALE, axes, log_scale, plain
+from bisvm.search.history import Record
 
 
 class Stage(NamedTuple):

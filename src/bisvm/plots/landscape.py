@@ -11,9 +11,9 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from bisvm.core.parts import DegenerateError
 from bisvm.estimators import BilevelObjective
 from bisvm.kernels import RBF
-from bisvm.parts import DegenerateError
 
 # Entries of a vector that are tried for their sensitivity: those that moved the most.
 TRIED = 16

@@ -1,7 +1,9 @@
-"""A report on a fitted model: one HTML file that needs nothing else.
+"""The report on a fitted model: one HTML file that needs nothing else.
 
-`report` gathers what is to be told (`facts.py`) and writes it (`page.py`). Whatever
-comes from data passes `markup.escape`; there is no other way onto the page.
+May import `plots`, `tables`, `estimators` and what these may import. A new section goes
+into `sections.py`, and the facts that it tells into `facts.py`.
+
+Whatever comes from data passes `markup.escape`; there is no other way onto the page.
 """
 
 from bisvm.reporting.writing import report

@@ -17,10 +17,10 @@ from sklearn.model_selection import cross_val_predict, cross_val_score
 from sklearn.svm import SVC
 from sklearn.utils import check_random_state
 
-from bisvm.pieces import Pieces
+from bisvm.data.pieces import Pieces
+from bisvm.data.splits import Split, freeze_splits
 from bisvm.plots.landscape import stock_grid
-from bisvm.splits import Split, freeze_splits
-from bisvm.swapping import SwapHoldout
+from bisvm.published.swapping import SwapHoldout
 
 # Beyond these rows a single SVC takes too long for a report.
 MOST_ROWS = 10_000

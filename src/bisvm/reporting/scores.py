@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bisvm.criteria import Points, get_criterion
+from bisvm.data.splits import class_tasks
 from bisvm.estimators.data import class_factors
-from bisvm.splits import class_tasks
 
 # Of a normal distribution, 95% lie within this many standard deviations.
 NORMAL = 1.959964

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from bisvm import nested
-from bisvm.gains import Gain, Step
-from bisvm.objective import Objective
+from bisvm.bilevel.objective import Objective
+from bisvm.search import nested
 from bisvm.search.descent import Descent, Search, Trace
+from bisvm.search.gains import Gain, Step
 from bisvm.search.questions import StopSearch
 
 # Standard errors by which a step up must lower the paired validation losses: to let the

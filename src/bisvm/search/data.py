@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from bisvm.sample_groups import SampleGroups
-from bisvm.splits import Split
+from bisvm.data.sample_groups import SampleGroups
+from bisvm.data.splits import Split
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,11 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from bisvm.evaluation import Evaluation
-from bisvm.gains import Gain, Step
-from bisvm.history import Looks
-from bisvm.objective import COLD, Objective, WarmStart
+from bisvm.bilevel.evaluation import Evaluation
+from bisvm.bilevel.objective import COLD, Objective, WarmStart
 from bisvm.optimizers import Optimizer
+from bisvm.search.gains import Gain, Step
+from bisvm.search.history import Looks
 from bisvm.search.observer import Observer
 from bisvm.search.questions import Question, StopSearch, better
 from bisvm.search.views import InUnits, Tied, View, Whole, upper_gradient

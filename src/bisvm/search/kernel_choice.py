@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bisvm.gains import Gain, Step
+from bisvm.data.scaling import column_moments
 from bisvm.kernels import RBF, Kernel, Linear, feature_groups, on_groups
-from bisvm.penalties import PerFeature
-from bisvm.scaling import column_moments
+from bisvm.machines.penalties import PerFeature
 from bisvm.search.climb import APART_ERRORS
 from bisvm.search.data import Data
+from bisvm.search.gains import Gain, Step
 from bisvm.search.observer import CALLBACK_STOP, TIME_STOP
 from bisvm.search.settings import Settings
 

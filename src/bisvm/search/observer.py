@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from bisvm import progress
-from bisvm.checkpoint import Answers
-from bisvm.evaluation import Evaluation
-from bisvm.history import Progress, Record
+from bisvm.bilevel.evaluation import Evaluation
+from bisvm.search import progress
+from bisvm.search.checkpoint import Answers
+from bisvm.search.history import Progress, Record
 from bisvm.search.questions import Answer, Question, StopSearch, better
 
 CALLBACK_STOP = "The callback asked for it."

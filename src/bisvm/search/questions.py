@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bisvm.evaluation import Evaluation
+from bisvm.bilevel.evaluation import Evaluation
 
 
 class StopSearch(Exception):

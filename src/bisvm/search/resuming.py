@@ -9,9 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from bisvm.approximation import Approximation
-from bisvm.checkpoint import Checkpoint, described, digest, open_checkpoint, unpacked
+from bisvm.machines.approximation import Approximation
 from bisvm.optimizers import Optimizer
+from bisvm.search.checkpoint import (
+    Checkpoint,
+    described,
+    digest,
+    open_checkpoint,
+    unpacked,
+)
 from bisvm.search.data import Data
 from bisvm.search.settings import Settings
 

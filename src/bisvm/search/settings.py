@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bisvm.approximation import Choice
 from bisvm.criteria import Criterion
+from bisvm.criteria.priors import Prior
 from bisvm.kernels import Kernel, Precomputed
-from bisvm.model import Model
+from bisvm.machines.approximation import Choice
+from bisvm.machines.model import Model
 from bisvm.optimizers import Optimizer, Scan
-from bisvm.priors import Prior
 from bisvm.search.data import Data
 from bisvm.search.descent import DescentMethod
 from bisvm.solvers import Solver

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from bisvm import survey
-from bisvm.gains import Gain
+from bisvm.bilevel.objective import Objective
+from bisvm.core.parts import PENALTY
 from bisvm.losses import Quartic
-from bisvm.objective import Objective
 from bisvm.optimizers import Optimizer, Scan, Simplex
-from bisvm.parts import PENALTY
+from bisvm.search import survey
 from bisvm.search.climb import climb
 from bisvm.search.descent import (
     ROUGH,
@@ -28,10 +27,11 @@ from bisvm.search.descent import (
     evaluate,
     with_landmarks,
 )
+from bisvm.search.gains import Gain
 from bisvm.search.questions import StopSearch
+from bisvm.search.survey import Look, Reference
 from bisvm.search.views import Tied, Whole, upper_gradient
 from bisvm.solvers import get_solver
-from bisvm.survey import Look, Reference
 
 # By how much tolerances are wider on a sample of the rows.
 ROUGHLY = 10.0

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from bisvm.approximation import Approximation, LeftOut, n_fitting, settled
-from bisvm.model import Frame
-from bisvm.problem import Problem
+from bisvm.bilevel.problem import Problem
+from bisvm.data.splits import split_columns, training_columns
+from bisvm.machines.approximation import Approximation, LeftOut, n_fitting, settled
+from bisvm.machines.model import Frame
 from bisvm.search.data import Data
 from bisvm.search.settings import Settings
 from bisvm.solvers import Solution
-from bisvm.splits import split_columns, training_columns
 
 REFIT_TOL = 1e-9
 # Largest curvature of a loss, relative to its slope, at which it counts as linear.

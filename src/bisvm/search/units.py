@@ -23,15 +23,17 @@ import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 
-from bisvm.approximation import Approximation
-from bisvm.checkpoint import Checkpoint
-from bisvm.expectation import HeldOut, held_out
-from bisvm.history import Certificate, Progress, Record
-from bisvm.objective import Objective
-from bisvm.pieces import Pieces
-from bisvm.problem import Problem
+from bisvm.bilevel.objective import Objective
+from bisvm.bilevel.problem import Problem
+from bisvm.core.threads import one_blas_thread
+from bisvm.core.warning import warn_user
+from bisvm.data.pieces import Pieces
+from bisvm.machines.approximation import Approximation
+from bisvm.search.checkpoint import Checkpoint
 from bisvm.search.data import Data
 from bisvm.search.descent import Descent, Search
+from bisvm.search.expectation import HeldOut, held_out
+from bisvm.search.history import Certificate, Progress, Record
 from bisvm.search.kernel_choice import Candidate, KernelChoice, candidates, choose
 from bisvm.search.observer import TIME_STOP, Observer
 from bisvm.search.resuming import checkpoint_of, rule_of
@@ -45,8 +47,6 @@ from bisvm.search.training import (
     train,
 )
 from bisvm.search.views import is_tied
-from bisvm.threads import one_blas_thread
-from bisvm.warning import warn_user
 
 GUESSING = (
     "The model is no better than guessing: its held-out loss does not differ from that "

@@ -6,9 +6,9 @@ from typing import Protocol
 
 import numpy as np
 
-from bisvm.evaluation import Evaluation
+from bisvm.bilevel.evaluation import Evaluation
+from bisvm.core.space import Space
 from bisvm.optimizers.base import into_balls
-from bisvm.space import Space
 
 
 class View(Protocol):

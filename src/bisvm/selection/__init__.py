@@ -1,4 +1,7 @@
-"""Features that stay relevant when the rows are drawn anew."""
+"""Feature selection: features that stay relevant on random halves of the rows.
+
+May import estimators. A new measure of stability goes into `stability.py`.
+"""
 
 from bisvm.selection.selector import FeatureSelector
 from bisvm.selection.stability import Stability, false_bound, stability

@@ -1,11 +1,15 @@
-"""Ways to take a machine to its optimum."""
+"""Solvers: take a machine to its optimum.
+
+May import `machines` and what machines may import. A new solver is a subclass of
+`Solver`, in a file of its own, with a name in `SOLVERS` below.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from bisvm.core.parts import resolve
 from bisvm.losses import Loss
-from bisvm.parts import resolve
 from bisvm.solvers.base import Solution, Solver
 from bisvm.solvers.dual import DCD, SMO, Dual, DualSolver, Pegasos, Sharpening
 from bisvm.solvers.fista import FISTA

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bisvm.core.parts import Part
 from bisvm.losses import Loss
 from bisvm.machines import Coefficients, Machine, Tangent
-from bisvm.parts import Part
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ import numpy as np
 from numba import njit
 from scipy import sparse
 
-from bisvm.incremental.active_set import ERROR, MARGIN, REST
+from bisvm.hinge.active_set import ERROR, MARGIN, REST
 from bisvm.solvers.rows import (
     Gram,
     as_matrix,

@@ -6,7 +6,7 @@ beta_i = y_i alpha_i, and 1'beta = 0 for a free intercept. A linear machine has 
 kernel sum_d x_d z_d / rho_d, a penalised intercept adds 1 / rho to either.
 
 A solver of this family only comes near, each in its own way; a path of breakpoints
-leads from there to the exact solution (`bisvm.incremental`). The tangent carries the
+leads from there to the exact solution (`bisvm.hinge`). The tangent carries the
 sets: slope S = -beta, and an infinite curvature on the margin.
 """
 
@@ -18,16 +18,15 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from bisvm.incremental.active_set import ERROR, MARGIN, REST, ActiveSet
-from bisvm.incremental.gram import DenseGram, LinearGram
-from bisvm.incremental.solution import solve
+from bisvm.data.pieces import Pieces, each
+from bisvm.hinge.active_set import ERROR, MARGIN, REST, ActiveSet
+from bisvm.hinge.gram import DenseGram, LinearGram
+from bisvm.hinge.solution import solve
 from bisvm.losses import Hinge, Loss, Quartic
 from bisvm.machines import Coefficients, KernelMachine, LinearMachine, Machine, Tangent
-from bisvm.pieces import Pieces, each
 from bisvm.solvers.base import Solution, Solver
 from bisvm.solvers.dcd import dual_coordinate_descent, kernel_coordinate_descent
 from bisvm.solvers.newton import Newton
-from bisvm.solvers.pegasos import pegasos_duals
 
 JACOBIANS = ("exact", "published")
 # Corners of smooth hinges: each is half as wide as the one before (from one a quarter
@@ -284,6 +283,8 @@ class Pegasos(DualSolver):
 
     def _column(self, form: DualForm, y: np.ndarray, c: np.ndarray) -> np.ndarray:
         """lam/2 |w|^2 + weighted mean of losses, lam = 1 / sum of the weights."""
+        from bisvm.published.pegasos import pegasos_duals  # to be cut
+
         present = np.flatnonzero(c > 0)
         alpha = np.zeros(len(c))
         alpha[present] = pegasos_duals(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from bisvm.losses.pointwise import MAX_ITER, MAX_STEP
 from bisvm.machines import Coefficients, Machine, Tangent
-from bisvm.pointwise import MAX_ITER, MAX_STEP
 
 
 def exact_step(

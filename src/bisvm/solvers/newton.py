@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from bisvm.data.splits import distinct_columns
 from bisvm.machines import Coefficients, Machine, Tangent
 from bisvm.machines.compiled import HELD, PATIENCE, ROUNDING
 from bisvm.solvers.base import Solution, Solver
 from bisvm.solvers.line_search import exact_step
-from bisvm.splits import distinct_columns
 
 # Fitted values this large (or not finite) are no start worth having.
 _FAR = 1e4

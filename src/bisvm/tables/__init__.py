@@ -1,5 +1,8 @@
 """Tables as people have them, made ready for a machine.
 
+Imports no other folder of the package. A new file format is read in `reading.py`; a new
+type of column is added in `columns.py` and `preparing.py`.
+
 `read_table` reads a file, `pipeline_for` puts in front of an estimator what its columns
 need: types, missing values, scales, categories.
 """

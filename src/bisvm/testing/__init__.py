@@ -1,5 +1,8 @@
 """The contracts of all parts as checks that users can run on their own.
 
+May import the folders whose parts it checks, but no estimator. A new kind of part gets
+a check in a file of its own.
+
 Each check raises an `AssertionError` that says what was violated, and returns nothing::
 
     from bisvm.testing import check_kernel

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bisvm.adjoint import implicit_gradient
+from bisvm.bilevel.adjoint import implicit_gradient
 from bisvm.losses import Logistic, Loss, Quartic
 from bisvm.machines import Coefficients, Machine
 from bisvm.machines.base import Intercept

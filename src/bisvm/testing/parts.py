@@ -6,7 +6,7 @@ import pickle
 
 from sklearn.base import clone
 
-from bisvm.parts import Part
+from bisvm.core.parts import Part
 from bisvm.testing.requirements import require
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse as sp
 
-from bisvm.parts import Parameter
+from bisvm.core.parts import Parameter
 from bisvm.testing.differences import check_gradient
 from bisvm.testing.parts import check_part
 from bisvm.testing.requirements import require, require_close

@@ -1,4 +1,8 @@
-"""Differentiable maps of the inputs, to be put in front of any kernel with `@`."""
+"""Differentiable maps of the inputs, to be put in front of any kernel with `@`.
+
+May import `core` and `data`. A new transform is a subclass of `Transform`, in a file of
+its own.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from bisvm.parts import Part, did_you_mean
+from bisvm.core.parts import Part, did_you_mean
 
 
 def check_choice(part: Part, name: str, options: Iterable[str]) -> None:

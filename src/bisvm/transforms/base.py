@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bisvm.parts import Parameter, Part
+from bisvm.core.parts import Parameter, Part
 
 
 @dataclass(frozen=True)

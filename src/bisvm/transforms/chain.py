@@ -7,8 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from bisvm.composition import Composite, prefixed, traced
-from bisvm.parts import Parameter
+from bisvm.core.composition import Composite, prefixed, traced
+from bisvm.core.parts import Parameter
 from bisvm.transforms.base import Transform, TransformGradient
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bisvm.parts import Parameter
+from bisvm.core.parts import Parameter
 from bisvm.transforms.arguments import (
     check_choice,
     check_seed,

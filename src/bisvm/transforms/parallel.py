@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from bisvm.composition import Composite, prefixed
-from bisvm.parts import Parameter
+from bisvm.core.composition import Composite, prefixed
+from bisvm.core.parts import Parameter
 from bisvm.transforms.arguments import flat
 from bisvm.transforms.base import Transform, TransformGradient
 

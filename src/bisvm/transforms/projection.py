@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from bisvm.parts import Parameter
+from bisvm.core.parts import Parameter
 from bisvm.transforms.arguments import (
     check_choice,
     check_seed,

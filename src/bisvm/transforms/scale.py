@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from bisvm.parts import Parameter, natural_bounds
-from bisvm.scaling import column_variance
+from bisvm.core.parts import Parameter, natural_bounds
+from bisvm.data.scaling import column_variance
 from bisvm.transforms.arguments import flat
 from bisvm.transforms.base import Transform, TransformGradient
 

@@ -1,0 +1,509 @@
+"""The upper level: validation loss and its gradient as a function of theta.
+
+    value, gradient of  H(theta) = criterion(held-out values of the machines at theta)
+
+`Objective` never changes. What one evaluation leaves to the next, so that its solves
+start near their end, is a value: `evaluation, warm = objective.evaluate(theta, warm)`.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from bisvm.bilevel.adjoint import envelope_gradient, gradient_and_error
+from bisvm.bilevel.evaluation import Evaluation
+from bisvm.bilevel.problem import Landmarks, Problem
+from bisvm.core.parts import INVERSE_WIDTH, DegenerateError
+from bisvm.core.space import Space
+from bisvm.core.threads import one_blas_thread
+from bisvm.criteria import CriterionValue, Points, StructuralRisk
+from bisvm.criteria.priors import Prior
+from bisvm.data.splits import Columns
+from bisvm.machines import Coefficients, Machine, Sensitivity
+from bisvm.solvers import Solution
+
+# Optimality residual of the lower level behind a public objective's values.
+PUBLIC_TOL = 1e-9
+# Without a previous evaluation, residuals up to this share of the square root of the
+# accuracy will do, since the remaining error is of second order; else up to this share
+# of what was enough before.
+FIRST_SHARE = 0.1
+SAFE_SHARE = 0.3
+# Smaller residuals are rounding errors, and do not tell what a residual does to H.
+TELLING = 1e-7
+# Error of H by residual before it is known.
+NO_LEVERAGE = float(np.finfo(float).tiny)
+# Landmarks are chosen for widths narrower by this factor than those they are for.
+NARROWER = 1.3
+# Tolerances for which single precision is considered, and the share of one that its
+# errors of fitted values may reach.
+SINGLE_TOL = 1e-5
+SINGLE_SHARE = 0.3
+# Share of H that may be corrected for a lower level that was solved loosely.
+CORRECTABLE = 0.1
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """What one evaluation of an objective leaves to the next.
+
+    fitted : (n, q), fitted values from which the solver starts; None to start from zero
+    theta, coef, intercept : the last solution and the theta it belongs to, or None
+    leverage : relative error of H divided by the residual behind it
+    single : whether single precision may be tried
+    landmarks : rows to which the machines are restricted, or None for all of them
+    number : of the evaluation on file that has left it, or 0
+    """
+
+    fitted: np.ndarray | None = None
+    theta: np.ndarray | None = None
+    coef: np.ndarray | None = None
+    intercept: np.ndarray | None = None
+    leverage: float = NO_LEVERAGE
+    single: bool = True
+    landmarks: Landmarks | None = None
+    number: int = 0
+
+    def without_solution(self) -> WarmStart:
+        """Fitted values stay: they do not depend on what the machines are made of."""
+        return replace(self, theta=None, coef=None, intercept=None)
+
+    def after(self, theta: np.ndarray, solution: Solution) -> WarmStart:
+        """The next start. One bad theta must not spoil all that follow."""
+        if not np.isfinite(solution.fitted).all():
+            return replace(self.without_solution(), fitted=None)
+        x = solution.x
+        return replace(
+            self,
+            fitted=solution.fitted,
+            theta=theta,
+            coef=x.coef,
+            intercept=x.intercept,
+        )
+
+
+COLD = WarmStart()
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """H, its gradient, and how the lower level was solved, at any theta.
+
+    The splits are frozen in the problem: H is a deterministic function of theta up to
+    the inner tolerance. theta holds the learned hyperparameters in the optimizer's
+    coordinates; `hyperparameters(theta)` gives natural units.
+    """
+
+    problem: Problem
+
+    @cached_property
+    def space(self) -> Space:
+        problem = self.problem
+        return Space(problem.parameters, problem.learn, problem.feature_names)
+
+    @property
+    def theta0(self) -> np.ndarray:
+        return self.space.theta0
+
+    @property
+    def bounds(self) -> np.ndarray:
+        return self.space.bounds
+
+    @property
+    def names(self) -> list[str]:
+        return self.space.names
+
+    def hyperparameters(self, theta: Any) -> dict[str, Any]:
+        """All hyperparameters at theta, in natural units: numbers, or arrays."""
+        return self.space.values(theta)
+
+    # --- evaluation -------------------------------------------------------------------
+
+    def evaluate(
+        self,
+        theta: Any,
+        warm: WarmStart = COLD,
+        accuracy: float | None = None,
+        tol: float | None = None,
+    ) -> tuple[Evaluation, WarmStart]:
+        """Evaluate H, its gradient, and what the next evaluation may start from.
+
+        Parameters
+        ----------
+        theta : array of shape (n_learned,)
+        warm : WarmStart
+        accuracy : float, optional
+            Relative error of H that is good enough. How a residual becomes an error of
+            H is known only with the adjoint: machines are solved to `tol`, by default
+            as loosely as the last evaluation suggests, and then as closely as needed.
+        tol : float, optional
+            Residual of the lower level; `usual_tol(warm)` without an accuracy.
+        """
+        if accuracy is None:
+            return self._evaluate(theta, warm, tol)
+        if not accuracy >= 0.0:
+            raise ValueError(f"accuracy must not be negative; got {accuracy!r}.")
+        if tol is None:
+            loosest = FIRST_SHARE * accuracy**0.5
+            tol = min(loosest, SAFE_SHARE * accuracy / warm.leverage)
+        tol = max(tol, PUBLIC_TOL)
+        done, warm = self._evaluate(theta, warm, tol)
+        while tol > PUBLIC_TOL and done.accuracy > accuracy and done.converged:
+            share = SAFE_SHARE * accuracy / done.accuracy
+            tol = max(share * min(tol, done.residual), PUBLIC_TOL)
+            closer, warm = self._evaluate(theta, warm, tol)
+            done = replace(
+                closer,
+                solves=done.solves + closer.solves,
+                iterations=done.iterations + closer.iterations,
+                seconds=done.seconds + closer.seconds,
+            )
+        return done, warm
+
+    def usual_tol(self, warm: WarmStart) -> float:
+        """The residual of a machine on features is an average over points."""
+        on_features = warm.landmarks is not None
+        return self.problem.inner_tol * (0.01 if on_features else 1.0)
+
+    def _evaluate(
+        self, theta: Any, warm: WarmStart, tol: float | None
+    ) -> tuple[Evaluation, WarmStart]:
+        """Evaluate once; in double precision where single has no solution."""
+        began = time.perf_counter()
+        theta = np.array(theta, dtype=float)
+        found = None
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+            try:
+                found, warm = self._attempt(theta, warm, tol)
+                if found is None and warm.single and self._in_single(warm) is not None:
+                    double = replace(warm, single=False)
+                    found, warm = self._attempt(theta, double, tol)
+            except DegenerateError as error:
+                warnings.warn(
+                    f"{error} The search turns back and keeps the best point so far.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        if found is None:
+            # Too far out for a linear system: a step that is not to be taken.
+            found, warm = self._failed(theta), replace(warm, fitted=None)
+        return replace(found, seconds=time.perf_counter() - began), warm
+
+    def _attempt(
+        self, theta: np.ndarray, warm: WarmStart, tol: float | None
+    ) -> tuple[Evaluation | None, WarmStart]:
+        """The evaluation, or None where a linear system has no solution."""
+        try:
+            warm = self.with_landmarks(warm)
+            values = self.space.values(theta)
+            tol = self.usual_tol(warm) if tol is None else tol
+            machine, solution, warm = self._solve(values, warm, tol)
+            warm = warm.after(theta, solution)
+            found = self._judge(theta, values, machine, solution, warm.landmarks)
+        except np.linalg.LinAlgError:
+            return None, warm
+        if found.residual > TELLING and found.accuracy > 0:
+            warm = replace(warm, leverage=found.accuracy / found.residual)
+        return found, warm
+
+    def _solve(
+        self, values: dict[str, Any], warm: WarmStart, tol: float
+    ) -> tuple[Machine, Solution, WarmStart]:
+        """The machine, and its solution from the last fitted values.
+
+        In single precision as long as its errors do not count against the tolerance.
+        """
+        problem, start = self.problem, warm.fitted
+        single = self._in_single(warm) if warm.single and tol >= SINGLE_TOL else None
+        if single is not None:
+            machine = problem.machine(values, single, warm.landmarks)
+            solution = problem.solver.solve(machine, start, tol)
+            if machine.rounding(solution.x) <= SINGLE_SHARE * tol:
+                return machine, solution, warm
+            warm, start = replace(warm, single=False), solution.fitted
+        machine = problem.machine(values, problem.X, warm.landmarks)
+        return machine, problem.solver.solve(machine, start, tol), warm
+
+    def _in_single(self, warm: WarmStart) -> np.ndarray | None:
+        """Inputs in single precision, for machines on all rows."""
+        return self.problem.single if warm.landmarks is None else None
+
+    def _judge(
+        self,
+        theta: np.ndarray,
+        values: dict[str, Any],
+        machine: Machine,
+        solution: Solution,
+        landmarks: Landmarks | None,
+    ) -> Evaluation:
+        """H and its gradient at a solution of the lower level."""
+        problem = self.problem
+        value, row_losses, sensitivity, error = self._upper(machine, solution)
+        gradient = self.space.restrict(
+            problem.model.gradient(
+                values, sensitivity, self.space.parameters, problem.sample_groups
+            )
+        )
+        prior_value, prior_gradient = self._regularization(theta, values)
+        return Evaluation(
+            theta=theta,
+            value=value + prior_value,
+            gradient=gradient + prior_gradient,
+            shares=self._observations(row_losses),
+            share_weights=self.share_weights,
+            criterion=value,
+            residual=float(solution.residual.max()),
+            solves=machine.n_columns,
+            iterations=solution.iterations,
+            converged=solution.status != "max_iter",
+            seconds=0.0,
+            error=error,
+            landmarks=landmarks,
+            held_out=solution.fitted[problem.columns.outside],
+        )
+
+    def _failed(self, theta: np.ndarray) -> Evaluation:
+        n, n_columns = self._held_out.shape
+        return Evaluation(
+            theta=theta,
+            value=np.inf,
+            gradient=np.zeros_like(theta),
+            shares=self._observations(np.full(n, np.inf)),
+            share_weights=self.share_weights,
+            criterion=np.inf,
+            residual=np.inf,
+            solves=n_columns,
+            iterations=0,
+            converged=False,
+            seconds=0.0,
+        )
+
+    def _upper(
+        self, machine: Machine, solution: Solution
+    ) -> tuple[float, np.ndarray, Sensitivity, float]:
+        """H without its prior, every row's share, the way down to theta, and H's error.
+
+        The error of an optimum is of second order in the residual.
+        """
+        if self.problem.criterion.on_training:
+            risk = float(machine.value(solution.x, solution.tangent).sum())
+            rows = np.zeros(len(solution.fitted))
+            return risk, rows, envelope_gradient(machine, solution), 0.0
+        upper = self._criterion(solution.fitted)
+        cotangent = np.zeros_like(solution.fitted)
+        cotangent[self._held_out] = upper.slopes * self._points.labels
+        sensitivity, wrong = gradient_and_error(machine, solution, cotangent)
+        value, error = upper.value, float(np.abs(wrong).sum())
+        # Rounding errors of fitted values have no sign in common.
+        error += machine.rounding(solution.x) * float(np.linalg.norm(cotangent))
+        if error <= CORRECTABLE * abs(value):
+            value -= float(wrong.sum())
+        return value, self._by_row(upper.losses), sensitivity, error
+
+    # --- the criterion on rows --------------------------------------------------------
+
+    @cached_property
+    def _held_out(self) -> np.ndarray:
+        return self.problem.columns.validation > 0
+
+    @cached_property
+    def _points(self) -> Points:
+        return self.problem.columns.points
+
+    @cached_property
+    def share_weights(self) -> np.ndarray:
+        """Weight of every observation in the criterion."""
+        return self._observations(self.problem.columns.validation.sum(axis=1))
+
+    def loss_of(self, fitted: np.ndarray) -> tuple[float, np.ndarray]:
+        """The criterion at decision values (n, q), and every observation's share."""
+        upper = self._criterion(fitted)
+        return upper.value, self._observations(self._by_row(upper.losses))
+
+    def _criterion(self, fitted: np.ndarray) -> CriterionValue:
+        """The criterion on the held-out margins."""
+        held_out, points = self._held_out, self._points
+        margins = points.labels * fitted[held_out]
+        weights = self.problem.columns.validation[held_out]
+        return self.problem.criterion.evaluate(margins, weights, points)
+
+    def _observations(self, by_row: np.ndarray) -> np.ndarray:
+        """Summed over the rows that belong together."""
+        groups = self.problem.groups
+        return by_row if groups is None else np.bincount(groups, by_row)
+
+    def _by_row(self, losses: np.ndarray) -> np.ndarray:
+        """Losses of the held-out entries, weighted and summed over the columns."""
+        shares = np.zeros(self._held_out.shape)
+        shares[self._held_out] = losses
+        return (shares * self.problem.columns.validation).sum(axis=1)
+
+    def _regularization(
+        self, theta: np.ndarray, values: dict[str, Any]
+    ) -> tuple[float, np.ndarray]:
+        """What is added to the criterion: a prior, or the structural risk's own."""
+        criterion = self.problem.criterion
+        if isinstance(criterion, StructuralRisk):
+            learned = [p for p in self.space.parameters if self.space.learns(p.name)]
+            value, by_name = criterion.regularization(learned, values)
+            others = {p.name: np.zeros(p.size) for p in self.space.parameters}
+            return value, self.space.restrict({**others, **by_name})
+        return self.prior(theta)
+
+    def prior(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """What the prior adds to the criterion, and its gradient."""
+        value, gradient = 0.0, np.zeros_like(theta)
+        if self.problem.prior is not None:
+            for vector in self.space.vectors:
+                size = self.problem.criterion.at_zero * vector.hold
+                v, g = self.problem.prior.evaluate(
+                    theta[vector.entries] - vector.log_unit
+                )
+                value += size * v
+                gradient[vector.entries] += size * g
+        return value, gradient
+
+    # --- landmarks --------------------------------------------------------------------
+
+    def restricted(self, warm: WarmStart, theta: np.ndarray) -> WarmStart:
+        """With machines that are functions of rows that carry the kernel near theta.
+
+        They stay for all evaluations to come, so that H is one function of theta. They
+        are chosen for widths a little narrower than theta's, to stay good as it moves.
+        No landmarks where all rows are needed.
+        """
+        rule = self.problem.approximation
+        if rule is None:
+            return warm
+        narrower = theta + np.log(NARROWER) * self.space.has_role(INVERSE_WIDTH)
+        values = self.hyperparameters(narrower)
+        kernel = self.problem.model.kernel_at(values)
+        rows = rule.landmarks(kernel, self.problem.X, values)
+        chosen = None if rows is None else Landmarks(rows, theta.copy())
+        return replace(warm.without_solution(), landmarks=chosen)
+
+    def unrestricted(self, warm: WarmStart) -> WarmStart:
+        """With machines that are functions of all rows again."""
+        return replace(warm.without_solution(), landmarks=None)
+
+    def with_landmarks(self, warm: WarmStart) -> WarmStart:
+        """With landmarks for theta0, if the machines need some and have none."""
+        if self.problem.approximated and warm.landmarks is None:
+            return self.restricted(warm, self.theta0)
+        return warm
+
+    def cold(self, warm: WarmStart) -> WarmStart:
+        """A start from nothing; landmarks stay only where they need not be chosen."""
+        kept = None if self.problem.approximated else warm.landmarks
+        return WarmStart(landmarks=kept)
+
+    def passed(self, warm: WarmStart) -> WarmStart:
+        """After an evaluation that was looked up, and whose end was taken over."""
+        return WarmStart(landmarks=self.with_landmarks(warm).landmarks)
+
+    def landmarks_fit(self, warm: WarmStart, theta: np.ndarray) -> bool:
+        """Whether landmarks, if there have to be any, are for widths like theta's."""
+        landmarks = warm.landmarks
+        if landmarks is None:
+            return not self.problem.approximated
+        moved = (theta - landmarks.theta)[self.space.has_role(INVERSE_WIDTH)]
+        return bool(np.max(moved, initial=0.0) <= np.log(NARROWER))
+
+    # --- related objectives, each with where its solves start -------------------------
+
+    def on_rows(self, rows: np.ndarray, warm: WarmStart) -> tuple[Objective, WarmStart]:
+        """The same objective on some of the rows, which stand for all of them.
+
+        Their training losses count as much as those of all rows.
+        """
+        part = self.problem.subsample(rows)
+        ratio = self.problem.columns.train.sum() / part.columns.train.sum()
+        columns = replace(part.columns, train=ratio * part.columns.train)
+        fitted = None if warm.fitted is None else warm.fitted[rows]
+        return Objective(replace(part, columns=columns)), WarmStart(fitted)
+
+    def on_split(self, number: int, warm: WarmStart) -> tuple[Objective, WarmStart]:
+        """The same objective on one of its splits."""
+        return self.on_columns(self.problem.columns.of_split(number), warm)
+
+    def on_columns(
+        self, columns: Columns, warm: WarmStart
+    ) -> tuple[Objective, WarmStart]:
+        """The same objective on another partition of the rows."""
+        part = Objective(replace(self.problem, columns=columns))
+        return part, WarmStart(landmarks=warm.landmarks)
+
+    def without(
+        self, number: int, warm: WarmStart
+    ) -> tuple[Objective, WarmStart] | None:
+        """The same objective on the rows that one split trains on, and on other splits.
+
+        None if a machine would have no points of one sign, or no split is left.
+        """
+        columns = self.problem.columns
+        held_out = self._held_out[:, columns.split == number].any(axis=1)
+        rows = np.flatnonzero(~held_out)
+        left = columns.validation[rows].sum(axis=0) > 0
+        own = left & (columns.split != number)
+        signs = columns.labels[rows] * (columns.train[rows] > 0)
+        if not own.any() or np.any((signs.max(axis=0) * signs.min(axis=0))[own] >= 0):
+            return None
+        fitted = None if warm.fitted is None else warm.fitted[:, own]
+        part = Objective(replace(self.problem, columns=columns.only(own)))
+        return part.on_rows(rows, WarmStart(fitted))
+
+    def with_prior(
+        self, prior: Prior | None, warm: WarmStart
+    ) -> tuple[Objective, WarmStart]:
+        """The same objective under another prior."""
+        other = Objective(replace(self.problem, prior=prior))
+        return other, WarmStart(warm.fitted, landmarks=warm.landmarks)
+
+    def for_many(self) -> Objective:
+        """The same objective with the criterion for many hyperparameters."""
+        criterion = self.problem.criterion.for_many()
+        if criterion is self.problem.criterion:
+            return self
+        return Objective(replace(self.problem, criterion=criterion))
+
+    def judged(self, evaluation: Evaluation) -> Evaluation:
+        """An evaluation of the same machines, by this objective's criterion.
+
+        H, which it had minimised, and the gradient stay.
+        """
+        if not np.isfinite(evaluation.value):
+            return evaluation
+        columns = self.problem.columns
+        fitted = np.zeros(columns.validation.shape)
+        fitted[columns.outside] = evaluation.held_out
+        value, shares = self.loss_of(fitted)
+        return replace(evaluation, criterion=value, shares=shares)
+
+    def values_at(self, X: Any, warm: WarmStart) -> np.ndarray | None:
+        """The functions of the last solution at other points, scaled as `problem.X`."""
+        if warm.theta is None:
+            return None
+        problem = self.problem
+        x = Coefficients(warm.coef, warm.intercept)  # type: ignore[arg-type]
+        if problem.model.linear:
+            return X @ x.coef + x.intercept
+        used = np.flatnonzero(x.coef.any(axis=1))
+        rows = used if warm.landmarks is None else warm.landmarks.rows[used]
+        kernel = problem.model.kernel_at(self.space.values(warm.theta))
+        gram = kernel.gram(X, problem.X[rows])
+        return gram @ x.coef[used] + x.intercept
+
+    def mean_fitted(self, warm: WarmStart) -> np.ndarray | None:
+        """Fitted values of every class task, averaged over its splits: (n, n_tasks)."""
+        if warm.fitted is None:
+            return None
+        task = self.problem.columns.task
+        return np.stack(
+            [warm.fitted[:, task == k].mean(axis=1) for k in np.unique(task)], axis=1
+        )

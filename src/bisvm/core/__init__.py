@@ -1,0 +1,5 @@
+"""Parts and their parameters, theta as a vector with names, BLAS threads and memory.
+
+Imports no other folder of the package. Add here only what several folders need and what
+knows nothing of SVMs.
+"""

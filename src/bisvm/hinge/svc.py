@@ -1,0 +1,242 @@
+"""A hinge SVM to which points can be added, and from which they can be taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from bisvm.core.threads import one_blas_thread
+from bisvm.hinge.active_set import ABSENT, ERROR, MARGIN, ActiveSet
+from bisvm.hinge.exchange import exchange
+from bisvm.hinge.gram import DenseGram
+from bisvm.hinge.inputs import (
+    check_C,
+    checked_weight,
+    settled_kernel,
+    signs,
+    two_classes,
+)
+from bisvm.hinge.solution import solve
+from bisvm.kernels import Kernel
+
+# Slots for points to come, at least.
+_ROOM = 32
+
+
+class IncrementalSVC(ClassifierMixin, BaseEstimator):
+    """The exact hinge SVM of two classes, kept exact while its points come and go.
+
+        max  sum_i alpha_i - 1/2 alpha'Q alpha,   0 <= alpha_i <= C w_i,   y'alpha = 0
+
+    with sample weights w_i. All points to add and to remove move together: their
+    largest alpha goes from 0 to C w_i, or to 0, along one path (see
+    `bisvm.hinge.active_set`), which passes a few breakpoints where a refit begins
+    anew. The Gram matrix is kept in memory. Of more than two classes, train a machine
+    for every pair.
+
+    Parameters
+    ----------
+    kernel : str or Kernel
+        As in `BilevelSVC`. What a kernel takes from the data ("scale") is settled by
+        `fit`, and stays.
+    C : float
+    gamma : "scale" or float
+        For kernels given by their name that have one.
+
+    Attributes
+    ----------
+    classes_ : (2,), the two labels; decision values are positive for the second.
+    alpha_ : (n,), dual coefficients of the points, in the order they came: `remove`
+        closes the ranks, `add` and `swap` append.
+    intercept_ : float; the middle of its interval where no vector is on the margin.
+    support_ : indices of the points on the margin and in error.
+    margin_, error_ : indices of these two sets.
+    kkt_residual_ : float, largest violation of optimality, in units of the margin.
+    n_breakpoints_ : int, breakpoints passed by the last operation.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(120, noise=0.2, random_state=0)
+    >>> svc = IncrementalSVC(C=1.0, gamma=1.0).fit(X[:100], y[:100])
+    >>> svc.swap(range(20), X[100:], y[100:]).kkt_residual_ < 1e-8
+    True
+    """
+
+    def __init__(self, kernel: Any = "rbf", C: float = 1.0, gamma: Any = "scale"):
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on these points from scratch; those of weight zero are not there."""
+        X, y = validate_data(self, X, y, dtype=float)
+        check_classification_targets(y)
+        check_C(self.C)
+        weight = checked_weight(sample_weight, len(y))
+        classes = two_classes(y)
+        labels = signs(y, classes)
+        two_classes(labels[weight > 0])
+        kernel = settled_kernel(self.kernel, X, self.gamma)
+        with one_blas_thread():
+            gram = kernel.gram(X)
+            sets, passed = solve(gram, labels, self.C * weight)
+        self.classes_, self.kernel_ = classes, kernel
+        self._fitted_with = (self.kernel, self.C, self.gamma)
+        store = _Store(X, gram, np.arange(len(y))).with_room(1)
+        return self._keep(store, _widened(sets, store.gram), passed)
+
+    def add(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on these points too; they come behind the others."""
+        return self.swap([], X, y, sample_weight)
+
+    def remove(self, indices: Any) -> Self:
+        """Forget the points of these indices; the others keep their order."""
+        check_is_fitted(self)
+        none = np.empty((0, self.n_features_in_))
+        return self._change(self._rows(indices), none, np.empty(0), np.empty(0))
+
+    def swap(self, indices: Any, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Remove the points of these indices and add others, along one path."""
+        check_is_fitted(self)
+        X, y = validate_data(self, X, y, dtype=float, reset=False)
+        weight = checked_weight(sample_weight, len(y))
+        rows = self._rows(indices)
+        return self._change(rows, X, signs(y, self.classes_), self.C * weight)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """f(x) + b, positive for `classes_[1]`."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=float, reset=False)
+        store, sets = self._store, self._sets
+        support = sets.support()
+        beta = (sets.y * sets.alpha)[support]
+        if not len(support):
+            return np.full(len(X), sets.b)
+        with one_blas_thread():
+            return self.kernel_.gram(X, store.X[support]) @ beta + sets.b
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of every row."""
+        check_is_fitted(self)
+        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _change(
+        self, rows: np.ndarray, X: np.ndarray, y: np.ndarray, c: np.ndarray
+    ) -> Self:
+        """All is done on copies, so that an error leaves the machine as it was."""
+        order, sets = self._store.order, self._sets
+        out, kept = order[rows], np.delete(order, rows)
+        left = np.concatenate([sets.y[kept[sets.c[kept] > 0]], y[c > 0]])
+        if len(np.unique(left)) < 2:
+            raise ValueError(
+                f"Of {len(order)} points, {len(rows)} removed and {len(y)} added, only "
+                "one class would be left: an SVM needs both. Keep or add a point of "
+                "the other one. Nothing was changed."
+            )
+        with one_blas_thread():
+            store, new = self._store.extended(self.kernel_, X)
+            sets = _widened(sets, store.gram)
+            sets.y[new] = y
+            support = sets.support()
+            f = sets.gram.values(new, support, (sets.y * sets.alpha)[support])
+            sets.gap[new] = y * (f + sets.b) - sets.p[new]
+            passed = exchange(sets, out, new, c)
+        store = _Store(store.X, store.gram, np.concatenate([kept, new]))
+        return self._keep(store, sets, passed)
+
+    def _keep(self, store: _Store, sets: ActiveSet, passed: int) -> Self:
+        self._store, self._sets = store, sets
+        self.alpha_ = sets.alpha[store.order]
+        self.intercept_ = sets.b
+        state = sets.state[store.order]
+        self.margin_, self.error_ = (
+            np.flatnonzero(state == s) for s in (MARGIN, ERROR)
+        )
+        self.support_ = np.union1d(self.margin_, self.error_)
+        self.kkt_residual_ = sets.residual()
+        self.n_breakpoints_ = passed
+        return self
+
+    def _rows(self, indices: Any) -> np.ndarray:
+        if self._fitted_with != (self.kernel, self.C, self.gamma):
+            raise ValueError(
+                "kernel, C or gamma were changed since `fit`: the points in the "
+                "machine have the old ones. Set them back, or fit anew."
+            )
+        n = len(self._store.order)
+        rows = np.atleast_1d(np.asarray(indices))
+        if rows.dtype == bool:
+            if len(rows) != n:
+                raise ValueError(
+                    f"The mask has {len(rows)} entries for {n} points; expected one "
+                    "for every point, in the order of alpha_."
+                )
+            rows = np.flatnonzero(rows)
+        if not rows.size:
+            return np.empty(0, dtype=int)
+        if rows.dtype.kind not in "iu" or rows.min() < -n or rows.max() >= n:
+            raise ValueError(
+                f"indices must be integers from 0 to {n - 1}, one for every point to "
+                f"remove, in the order of alpha_; got {indices!r}."
+            )
+        return np.unique(rows % n)
+
+
+@dataclass(frozen=True)
+class _Store:
+    """Inputs and Gram matrix in slots; a slot that was left is used again.
+
+    order : slots of the points, in the user's order.
+    """
+
+    X: np.ndarray
+    gram: np.ndarray
+    order: np.ndarray
+
+    def extended(self, kernel: Kernel, X: np.ndarray) -> tuple[_Store, np.ndarray]:
+        """Room for these points, and their slots. Slots in use are not touched."""
+        size, k = len(self.X), len(X)
+        used = np.zeros(size, dtype=bool)
+        used[self.order] = True
+        free = np.flatnonzero(~used)[:k]
+        store = self if len(free) == k else self.with_room(k - len(free))
+        new = np.concatenate([free, np.arange(size, size + k - len(free))])
+        if k:
+            store.X[new] = X
+            rows = kernel.gram(X, store.X)
+            store.gram[new], store.gram[:, new] = rows, rows.T
+            store.gram[np.ix_(new, new)] = kernel.gram(X)
+        return store, new
+
+    def with_room(self, k: int) -> _Store:
+        """At least k more slots: more than that, so that it need not be soon again."""
+        size = len(self.X)
+        more = max(k, _ROOM, size // 16)
+        X = np.zeros((size + more, self.X.shape[1]))
+        gram = np.zeros((size + more, size + more))
+        X[:size], gram[:size, :size] = self.X, self.gram
+        return _Store(X, gram, self.order)
+
+
+def _widened(sets: ActiveSet, gram: np.ndarray) -> ActiveSet:
+    """A copy on a Gram matrix that may have more points, absent so far."""
+    other, more = sets.copy(), len(gram) - len(sets.y)
+    blank = {"y": 1.0, "c": 0.0, "p": 1.0, "alpha": 0.0, "gap": 0.0, "state": ABSENT}
+    blank["outer"] = 0.0
+    for name, value in blank.items():
+        old = getattr(other, name)
+        setattr(other, name, np.append(old, np.full(more, value, dtype=old.dtype)))
+    other.gram = DenseGram(gram)
+    other.margin = other.margin.moved(other.gram, other.margin.members)
+    return other

@@ -1,0 +1,321 @@
+"""Models in files that run no code when they are read.
+
+The format is that of skops: a zip archive of arrays and of a tree of JSON that names
+the types. Types are made only if they are known: scikit-learn's estimators, NumPy's and
+SciPy's arrays, and the parts and estimators of this library. Beside the tree there is
+one more entry, `bisvm.json`, with the version that wrote it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import is_dataclass
+from importlib import import_module
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+from zipfile import BadZipFile, ZipFile
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from bisvm import __version__
+from bisvm.published.swapping import SwapHoldout
+
+# Modules and packages whose classes a fitted model is made of. Their constructors keep
+# what they are given and do nothing else: a file may call them.
+TRUSTED_HOMES = (
+    "criteria",
+    "estimators",
+    "images",
+    "kernels",
+    "losses",
+    "machines.approximation",
+    "machines.penalties",
+    "optimizers",
+    "published.alternating",
+    "published.bilevel_sgd",
+    "published.bilinear",
+    "published.fold_newton",
+    "published.ipopt",
+    "published.sgd_dcd",
+    "published.slp_filter",
+    "published.swapping",
+    "search.gains",
+    "search.history",
+    "selection",
+    "solvers",
+    "tables",
+    "transforms",
+)
+# Classes of others that skops does not know, by the module they are in.
+TRUSTED_ELSEWHERE = {
+    "numpy": ("dtype",),
+    "scipy.optimize._optimize": ("OptimizeResult",),
+    "scipy.sparse._csr": ("csr_array", "csr_matrix"),
+    "sklearn.compose._column_transformer": ("make_column_selector",),
+    "sklearn.model_selection._split": (
+        "GroupKFold",
+        "GroupShuffleSplit",
+        "KFold",
+        "LeaveOneGroupOut",
+        "LeaveOneOut",
+        "LeavePGroupsOut",
+        "LeavePOut",
+        "PredefinedSplit",
+        "RepeatedKFold",
+        "RepeatedStratifiedKFold",
+        "ShuffleSplit",
+        "StratifiedGroupKFold",
+        "StratifiedKFold",
+        "StratifiedShuffleSplit",
+        "TimeSeriesSplit",
+    ),
+}
+# A class of ours that may be made is one of these, or a record (a data class).
+_KINDS = (BaseEstimator, SwapHoldout)
+# What is in the archive beside skops' own entries, and the version of this layout.
+HEADER = "bisvm.json"
+LAYOUT = 1
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> Path:
+    """Write a fitted model, or a pipeline with one, to a file; `bisvm.load` reads it.
+
+    All numbers come back bit for bit. A file that is there is replaced, and only by a
+    whole one.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    path : path of the file, as a rule `something.skops`
+
+    Returns
+    -------
+    path : Path
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import bisvm
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = bisvm.BilevelSVC(random_state=0).fit(X, y)
+    >>> path = bisvm.save(model, "iris.skops")                      # doctest: +SKIP
+    >>> bisvm.load(path).predict(X)                                 # doctest: +SKIP
+    """
+    io, path = _skops(), Path(path)
+    check_is_fitted(model)
+    _refuse_what_cannot_be_kept(model)
+    header = {"bisvm": __version__, "layout": LAYOUT, "model": type(model).__name__}
+    folder = path.parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"There is no folder {str(folder)!r} to write to.")
+    with NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as part:
+        try:
+            part.write(io.dumps(model))
+            with ZipFile(part, "a") as archive:
+                archive.writestr(HEADER, json.dumps(header))
+            part.close()
+            os.replace(part.name, path)
+        except BaseException:
+            part.close()
+            with suppress(OSError):
+                os.unlink(part.name)
+            raise
+    return path
+
+
+def load(path: str | os.PathLike[str], trusted: Iterable[str | type] = ()) -> Any:
+    """Read a model that `bisvm.save` has written. No code of the file is run.
+
+    Parameters
+    ----------
+    path : path of the file
+    trusted : names of types, or types, optional
+        Types beside those of bisvm and scikit-learn that may be made, such as a kernel
+        of your own, "my_kernels.Stump": their modules are imported.
+
+    Raises
+    ------
+    ValueError
+        If the file is no model, is damaged, is of a later version, or has types that
+        are not known; these are named.
+    """
+    io, path = _skops(), Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {str(path)!r}.")
+    asked = {_type_name(one) for one in trusted}
+    _check_header(path)
+    found = _guarded(path, lambda: io.get_untrusted_types(file=path))
+    unknown = [name for name in found if name not in asked and not _is_ours(name)]
+    if unknown:
+        raise ValueError(
+            f"{str(path)!r} has types that bisvm does not know: {', '.join(unknown)}. "
+            "Making them would run their code. If you know where the file comes from, "
+            f"and have their modules, pass trusted={unknown!r}."
+        )
+    model = _guarded(path, lambda: io.load(path, trusted=found))
+    _guarded(path, lambda: _check_machines(model))
+    return model
+
+
+def _skops() -> Any:
+    try:
+        return import_module("skops.io")
+    except ImportError as error:
+        raise ImportError(
+            "Model files need skops, which is not installed: pip install bisvm[files]"
+        ) from error
+
+
+def _guarded(path: Path, read: Callable[[], Any]) -> Any:
+    """What reading gives; whatever goes wrong in a damaged file is one error."""
+    try:
+        return read()
+    except MemoryError:
+        raise ValueError(
+            f"{str(path)!r} is damaged, or larger than memory: it asks for more than "
+            "there is."
+        ) from None
+    except Exception as error:
+        said = str(error).strip().splitlines() or [""]
+        raise ValueError(
+            f"{str(path)!r} is no model file, or is damaged: {type(error).__name__}"
+            f"{': ' if said[0] else ''}{said[0][:200]}. Save the model again."
+        ) from None
+
+
+def _check_header(path: Path) -> None:
+    """Refuse what is no archive, and what a later version has written."""
+    try:
+        with ZipFile(path) as archive:
+            raw = archive.read(HEADER) if HEADER in archive.namelist() else b"{}"
+        header = json.loads(raw)
+        layout, version = int(header.get("layout", LAYOUT)), str(header.get("bisvm"))
+    except (BadZipFile, ValueError, TypeError, AttributeError, OSError, EOFError):
+        raise ValueError(
+            f"{str(path)!r} is no model file: bisvm.load reads what bisvm.save wrote."
+        ) from None
+    except Exception as error:
+        raise ValueError(
+            f"{str(path)!r} is damaged: {type(error).__name__}. Save the model again."
+        ) from None
+    if layout > LAYOUT:
+        raise ValueError(
+            f"{str(path)!r} was written by bisvm {version}, and this is {__version__}, "
+            "which does not know its layout: pip install --upgrade bisvm."
+        )
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a type may be made: a class, of a home that is trusted, and no alias."""
+    module_name, _, class_name = name.rpartition(".")
+    if class_name in TRUSTED_ELSEWHERE.get(module_name, ()):
+        return True
+    package, _, inside = module_name.partition(".")
+    homes = [home for home in TRUSTED_HOMES if f"{inside}.".startswith(f"{home}.")]
+    if package != "bisvm" or not homes:
+        return False
+    try:
+        found = getattr(import_module(module_name), class_name, None)
+    except ImportError:
+        return False
+    return (
+        isinstance(found, type)
+        and found.__module__ == module_name
+        and (issubclass(found, _KINDS) or is_dataclass(found))
+    )
+
+
+def _type_name(given: Any) -> str:
+    if isinstance(given, type):
+        return f"{given.__module__}.{given.__qualname__}"
+    if isinstance(given, str):
+        return given
+    raise TypeError(
+        f"trusted lists types, or their names such as 'my_kernels.Stump'; got {given!r}"
+        "."
+    )
+
+
+def _refuse_what_cannot_be_kept(model: Any) -> None:
+    from bisvm.hinge import IncrementalSVC
+
+    for part in _steps(model):
+        if isinstance(part, IncrementalSVC):
+            raise TypeError(
+                "IncrementalSVC is a machine in motion, whose matrices a file would "
+                "not bring back safely. It is exact: save X and y, and fit them again."
+            )
+        if getattr(part, "callback", None) is not None:
+            raise TypeError(
+                f"{type(part).__name__} has a callback, which is code, and a model "
+                "file has none: model.set_params(callback=None) takes it off."
+            )
+        if getattr(part, "_skl_callbacks", None):
+            raise TypeError(
+                f"{type(part).__name__} has callbacks, which are code, and a model "
+                "file has none: model.set_callbacks() takes them off."
+            )
+
+
+def _steps(model: Any) -> list[Any]:
+    """The model, and the steps of a pipeline, at any depth."""
+    steps = getattr(model, "steps", None)
+    if not isinstance(steps, (list, tuple)):
+        return [model]
+    return [model, *(part for _, step in steps for part in _steps(step))]
+
+
+def _machines(model: Any) -> list[Any]:
+    """The estimators of this library that a model is made of."""
+    try:
+        parts = _steps(model)
+    except (TypeError, ValueError, RecursionError):
+        raise ValueError("The file's pipeline has no steps: it is damaged.") from None
+    inner = [getattr(part, "machine_", None) for part in parts]
+    machines = [part for part in (*parts, *inner) if hasattr(part, "_task_kind")]
+    return [one for machine in machines for one in _members(machine)]
+
+
+def _members(machine: Any) -> list[Any]:
+    """The machines that predict: those of an ensemble, and the mean of linear ones."""
+    members = getattr(machine, "estimators_", None)
+    if members is None:
+        return [machine]
+    known = isinstance(members, list) and len(members) > 0
+    if not known or any(type(one) is not type(machine) for one in members):
+        raise ValueError("estimators_ is no list of machines")
+    if any(getattr(one, "estimators_", None) is not None for one in members):
+        raise ValueError("a member of estimators_ is an ensemble itself")
+    return [machine, *members] if machine._linear else members
+
+
+def _check_machines(model: Any) -> None:
+    for part in _machines(model):
+        _check_machine(part)
+
+
+def _check_machine(model: Any) -> None:
+    """Shapes that fit together: compiled loops do not look where they read."""
+    n, k = int(model.n_features_in_), len(model.intercept_)
+    if getattr(model, "_linear", True):
+        shapes = {"coef_": (k, n)}
+    else:
+        count = len(model.support_)
+        width = 1 if model._pairwise else n
+        shapes = {"support_vectors_": (count, width), "dual_coef_": (k, count)}
+    for name, expected in shapes.items():
+        given = np.shape(getattr(model, name))
+        if given != expected:
+            raise ValueError(f"{name} has shape {given}, expected {expected}")
+    vectors: Any = getattr(model, "support_vectors_", None)
+    if sparse.issparse(vectors):
+        vectors.check_format(full_check=True)
+    if np.ndim(model.classes_) != 1 or len(model.classes_) < 2:
+        raise ValueError("classes_ are no list of two or more classes")

@@ -1,9 +1,0 @@
-"""Fitted machines as ONNX graphs, for runtimes that have no Python.
-
-`to_onnx` writes an estimator, or a pipeline that ends with one; `register` teaches
-skl2onnx our estimators, so that its own `convert_sklearn` and `to_onnx` know them.
-"""
-
-from bisvm.onnx.export import register, to_onnx
-
-__all__ = ["register", "to_onnx"]

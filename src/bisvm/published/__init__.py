@@ -1,0 +1,59 @@
+"""Methods that only a paper needs: optimizers that see both levels, the bilevel problem
+as one nonlinear program, hold-outs whose rows change places, the bilinear model,
+Pegasos.
+
+May import `search`, `hinge` and all that these may import, but no estimator; it is
+loaded when one of its names is asked for, and no other folder should import it. A new
+method goes into a file of its own, with its class in the table below.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bisvm.published.alternating import Alternating, LinearFolds
+    from bisvm.published.bilevel_sgd import BilevelSGD
+    from bisvm.published.both_levels import BothLevels
+    from bisvm.published.fold_newton import FoldNewton
+    from bisvm.published.hold_out import SwappingHoldOut
+    from bisvm.published.ipopt import Ipopt
+    from bisvm.published.sgd_dcd import SGDDCD
+    from bisvm.published.slp_filter import SLPFilter
+    from bisvm.published.swapping import SwapHoldout
+
+__all__ = [
+    "Alternating",
+    "BilevelSGD",
+    "BothLevels",
+    "FoldNewton",
+    "Ipopt",
+    "LinearFolds",
+    "SGDDCD",
+    "SLPFilter",
+    "SwapHoldout",
+    "SwappingHoldOut",
+]
+
+# In which file each class is.
+_HOMES = {
+    "Alternating": "alternating",
+    "BilevelSGD": "bilevel_sgd",
+    "BothLevels": "both_levels",
+    "FoldNewton": "fold_newton",
+    "Ipopt": "ipopt",
+    "LinearFolds": "alternating",
+    "SGDDCD": "sgd_dcd",
+    "SLPFilter": "slp_filter",
+    "SwapHoldout": "swapping",
+    "SwappingHoldOut": "hold_out",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"bisvm.published.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'bisvm.published' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

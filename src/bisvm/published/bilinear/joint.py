@@ -1,0 +1,285 @@
+r"""Maps, filters and intercept at once: Newton's method, and derivatives.
+
+With Z = [X A_f, X B_w, 1], the rows of which are dF_i/d(w, f, b), the Hessian of E is::
+
+    H = diag(lambda_w, lambda_f, 0) + Z'D Z + [[0, G, 0], [G', 0, 0], [0, 0, 0]]
+
+where G = sum_i S_i X_i joins w_k to the f_k of the same filter. Along the scaling
+(w_k, -f_k) it is not singular: there E is 1/2 (c^2 + 1/c^2) lambda_w |w_k|^2 + ..., and
+its second derivative by log c is 4 lambda_w |w_k|^2 at the balance. Several filters can
+be turned among each other, (w, f) -> (R w, R f) with an orthogonal R, without a change
+of E: these m (m - 1) / 2 directions are the null space of H at an optimum. Neither F
+nor the penalty changes along them, so every right-hand side here is orthogonal to them,
+and they may be given any curvature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, solve
+
+from bisvm.machines.base import INTERCEPT_RIDGE
+from bisvm.published.bilinear.problem import Point, Problem, Tangent
+
+# Of the decrease that the slope promises, what a step must bring at least.
+_ARMIJO = 1e-4
+_MAX_HALVINGS = 10
+# Multiples of the penalties that are added where the Hessian will not do: the first,
+# the factor from one to the next, and the last.
+_SHIFT, _LADDER, _MAX_SHIFT = 1e-2, 5.0, 1e8
+# A fall of E relative to it that rounding errors hide.
+_ROUNDING = 1e-13
+# Steps without a halving of the residual after which rounding errors are to blame, if
+# it is as small as this.
+_PATIENCE, _SMALL = 4, 1e-7
+# Residual up to which a point counts as stationary.
+_USABLE = 1e-5
+# A filter whose penalty is less than this share of E has died; G wants it back if its
+# largest singular value exceeds lambda by this much.
+_DEAD, _WANTED = 1e-9, 1e-3
+
+
+@dataclass(frozen=True)
+class Stationary:
+    """Where the joint Newton method stopped.
+
+    residual : as `Problem.residual`
+    status : "converged", "stalled" (no step lowers E further) or "max_iter"
+    """
+
+    point: Point
+    tangent: Tangent
+    residual: float
+    iterations: int
+    status: str
+
+    @property
+    def usable(self) -> bool:
+        """Whether derivatives can be trusted."""
+        return self.status == "converged" or self.residual <= _USABLE
+
+
+def minimize(
+    problem: Problem, start: Point, *, tol: float = 1e-9, max_iter: int = 100
+) -> Stationary:
+    """Newton from `start`, and again where a filter has died that could lower E.
+
+    w_k = f_k = 0 is stationary, and a saddle if a singular value of G exceeds lambda:
+    the filter comes back along the singular vectors, where E falls fastest.
+    """
+    found = newton(problem, start, tol=tol, max_iter=max_iter)
+    iterations = found.iterations
+    for _ in range(len(start.maps)):
+        revived = _revive(problem, found)
+        if revived is None:
+            break
+        found = newton(problem, revived, tol=tol, max_iter=max_iter)
+        iterations += found.iterations
+    return replace(found, iterations=iterations)
+
+
+def newton(
+    problem: Problem, start: Point, *, tol: float = 1e-9, max_iter: int = 100
+) -> Stationary:
+    """Newton steps from `start` to a stationary point nearby, a minimum as a rule.
+
+    Where H is not positive definite multiples of the penalties are added until it is,
+    so that every step goes down, and a line search sees to it that E falls. E along a
+    step is cheap: F(t) = F + t F_1 + t^2 F_2.
+    """
+    point = start.balanced(problem.lambda_w, problem.lambda_f)
+    tangent = problem.tangent(problem.fitted(point))
+    least, waited, shift = np.inf, 0, 0.0
+    for iteration in range(max_iter + 1):
+        gradient = problem.gradient(point, tangent)
+        residual = problem.residual(point, gradient)
+        waited = 0 if residual <= 0.5 * least else waited + 1
+        least = min(least, residual)
+        if residual <= tol:
+            return Stationary(point, tangent, residual, iteration, "converged")
+        if waited >= _PATIENCE and residual <= _SMALL:
+            return Stationary(point, tangent, residual, iteration, "stalled")
+        stepped = _step(problem, point, tangent, gradient, shift)
+        if stepped is None:
+            return Stationary(point, tangent, residual, iteration, "stalled")
+        point, tangent, shift = stepped
+    return Stationary(point, tangent, residual, max_iter, "max_iter")
+
+
+def _step(
+    problem: Problem, point: Point, tangent: Tangent, gradient: Point, shift: float
+) -> tuple[Point, Tangent, float] | None:
+    """Along -(H + shift)^-1 dE, with the least shift of a ladder that lowers E.
+
+    The ladder begins a rung below the last shift, or at none. It climbs where H is not
+    positive definite, and where the step is of no use: few points near the margin, and
+    H knows little of what is further away.
+    """
+    H, penalties = hessian(problem, point, tangent), _penalties(problem, point)
+    # The intercept has no penalty to speak of; its curvature is of the order of one.
+    penalties[-1] = 1.0
+    shift = shift / _LADDER if shift > _SHIFT else 0.0
+    while shift <= _MAX_SHIFT:
+        try:
+            factor = cho_factor(H + np.diag(shift * penalties), check_finite=False)
+        except np.linalg.LinAlgError:
+            shift = max(_SHIFT, _LADDER * shift)
+            continue
+        direction = point.like(-cho_solve(factor, gradient.flat))
+        slope = float(direction.flat @ gradient.flat)
+        moved = search(problem, point, tangent, direction, slope)
+        if moved is not None:
+            return *moved, shift
+        shift = max(_SHIFT, _LADDER * shift)
+    return None
+
+
+def search(
+    problem: Problem, point: Point, tangent: Tangent, direction: Point, slope: float
+) -> tuple[Point, Tangent] | None:
+    """The first of the steps 1, 1/2, 1/4, ... that lowers E enough, or None."""
+    linear, quadratic = _along(problem, point, direction)
+    value = problem.penalty(point) + tangent.value
+    step = 1.0
+    for _ in range(_MAX_HALVINGS):
+        moved = point.like(point.flat + step * direction.flat)
+        there = problem.tangent(tangent.fitted + step * (linear + step * quadratic))
+        change = problem.penalty(moved) + there.value - value
+        if change <= _ARMIJO * step * slope + _ROUNDING * abs(value):
+            # The sums along the way collect rounding errors: once more from the point.
+            return moved, problem.tangent(problem.fitted(moved))
+        step *= 0.5
+    return None
+
+
+def _along(
+    problem: Problem, point: Point, direction: Point
+) -> tuple[np.ndarray, np.ndarray]:
+    """F_1 and F_2 of F(t) = F + t F_1 + t^2 F_2."""
+    template = problem.patches.template
+    first = template(direction.maps, point.filters)
+    first = first + template(point.maps, direction.filters)
+    second = template(direction.maps, direction.filters)
+    values = problem.X @ np.stack([first, second], axis=1)
+    return values[:, 0] + direction.intercept, values[:, 1]
+
+
+def hessian(problem: Problem, point: Point, tangent: Tangent) -> np.ndarray:
+    """H in the order of `Point.flat`, with curvature along the turns of filters."""
+    active = np.flatnonzero(tangent.curvature > 0)
+    X, root = problem.X[active], np.sqrt(tangent.curvature[active])
+    patches = problem.patches
+    Z = np.hstack(
+        [
+            X @ patches.filtering(point.filters),
+            X @ patches.weighing(point.maps),
+            np.ones((len(active), 1)),
+        ]
+    )
+    Z *= root[:, None]
+    H = Z.T @ Z
+    G = problem.pull(tangent.slope)
+    rows, columns = G.shape
+    for k in range(len(point.maps)):
+        maps = slice(k * rows, (k + 1) * rows)
+        first = point.maps.size + k * columns
+        filters = slice(first, first + columns)
+        H[maps, filters] += G
+        H[filters, maps] += G.T
+    turns = _turns(point)
+    H += np.sqrt(problem.lambda_w * problem.lambda_f) * (turns @ turns.T)
+    H[np.diag_indices_from(H)] += _penalties(problem, point)
+    return H
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """Derivatives of the solution by log lambda_w and log lambda_f, side by side.
+
+    template : (n_pixels, 2), d/d log lambda of the image v with F = x'v + b
+    intercept : (2,)
+    """
+
+    template: np.ndarray
+    intercept: np.ndarray
+
+
+def sensitivity(problem: Problem, at: Stationary) -> Sensitivity:
+    """How the decision function moves with the strengths.
+
+    The optimality conditions dE = 0 move by lambda_w w and lambda_f f, and so::
+
+        H d(w, f, b)/d log lambda_w = -(lambda_w w, 0, 0)
+        H d(w, f, b)/d log lambda_f = -(0, lambda_f f, 0)
+
+    Two right-hand sides, and no need to know the upper level: with so few
+    hyperparameters this is as cheap as the adjoint. H may be indefinite where the
+    solver stopped at a saddle; the factorisation (Bunch and Kaufman's) does not mind.
+    """
+    point, template = at.point, problem.patches.template
+    maps, filters = np.zeros_like(point.maps), np.zeros_like(point.filters)
+    rhs = [
+        Point(problem.lambda_w * point.maps, filters, 0.0).flat,
+        Point(maps, problem.lambda_f * point.filters, 0.0).flat,
+    ]
+    H = hessian(problem, point, at.tangent)
+    moves = [
+        point.like(-move) for move in solve(H, np.stack(rhs, axis=1), assume_a="sym").T
+    ]
+    templates = [
+        template(move.maps, point.filters) + template(point.maps, move.filters)
+        for move in moves
+    ]
+    return Sensitivity(
+        np.stack(templates, axis=1), np.array([move.intercept for move in moves])
+    )
+
+
+def _penalties(problem: Problem, point: Point) -> np.ndarray:
+    """The diagonal of the penalty's Hessian."""
+    return np.concatenate(
+        [
+            np.full(point.maps.size, problem.lambda_w),
+            np.full(point.filters.size, problem.lambda_f),
+            [INTERCEPT_RIDGE],
+        ]
+    )
+
+
+def _turns(point: Point) -> np.ndarray:
+    """Orthonormal directions in which pairs of filters turn into each other."""
+    out = np.zeros((len(point.flat), 0))
+    for j, k in combinations(range(len(point.maps)), 2):
+        maps, filters = np.zeros_like(point.maps), np.zeros_like(point.filters)
+        maps[j], maps[k] = point.maps[k], -point.maps[j]
+        filters[j], filters[k] = point.filters[k], -point.filters[j]
+        out = np.column_stack([out, Point(maps, filters, 0.0).flat])
+    vectors, sizes, _ = np.linalg.svd(out, full_matrices=False)
+    return vectors[:, sizes > 1e-8 * sizes.max(initial=0.0)]
+
+
+def _revive(problem: Problem, at: Stationary) -> Point | None:
+    """The point with one dead filter along the first singular vectors of G, if wanted.
+
+    Its size is the best of a few powers of two, up to a penalty as large as the loss.
+    """
+    point, strength = at.point, np.sqrt(problem.lambda_w * problem.lambda_f)
+    sizes = np.linalg.norm(point.maps, axis=1) * np.linalg.norm(point.filters, axis=1)
+    k, value = int(sizes.argmin()), problem.penalty(point) + at.tangent.value
+    if strength * sizes[k] > _DEAD * value:
+        return None
+    left, values, right = np.linalg.svd(problem.pull(at.tangent.slope), False)
+    if values[0] <= (1.0 + _WANTED) * strength:
+        return None
+    trials = []
+    for size in (value / strength) * 0.25 ** np.arange(12):
+        maps, filters = point.maps.copy(), point.filters.copy()
+        maps[k], filters[k] = -size * left[:, 0], right[0]
+        trial = Point(maps, filters, point.intercept)
+        trial = trial.balanced(problem.lambda_w, problem.lambda_f)
+        trials.append((problem.objective(trial), size, trial))
+    least, _, best = min(trials, key=lambda one: one[:2])
+    return best if least < value else None

@@ -1,0 +1,297 @@
+r"""The training problem of a linear convolutional SVM, bilinear in maps and filters.
+
+::
+
+    E(w, f, b) = lambda_w/2 sum_k |w_k|^2 + lambda_f/2 sum_k |f_k|^2
+                 + sum_i W_i loss(y_i F_i),     F_i = sum_k w_k'(x_i * f_k) + b
+
+with weights W that sum to one (1/N each, as a rule). For fixed f it is a linear SVM
+on the feature maps, for fixed w one on the vectors w'X_i; together it is not convex.
+
+Everything there is to know of the losses is one small matrix, the patches of the
+gradient image X'S with S_i = W_i y_i loss'(y_i F_i)::
+
+    G = sum_i S_i X_i,      dE/dw_k = lambda_w w_k + G f_k,
+                            dE/df_k = lambda_f f_k + G'w_k
+
+At an optimum, then, every (w_k, f_k) is a pair of singular vectors of G, and the
+singular value is sqrt(lambda_w lambda_f).
+
+**Only the product of the strengths counts.** (c w_k, f_k / c) has the same F for every
+c > 0, and the least penalty over c is, by the inequality of the means::
+
+    lambda_w/2 c^2 |w_k|^2 + lambda_f/2 |f_k|^2 / c^2  >=  lambda |w_k| |f_k|,
+    lambda = sqrt(lambda_w lambda_f)
+
+with equality where both terms are the same: at an optimum
+lambda_w |w_k|^2 = lambda_f |f_k|^2. So the minimum of E, and all decision values there,
+depend on the strength lambda alone. The ratio says how a scale is shared out between w
+and f: a convention.
+
+**With as many filters as a filter has entries nothing is left of the local minima.**
+The least sum_k |w_k| |f_k| over all ways to write a matrix M = sum_k w_k f_k' is its
+nuclear norm, and F_i = <X_i, M> + b: a convex problem in M. A solution with fewer
+filters solves it too if no singular value of G exceeds lambda (`Problem.excess`).
+
+Reference: seed 002, (3.2) and (3.5), which lack the "1 -" in the hinge and have the
+wrong sign before the sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from bisvm.losses import Loss
+from bisvm.machines import LinearMachine
+from bisvm.machines.base import INTERCEPT_RIDGE
+from bisvm.published.bilinear.patches import Patches
+
+
+@dataclass(frozen=True)
+class Point:
+    """maps w (m, n_positions), filters f (m, n_entries), intercept b."""
+
+    maps: np.ndarray
+    filters: np.ndarray
+    intercept: float
+
+    @property
+    def flat(self) -> np.ndarray:
+        """(w, f, b) as one vector."""
+        parts = self.maps.ravel(), self.filters.ravel(), [self.intercept]
+        return np.concatenate(parts)
+
+    def like(self, flat: np.ndarray) -> Point:
+        """A vector in the order of `flat`, taken apart again."""
+        maps, filters, intercept = np.split(flat, [self.maps.size, len(flat) - 1])
+        return Point(
+            maps.reshape(self.maps.shape),
+            filters.reshape(self.filters.shape),
+            float(intercept[0]),
+        )
+
+    def balanced(self, lambda_w: float, lambda_f: float) -> Point:
+        """The same decision values at the least penalty.
+
+        c_k^2 = sqrt(lambda_f / lambda_w) |f_k| / |w_k| makes
+        lambda_w |w_k|^2 = lambda_f |f_k|^2.
+        """
+        sizes = [np.linalg.norm(part, axis=1) for part in (self.maps, self.filters)]
+        usable = (sizes[0] > 0) & (sizes[1] > 0)
+        maps, filters = (np.where(usable, size, 1.0) for size in sizes)
+        c = np.where(usable, (lambda_f / lambda_w) ** 0.25 * np.sqrt(filters / maps), 1)
+        return replace(
+            self, maps=self.maps * c[:, None], filters=self.filters / c[:, None]
+        )
+
+
+@dataclass(frozen=True)
+class Tangent:
+    """Losses at decision values F: sum W loss, slopes S and curvatures D, (n,)."""
+
+    fitted: np.ndarray
+    value: float
+    slope: np.ndarray
+    curvature: np.ndarray
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One task: images X (n, n_pixels), labels +-1 (n,), weights that sum to one."""
+
+    patches: Patches
+    X: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray
+    loss: Loss
+    lambda_w: float = 0.1
+    lambda_f: float = 0.1
+
+    @classmethod
+    def of(
+        cls,
+        patches: Patches,
+        X: np.ndarray,
+        labels: np.ndarray,
+        loss: Loss,
+        weights: np.ndarray | None = None,
+        **strengths: float,
+    ) -> Self:
+        """A problem with weights brought to the sum one; equal ones if not given."""
+        weights = np.ones(len(X)) if weights is None else weights
+        return cls(patches, X, labels, weights / weights.sum(), loss, **strengths)
+
+    def with_strengths(self, lambda_w: float, lambda_f: float) -> Self:
+        return replace(self, lambda_w=lambda_w, lambda_f=lambda_f)
+
+    # --- value and first derivatives --------------------------------------------------
+
+    def fitted(self, point: Point) -> np.ndarray:
+        """F = X v + b, v the template."""
+        template = self.patches.template(point.maps, point.filters)
+        return self.X @ template + point.intercept
+
+    def tangent(self, fitted: np.ndarray) -> Tangent:
+        value, slope, curvature = self.loss.evaluate(self.labels * fitted)
+        return Tangent(
+            fitted,
+            float(self.weights @ value),
+            self.weights * self.labels * slope,
+            self.weights * curvature,
+        )
+
+    def penalty(self, point: Point) -> float:
+        return 0.5 * (
+            self.lambda_w * float(np.sum(point.maps**2))
+            + self.lambda_f * float(np.sum(point.filters**2))
+            + INTERCEPT_RIDGE * point.intercept**2
+        )
+
+    def objective(self, point: Point) -> float:
+        """E."""
+        loss = self.loss.value(self.labels * self.fitted(point))
+        return self.penalty(point) + float(self.weights @ loss)
+
+    def pull(self, slope: np.ndarray) -> np.ndarray:
+        """G = sum_i S_i X_i, (n_positions, n_entries)."""
+        return self.patches.matrix(self.X.T @ slope)
+
+    def gradient(self, point: Point, tangent: Tangent) -> Point:
+        """dE by maps, filters and intercept."""
+        G = self.pull(tangent.slope)
+        return Point(
+            self.lambda_w * point.maps + point.filters @ G.T,
+            self.lambda_f * point.filters + point.maps @ G,
+            float(tangent.slope.sum()) + INTERCEPT_RIDGE * point.intercept,
+        )
+
+    def residual(self, point: Point, gradient: Point) -> float:
+        """Largest gradient entry, in units of what it is made of at slopes of one."""
+        G = self.patches.matrix(self._magnitude)
+        maps, filters = np.abs(point.maps), np.abs(point.filters)
+        sizes = Point(
+            self.lambda_w * maps + filters @ G.T,
+            self.lambda_f * filters + maps @ G,
+            1.0,
+        ).flat
+        return float(np.max(np.abs(gradient.flat) / np.where(sizes > 0, sizes, 1.0)))
+
+    def excess(self, point: Point) -> float:
+        """Largest singular value of G over lambda.
+
+        One, or less where all is zero, proves the optimum over any number of filters.
+        Above one, another filter would lower E.
+        """
+        G = self.pull(self.tangent(self.fitted(point)).slope)
+        strength = np.sqrt(self.lambda_w * self.lambda_f)
+        return float(np.linalg.norm(G, 2) / strength)
+
+    @cached_property
+    def _magnitude(self) -> np.ndarray:
+        """sum_i W_i |x_i|."""
+        return np.abs(self.X).T @ self.weights
+
+    # --- the two linear SVMs ----------------------------------------------------------
+
+    def maps_machine(self, filters: np.ndarray) -> LinearMachine:
+        """For fixed filters: a linear machine in w on the feature maps x * f."""
+        features = Product(self.X, self.patches.filtering(filters), self._magnitude)
+        return self._machine(features, self.lambda_w)
+
+    def filters_machine(self, maps: np.ndarray) -> LinearMachine:
+        """For fixed maps: a linear machine in f on the vectors w'X."""
+        return self._machine(self.X @ self.patches.weighing(maps), self.lambda_f)
+
+    def _machine(self, features: Any, strength: float) -> LinearMachine:
+        return LinearMachine(
+            labels=self.labels[:, None],
+            weights=self.weights[:, None],
+            loss=self.loss,
+            intercept="free",
+            X=features,
+            precision=np.full(features.shape[1], strength),
+        )
+
+    # --- starts -----------------------------------------------------------------------
+
+    @cached_property
+    def _first_pull(self) -> np.ndarray:
+        """G where no image is looked at: w = f = 0 and the best intercept."""
+        share = float(self.weights[self.labels > 0].sum())
+        # The slopes of both classes then have the same sum, as for the mean loss.
+        balance = np.where(self.labels > 0, 1.0 - share, share)
+        size = -float(self.loss.evaluate(np.zeros(1))[1][0])
+        return self.pull(-2.0 * size * self.labels * self.weights * balance)
+
+    @cached_property
+    def largest_strength(self) -> float:
+        """About the lambda from which on the optimum is w = f = 0."""
+        return float(np.linalg.norm(self._first_pull, 2))
+
+    def spectral_filters(self, n_filters: int) -> np.ndarray:
+        """First singular vectors of G at zero: the filters that lower E most at first.
+
+        The sign makes their sum positive. More filters than there are vectors start
+        from zero.
+        """
+        vectors = np.linalg.svd(self._first_pull, full_matrices=False)[2][:n_filters]
+        filters = np.zeros((n_filters, self.patches.n_entries))
+        signs = np.where(vectors.sum(axis=1) < 0, -1.0, 1.0)
+        filters[: len(vectors)] = signs[:, None] * vectors
+        return filters
+
+
+@dataclass(frozen=True)
+class Product:
+    """The matrix X A, as far as a linear machine asks for it, without making it.
+
+    magnitude : sum_i W_i |x_i|, the one sum that the machine takes of |X A|; it gets
+        the bound |A|' times that.
+    """
+
+    X: np.ndarray
+    A: Any
+    magnitude: np.ndarray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.X.shape[0], self.A.shape[1]
+
+    @property
+    def T(self) -> _Transposed:
+        return _Transposed(self)
+
+    def __matmul__(self, coef: np.ndarray) -> np.ndarray:
+        return self.X @ (self.A @ coef)
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        return self.X[rows] @ self.A
+
+    def __abs__(self) -> _Magnitude:
+        return _Magnitude(abs(self.A).T @ self.magnitude)
+
+
+@dataclass(frozen=True)
+class _Transposed:
+    product: Product
+
+    def __matmul__(self, at_points: np.ndarray) -> np.ndarray:
+        return self.product.A.T @ (self.product.X.T @ at_points)
+
+
+@dataclass(frozen=True)
+class _Magnitude:
+    """Stands for |X A|; its transpose times the weights is known."""
+
+    sums: np.ndarray
+
+    @property
+    def T(self) -> _Magnitude:
+        return self
+
+    def __matmul__(self, weights: np.ndarray) -> np.ndarray:
+        return self.sums[:, None]

@@ -1,0 +1,194 @@
+"""Half steps: a linear SVM in the maps, or in the filters, by a solver with a name.
+
+    SVM(machine)  ->  argmin over (w, b) of  lambda/2 |w|^2 + sum_i W_i loss(y_i F_i)
+
+A *step* gets the linear machine of one half and returns its coefficients.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
+
+from bisvm.core.parts import Part, resolve
+from bisvm.losses import Hinge, Loss, Quartic, SquaredHinge
+from bisvm.machines import LinearMachine
+from bisvm.published.pegasos import pegasos
+from bisvm.solvers import Newton
+
+
+class Step(Part):
+    """Solves the linear SVM of one half.
+
+    losses : types of the losses that it can minimise; the first is its own choice
+    exact : whether E cannot rise, up to rounding
+    """
+
+    losses: ClassVar[tuple[type[Loss], ...]] = (Loss,)
+    exact: ClassVar[bool] = True
+
+    def check(self, loss: Loss) -> None:
+        if not isinstance(loss, self.losses):
+            known = " or ".join(one.__name__ for one in self.losses)
+            raise ValueError(
+                f"{type(self).__name__} minimises {known}, not {loss!r}: change the "
+                "loss, or use solver='newton', which takes every smooth one."
+            )
+
+    def solve(
+        self, machine: LinearMachine, fitted: np.ndarray | None, seed: int
+    ) -> tuple[np.ndarray, float]:
+        """Coefficients and intercept; `fitted` are decision values to start from."""
+        raise NotImplementedError
+
+
+class NewtonStep(Step):
+    """Newton's method on the active set, for every twice differentiable loss."""
+
+    def __init__(self, tol: float = 1e-7):
+        self.tol = tol
+
+    def check(self, loss: Loss) -> None:
+        Newton().check(loss)
+
+    def solve(
+        self, machine: LinearMachine, fitted: np.ndarray | None, seed: int
+    ) -> tuple[np.ndarray, float]:
+        start = None if fitted is None else fitted[:, None]
+        x = Newton().solve(machine, start, self.tol).x
+        return x.coef[:, 0], float(x.intercept[0])
+
+
+class PegasosStep(Step):
+    """Pegasos, from scratch every time: the way of the seed.
+
+    Parameters
+    ----------
+    n_iter : int
+        Steps of one solve; the seed has 1e5.
+    projection : bool
+        The optional projection, which the seed includes.
+    """
+
+    losses = (Hinge,)
+    exact = False
+
+    def __init__(self, n_iter: int = 100_000, projection: bool = True):
+        self.n_iter = n_iter
+        self.projection = projection
+
+    def solve(
+        self, machine: LinearMachine, fitted: np.ndarray | None, seed: int
+    ) -> tuple[np.ndarray, float]:
+        return pegasos(
+            features(machine),
+            machine.labels[:, 0],
+            float(machine.precision[0]),
+            self.n_iter,
+            self.projection,
+            seed,
+            sample_weight=machine.weights[:, 0],
+        )
+
+
+class LiblinearStep(Step):
+    """scikit-learn's LinearSVC: dual coordinate descent on the exact hinge.
+
+    LIBLINEAR penalises the intercept. A constant feature of size `intercept_scaling`
+    makes that penalty small, and after the solve the intercept is moved to where the
+    sum of the losses is least, for the coefficients found.
+
+    Parameters
+    ----------
+    tol, max_iter : as in LinearSVC
+    intercept_scaling : float
+    """
+
+    losses = (Hinge, SquaredHinge)
+
+    def __init__(
+        self, tol: float = 1e-4, max_iter: int = 2000, intercept_scaling: float = 10.0
+    ):
+        self.tol = tol
+        self.max_iter = max_iter
+        self.intercept_scaling = intercept_scaling
+
+    def solve(
+        self, machine: LinearMachine, fitted: np.ndarray | None, seed: int
+    ) -> tuple[np.ndarray, float]:
+        X, y = features(machine), machine.labels[:, 0]
+        hinge = isinstance(machine.loss, Hinge)
+        weights = machine.weights[:, 0]
+        svm = LinearSVC(
+            loss="hinge" if hinge else "squared_hinge",
+            C=float(weights.mean() / machine.precision[0]),
+            dual=True,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            intercept_scaling=self.intercept_scaling,
+            random_state=seed,
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            svm.fit(X, y, sample_weight=weights / weights.mean())
+        w = svm.coef_[0]
+        return w, best_intercept(machine, X @ w, float(svm.intercept_[0]))
+
+
+def features(machine: LinearMachine) -> np.ndarray:
+    """The machine's rows as one array, (n, positions) at the most."""
+    if isinstance(machine.X, np.ndarray):
+        return machine.X
+    return np.ascontiguousarray(machine.X[:])
+
+
+def best_intercept(machine: LinearMachine, scores: np.ndarray, near: float) -> float:
+    """argmin over b of sum_i W_i loss(y_i (scores_i + b)), by bisection on its slope.
+
+    The slope falls from positive to negative as b falls; the bracket grows from
+    `near`. Where it is zero on an interval, any point of it will do.
+    """
+    labels, weights = machine.labels[:, 0], machine.weights[:, 0]
+
+    def slope(b: float) -> float:
+        slopes = machine.loss.evaluate(labels * (scores + b))[1]
+        return float(weights @ (labels * slopes))
+
+    width, limit = 1e-3, 2.0 * (1.0 + float(np.abs(scores).max()))
+    low = high = near
+    while slope(low) > 0 and low > -limit:
+        low, width = low - width, 2 * width
+    while slope(high) < 0 and high < limit:
+        high, width = high + width, 2 * width
+    while high - low > 1e-12 * max(1.0, abs(low), abs(high)):
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        low, high = (low, middle) if slope(middle) > 0 else (middle, high)
+    return 0.5 * (low + high)
+
+
+STEPS: dict[str, Any] = {
+    "newton": NewtonStep,
+    "pegasos": PegasosStep,
+    "liblinear": LiblinearStep,
+}
+
+
+def get_step(step: str | Step) -> Step:
+    """The step of that name, or the object given.
+
+    >>> get_step("newton")
+    NewtonStep()
+    """
+    resolved: Step = resolve("solver", step, STEPS, Step)
+    return resolved
+
+
+def own_loss(step: Step) -> Loss:
+    """What a step minimises where nothing else is asked for."""
+    return Quartic() if step.losses == (Loss,) else step.losses[0]()

@@ -1,0 +1,360 @@
+"""Newton steps on all folds below, a scan over C above, on growing mini-batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numba import njit
+from scipy.optimize import OptimizeResult
+from scipy.sparse import issparse
+
+from bisvm.bilevel.adjoint import implicit_gradient
+from bisvm.data.pieces import Pieces, reduce
+from bisvm.losses import Hinge, Loss, Quartic
+from bisvm.machines import LinearMachine
+from bisvm.optimizers.bfgs import BFGS
+from bisvm.optimizers.scan import Scan
+from bisvm.published.alternating import (
+    Alternating,
+    Arrays,
+    LinearFolds,
+    arrays_of,
+    check_seed,
+)
+from bisvm.solvers.newton import Newton
+from bisvm.solvers.rows import axpy, dot
+
+# Up to so many columns a dense problem is cheaper in compiled loops than by BLAS.
+_COMPILED = 100
+# Residual of the lower level: an entry of the gradient, relative to what it sums up.
+_INNER_TOL = 1e-4
+_STEPS = 100
+# The last scan of few rows: corners, and steps, in units of those before.
+_SHARPER, _CLOSER = 1.0 / 3.0, 0.25
+# The best C of m rows, whose losses are counted n / m times, grows like m^0.6.
+_EXPONENT = 0.6
+
+
+class FoldNewton(Alternating):
+    """The best C of the linear hinge machine, by gradients of a nearly exact one.
+
+    With a narrow corner, |1 - u| < eps, the hinge is smooth, and every fold has its
+    Newton matrix A = I + C X'D X. At the optimum w::
+
+        dw/dlog C = A^-1 w,    dH/dlog C = -sum_j v_j y_j x_j' A^-1 w
+
+    over the held-out points with y_j w'x_j < 1 and their weights v_j,
+    the limit of which, for eps -> 0, is the projection of w off the margin vectors. The
+    lower levels start where the last C left them, and take a few steps each. C goes by
+    `Scan`, which does not stay in a shallow minimum: no step size, no rate.
+
+    With many rows most of that is done on a sample of them, then on one `growth` times
+    as large, and so on; a sample's minimum is off by its noise, so that the next one,
+    last the whole, takes two or three evaluations. Few rows, on the other hand, are
+    scanned once more near the end, with a corner a third as wide.
+
+    Parameters
+    ----------
+    eps : float, default=0.03
+        Half-width of the corner; that of the loss, for a machine that has one.
+    spacing : float, default=0.5
+        Wide steps of the scan, in log C.
+    ftol : float, default=1e-4
+        A decrease of H, relatively, that is not worth another C.
+    first : int, default=4000
+        Rows of the first sample.
+    growth : float, default=8.0
+    C_min, C_max : float, optional
+        By default 1e-6 and 1e8 in units of 1 / mean |x|^2.
+    """
+
+    losses = (Hinge, Quartic)
+
+    def __init__(
+        self,
+        eps: float = 0.03,
+        spacing: float = 0.5,
+        ftol: float = 1e-4,
+        first: int = 4000,
+        growth: float = 8.0,
+        C_min: float | None = None,
+        C_max: float | None = None,
+    ) -> None:
+        self.eps = eps
+        self.spacing = spacing
+        self.ftol = ftol
+        self.first = first
+        self.growth = growth
+        self.C_min = C_min
+        self.C_max = C_max
+
+    def validate(self) -> Self:
+        self.check_positive("eps", "spacing", "ftol", "growth")
+        for name in ("C_min", "C_max"):
+            if getattr(self, name) is not None:
+                self.check_positive(name)
+        self.check_count("first")
+        if not self.growth > 1.0:
+            raise ValueError(f"growth must be above 1; got {self.growth!r}.")
+        return self
+
+    def suited(self, loss: Loss) -> Self:
+        return self.replace(eps=loss.eps) if isinstance(loss, Quartic) else self
+
+    def alternate(
+        self,
+        folds: LinearFolds,
+        C: float | None = None,
+        bounds: tuple[float, float] | None = None,
+        seed: int = 0,
+    ) -> OptimizeResult:
+        self.validate()
+        check_seed(seed)
+        unit = self._unit(folds)
+        own = (self.C_min or 1e-6 * unit, self.C_max or 1e8 * unit)
+        box = np.log([self._check_bounds(bounds or own)])
+        n = folds.X.shape[0]
+        order = np.random.default_rng(seed).permutation(n)
+        x = np.log([unit if C is None else self._check_start(C)])
+        path, result, done, coef = [float(np.exp(x[0]))], None, 0, None
+        for rows in self._sizes(n):
+            if done:
+                x = x + _EXPONENT * math.log(rows / done)
+            part = folds if rows == n else sample(folds, np.sort(order[:rows]))
+            if part is None:
+                continue
+            lower = _lower(part, self.eps, n / rows, coef)
+            ftol = self.ftol * math.sqrt(n / rows)
+            search = Scan(self.spacing, ftol=ftol) if not done else BFGS(ftol=ftol)
+            result = search.minimize(lower.evaluate, x, box, result)
+            x, coef, done = result.x, lower.best_coef, rows
+            path.extend(lower.path)
+        if n <= self.first:
+            # With few rows H is jagged, and its corners are smaller than eps.
+            lower = _lower(folds, _SHARPER * self.eps, 1.0, coef)
+            search = Scan(_CLOSER * self.spacing, ftol=self.ftol)
+            result = search.minimize(lower.evaluate, x, box)
+            x, coef = result.x, lower.best_coef
+            path.extend(lower.path)
+        assert result is not None
+        result.C, result.C_path = float(np.exp(x[0])), np.array(path)
+        result.coef, result.nit = coef, len(path) - 1
+        return result
+
+    def _unit(self, folds: LinearFolds) -> float:
+        """C = 1 / mean |x|^2, at which a point can move its own margin by one."""
+        size = reduce(_square_sum, folds.X)
+        return folds.X.shape[0] / size if size > 0 else 1.0
+
+    def _sizes(self, n: int) -> list[int]:
+        sizes, rows = [], float(self.first)
+        while rows * math.sqrt(self.growth) < n:
+            sizes.append(int(rows))
+            rows *= self.growth
+        return [*sizes, n]
+
+
+def _square_sum(X: Any) -> float:
+    return float(np.sum(X.data**2) if issparse(X) else np.einsum("ij,ij->", X, X))
+
+
+def sample(folds: LinearFolds, rows: np.ndarray) -> LinearFolds | None:
+    """These rows alone; those held out stand for all. None if a fold lacks a class."""
+    validation = folds.validation[rows]
+    share = validation.sum(axis=0)
+    signed = folds.labels[rows] * (folds.train[rows] > 0)
+    if not (share.all() and (signed.max(axis=0) > signed.min(axis=0) + 1.5).all()):
+        return None
+    whole = folds.validation.sum(axis=0)
+    return replace(
+        folds,
+        X=folds.X[rows],
+        labels=folds.labels[rows],
+        train=folds.train[rows],
+        validation=validation * (whole / np.where(share > 0, share, 1.0)),
+    )
+
+
+class _Lower:
+    """The lower levels of all folds, and H(log C) with its slope.
+
+    ratio : how many rows a training point stands for
+    coef : (d, q), where the next solve starts
+    best_coef : those of the lowest H so far
+    """
+
+    def __init__(
+        self, folds: LinearFolds, eps: float, ratio: float, coef: np.ndarray | None
+    ):
+        self.folds, self.eps, self.ratio = folds, eps, ratio
+        shape = (folds.X.shape[1], folds.labels.shape[1])
+        self.coef = np.zeros(shape) if coef is None else coef
+        self.path: list[float] = []
+        self.lowest, self.best_coef = np.inf, self.coef
+
+    def evaluate(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+        C = math.exp(float(x[0]))
+        self.path.append(C)
+        value, slope = self._evaluate(C * self.ratio)
+        if value < self.lowest:
+            self.lowest, self.best_coef = value, self.coef.copy()
+        return value, np.array([slope])
+
+    def _evaluate(self, C: float) -> tuple[float, float]:
+        raise NotImplementedError
+
+
+class _Compiled(_Lower):
+    """Dense rows, few columns: loops without temporaries."""
+
+    def __init__(
+        self, folds: LinearFolds, eps: float, ratio: float, coef: np.ndarray | None
+    ):
+        super().__init__(folds, eps, ratio, coef)
+        self._arrays: Arrays = arrays_of(folds)
+
+    def _evaluate(self, C: float) -> tuple[float, float]:
+        w = np.ascontiguousarray(self.coef.T)
+        value, slope = solve_folds(self._arrays, C, self.eps, w)
+        self.coef = w.T
+        return value, slope
+
+
+class _ByMachine(_Lower):
+    """Sparse rows, or many columns: the library's own machine."""
+
+    def _evaluate(self, C: float) -> tuple[float, float]:
+        folds = self.folds
+        machine = LinearMachine(
+            folds.labels,
+            C * folds.train,
+            Quartic(self.eps),
+            "none",
+            folds.X,
+            np.ones(folds.X.shape[1]),
+        )
+        solution = Newton().solve(machine, folds.X @ self.coef, 0.01 * _INNER_TOL)
+        self.coef = solution.x.coef
+        margins = folds.labels * solution.fitted
+        inside = folds.validation * (margins < 1.0)
+        value = float(np.sum(inside * (1.0 - margins)))
+        cotangent = -inside * folds.labels
+        gradient = implicit_gradient(machine, solution, cotangent)
+        return value, float(gradient.weights.sum())
+
+
+def _lower(
+    folds: LinearFolds, eps: float, ratio: float, coef: np.ndarray | None
+) -> _Lower:
+    whole = not (issparse(folds.X) or isinstance(folds.X, Pieces))
+    small = whole and folds.X.shape[1] <= _COMPILED
+    kind: Callable[..., _Lower] = _Compiled if small else _ByMachine
+    return kind(folds, eps, ratio, coef)
+
+
+@njit(cache=True, nogil=True)
+def solve_folds(arrays, C, eps, coef):
+    """H and dH/dlog C over all folds; coef (q, d) is where to start, and the answer."""
+    value, slope = 0.0, 0.0
+    rows = arrays.rows
+    for k in range(len(coef)):
+        y, w = arrays.labels[k], coef[k]
+        trained = arrays.trained[
+            arrays.trained_starts[k] : arrays.trained_starts[k + 1]
+        ]
+        A = newton(rows, y, C, arrays.train[k], trained, eps, w)
+        pull = np.zeros(len(w))
+        for at in range(arrays.checked_starts[k], arrays.checked_starts[k + 1]):
+            i = arrays.checked[at]
+            u = y[i] * dot(rows, i, w)
+            if u < 1.0:
+                weight = arrays.validation[k, i]
+                value += weight * (1.0 - u)
+                axpy(rows, i, weight * y[i], pull)
+        slope -= np.dot(pull, np.linalg.solve(A, w))
+    return value, slope
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def newton(rows, y, C, train, points, eps, w):
+    """Minimise 1/2 |w|^2 + C sum_i train_i quartic(y_i w'x_i), w in place.
+
+    Returns A = I + C X'D X at the last w but one step, at most.
+    """
+    X, n, d = rows.X, len(points), len(w)
+    u, v = np.empty(n), np.empty(n)
+    A, gradient, size = np.empty((d, d)), np.empty(d), np.zeros(d)
+    for a in range(n):
+        i = points[a]
+        u[a] = y[i] * dot(rows, i, w)
+        for j in range(d):
+            size[j] += C * train[i] * abs(X[i, j])
+    for _ in range(_STEPS):
+        A[:, :] = 0.0
+        gradient[:] = w
+        for a in range(n):
+            p = (1.0 + eps - u[a]) / eps
+            if p <= 0.0:
+                continue
+            i = points[a]
+            c = C * train[i]
+            g = -c * y[i] if p >= 2.0 else -0.25 * c * y[i] * p * p * (3.0 - p)
+            for j in range(d):
+                gradient[j] += g * X[i, j]
+            if p < 2.0:
+                curvature = 0.75 * c * p * (2.0 - p) / eps
+                for j in range(d):
+                    t = curvature * X[i, j]
+                    for h in range(j + 1):
+                        A[j, h] += t * X[i, h]
+        for j in range(d):
+            A[j, j] += 1.0
+            for h in range(j):
+                A[h, j] = A[j, h]
+        residual = 0.0
+        for j in range(d):
+            residual = max(residual, abs(gradient[j]) / max(size[j], 1e-300))
+        if residual <= _INNER_TOL:
+            break
+        step = -np.linalg.solve(A, gradient)
+        for a in range(n):
+            v[a] = y[points[a]] * dot(rows, points[a], step)
+        t = step_length(u, v, C, train, points, eps, np.dot(w, step), step)
+        w += t * step
+        u += t * v
+    return A
+
+
+@njit(cache=True, nogil=True)
+def step_length(u, v, C, train, points, eps, linear, step):
+    """t where the objective's slope along the step is small: 1, or between brackets."""
+    square = np.dot(step, step)
+    first = slope_along(u, v, 0.0, C, train, points, eps) + linear
+    low, high, t = 0.0, np.inf, 1.0
+    for _ in range(40):
+        slope = slope_along(u, v, t, C, train, points, eps) + linear + t * square
+        if abs(slope) <= 0.2 * abs(first):
+            break
+        if slope > 0.0:
+            high = t
+        else:
+            low = t
+        t = 2.0 * t if high == np.inf else 0.5 * (low + high)
+    return t
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def slope_along(u, v, t, C, train, points, eps):
+    """sum_i C train_i quartic'(u_i + t v_i) v_i."""
+    total = 0.0
+    for a in range(len(u)):
+        p = (1.0 + eps - u[a] - t * v[a]) / eps
+        if p >= 2.0:
+            total -= train[points[a]] * v[a]
+        elif p > 0.0:
+            total -= 0.25 * train[points[a]] * p * p * (3.0 - p) * v[a]
+    return C * total

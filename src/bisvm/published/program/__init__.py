@@ -1,0 +1,17 @@
+"""The bilevel problem as one nonlinear program, with the lower level as constraints.
+
+May import what `published` may import. A solver of the program is an optimizer of its
+own in `published`, as `slp_filter.py` and `ipopt.py`.
+"""
+
+from bisvm.published.program.bilevel import BilevelProgram, Linearized, Point, Values
+from bisvm.published.program.swaps import Swaps, carried
+
+__all__ = [
+    "BilevelProgram",
+    "Linearized",
+    "Point",
+    "Swaps",
+    "Values",
+    "carried",
+]

@@ -1,0 +1,408 @@
+"""Sequential linear programming with a filter (seed 004, algorithm 2).
+
+The bilevel program is linearised at a point, and the linear program within an
+infinity-norm trust region on x proposes the next one. A point is the pair (h, H): the
+sum of its constraint violations, and the objective. It is acceptable if no pair in the
+filter is as good in both, and radii double or halve with that. R. Fletcher, N. Gould,
+S. Leyffer, P. Toint and A. Wachter, "Global convergence of a trust-region SQP-filter
+algorithm for general nonlinear programming", SIAM J. Optim. 13, 2002.
+
+Feasible points are always at hand: the exact SVMs at a theta. They are where a search
+begins, where it begins anew if a linear program is infeasible, and what stands in for a
+proposal that the filter rejects. The last theta gets them too: the answer is a true
+SVM, whatever eps was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import numpy as np
+from scipy.optimize import OptimizeResult
+
+from bisvm.core.parts import DegenerateError
+from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED
+from bisvm.published.alternating import check_choice
+from bisvm.published.both_levels import BothLevels, Levels, inside
+from bisvm.published.linear_step import NoStep, Step, linear_step
+from bisvm.published.program import (
+    BilevelProgram,
+    Linearized,
+    Point,
+    Swaps,
+    Values,
+    carried,
+)
+
+# The filter's margins, and the share of a promised decrease that will do.
+ENVELOPE = 1e-5
+SUFFICIENT = 0.1
+# A proposal further from feasible than this is not looked at.
+MOST_VIOLATION = 1.0
+# Violations below this count as none.
+FEASIBLE = 1e-7
+LEAST_RADIUS = 1e-5
+MOST_RADIUS = 1.0
+# The relaxation shrinks by this factor, down to the last one.
+SHARPER = 1e-2
+LAST_EPS = 1e-8
+# A penalty grows by this factor, up to so many times the first.
+HEAVIER, LAST_PENALTY = 10.0, 1e4
+# What a step as long as the radius costs: a share of the last decrease promised.
+STEP_COST = 0.02
+# An H that differences are relative to at least, and one that is zero; the hinge is 1
+# at zero margin.
+NO_LOSS = 1e-5
+ZERO = 1e-7
+
+
+class SLPFilter(BothLevels):
+    """Linear programs on both levels at once, with a filter.
+
+    Parameters
+    ----------
+    max_iter : int, default=200
+        Linear programs.
+    tol : float, default=1e-4
+        Promised decrease of H, relative to H, at which the search is over.
+    radius : float, default=0.25
+        Of the first trust region, in natural steps of the hyperparameters.
+    epsilon : float, default=1e-2
+        By how much products of complementarity may exceed zero, at first.
+    complementarity : {"relaxed", "penalty"}, default="relaxed"
+        Whether these products are bounded by epsilon, or added to the objective.
+    penalty : float, default=1.0
+        Their first weight there; it grows up to 10,000 times.
+    """
+
+    wants_units = True
+    exchanges = True
+
+    def __init__(
+        self,
+        max_iter: int = 200,
+        tol: float = 1e-4,
+        radius: float = 0.25,
+        epsilon: float = 1e-2,
+        complementarity: str = "relaxed",
+        penalty: float = 1.0,
+    ):
+        self.max_iter = max_iter
+        self.tol = tol
+        self.radius = radius
+        self.epsilon = epsilon
+        self.complementarity = complementarity
+        self.penalty = penalty
+
+    def validate(self) -> Self:
+        self.check_count("max_iter")
+        self.check_positive("tol", "radius", "epsilon", "penalty")
+        check_choice(self, "complementarity", ("relaxed", "penalty"))
+        return self
+
+    def within(self, tol: float, max_iter: int) -> Self:
+        return self.replace(max_iter=max_iter, tol=0.1 * tol)
+
+    def loosened(self, factor: float) -> Self:
+        return self.replace(tol=factor * self.tol)
+
+    def search(self, levels: Levels, x0: np.ndarray) -> OptimizeResult:
+        return self.solve(levels.program(self), x0, levels.evaluate, levels.swaps)
+
+    def solve(
+        self,
+        program: BilevelProgram,
+        start: np.ndarray | Point,
+        evaluate: Callable[..., float] | None = None,
+        swaps: Swaps | None = None,
+    ) -> OptimizeResult:
+        """The program's solution from a start.
+
+        Parameters
+        ----------
+        program : BilevelProgram
+        start : coordinates x, to which the exact SVMs are added, or a whole point
+        evaluate : callable, optional
+            H at x, called at every accepted point; by the program itself if None. In a
+            search with swaps it gets the columns as well.
+        swaps : Swaps, optional
+            Swaps of points after every so many accepted steps. H then belongs to a
+            partition: the answer is the last point, not the best.
+
+        Returns
+        -------
+        OptimizeResult
+            `x`, `fun` (H there), `nit` (linear programs), `status`, `success`,
+            `message`; `point`, that of the exact SVMs at x, and `kkt`, the largest
+            violation of their optimality; `kkt_before`, the same of the program's own
+            last point; `restarts`, a list of (iteration, reason); `accepted`,
+            `corrected` and `swapped`, numbers of steps, and `batches`, of exact SVMs
+            that were solved beside those of `evaluate`.
+        """
+        self.validate()
+        if isinstance(start, Point):
+            _check_point(program, start)
+        else:
+            start = program.trained_at(inside(program, np.asarray(start, dtype=float)))
+        return _Search(self, program, start, evaluate, swaps).run()
+
+
+@dataclass
+class _Search:
+    """The state of one search. Changed in place."""
+
+    settings: SLPFilter
+    program: BilevelProgram
+    point: Point
+    evaluate: Callable[..., float] | None
+    swaps: Swaps | None
+    filter: list[tuple[float, float]] = field(default_factory=list)
+    restarts: list[tuple[int, str]] = field(default_factory=list)
+    iteration: int = 0
+    accepted: int = 0
+    corrected: int = 0
+    swapped: int = 0
+    batches: int = 0
+    best: tuple[float, np.ndarray] = (np.inf, np.empty(0))
+    linear: Linearized | None = None
+
+    def run(self) -> OptimizeResult:
+        settings = self.settings
+        self.radius = settings.radius
+        relaxed = settings.complementarity == "relaxed"
+        self.penalty = None if relaxed else settings.penalty
+        self.eps = settings.epsilon
+        self.move(self.point)
+        self.worth = max(self.objective, NO_LOSS)
+        self.look()
+        self.begin()
+        status, message = LIMIT_REACHED, "The limit on linear programs was reached."
+        while self.iteration < settings.max_iter:
+            self.iteration += 1
+            if self.step() and not self.onward():
+                status, message = CONVERGED, "No step promises to lower H further."
+                break
+            if self.swaps is None and self.best[0] <= ZERO:
+                status, message = CONVERGED, "H is zero."
+                break
+        return self.result(status, message)
+
+    # --- one iteration ----------------------------------------------------------------
+
+    def step(self) -> bool:
+        """One linear program and what follows from it; whether this stage is over."""
+        if self.linear is None:
+            self.linear = self.program.linearize(self.point, self.values)
+        small = self.settings.tol * max(self.objective, NO_LOSS)
+        cost = STEP_COST * self.worth
+        try:
+            proposed = linear_step(
+                self.program,
+                self.point,
+                self.linear,
+                eps=self.eps,
+                radius=self.radius,
+                cost=cost,
+                penalty=self.penalty,
+            )
+        except NoStep as reason:
+            return self.restart(str(reason))
+        if self.violation <= FEASIBLE and proposed.decrease <= small:
+            # It may be that no step was worth its cost.
+            self.worth = 0.1 * min(self.worth, small / STEP_COST)
+            return cost <= 0.1 * small
+        self.worth = max(proposed.decrease, small)
+        found = self.acceptable(proposed)
+        if found is None:
+            self.radius *= 0.5
+            return self.stuck() and not self.back()
+        if not self.promising(proposed):
+            self.filter.append((self.violation, self.objective))
+        self.move(*found)
+        self.radius = min(2.0 * self.radius, MOST_RADIUS)
+        self.accepted += 1
+        self.look()
+        if self.swaps is not None and self.accepted % self.swaps.every == 0:
+            self.swap()
+        return False
+
+    def acceptable(self, proposed: Step) -> tuple[Point, Values] | None:
+        """The proposal, or the exact SVMs at its theta, if the filter accepts one."""
+        point = self.program.point(self.point.flat() + proposed.change)
+        point = replace(point, x=inside(self.program, point.x))
+        values = self.program.evaluate(point)
+        if self.passes(point, values, proposed):
+            return point, values
+        try:
+            point = self.trained(point.x)
+        except (np.linalg.LinAlgError, DegenerateError):
+            return None
+        values = self.program.evaluate(point)
+        if self.passes(point, values, proposed):
+            self.corrected += 1
+            return point, values
+        return None
+
+    def passes(self, point: Point, values: Values, proposed: Step) -> bool:
+        h, f = self.measure(point, values)
+        if not (h <= MOST_VIOLATION and np.isfinite(f)):
+            return False
+        promising = self.promising(proposed)
+        if promising and self.objective - f < SUFFICIENT * proposed.decrease:
+            return False
+        pairs = self.filter if promising else [*self.filter, self.pair]
+        return all(
+            h <= (1.0 - ENVELOPE) * other or f <= value - ENVELOPE * h
+            for other, value in pairs
+        )
+
+    def promising(self, proposed: Step) -> bool:
+        """Whether the step is for the objective, rather than for feasibility."""
+        return proposed.decrease > 1e-4 * self.violation**2
+
+    def trained(self, x: np.ndarray) -> Point:
+        self.batches += 1
+        return self.program.trained_at(x)
+
+    # --- the state --------------------------------------------------------------------
+
+    @property
+    def pair(self) -> tuple[float, float]:
+        return self.violation, self.objective
+
+    def move(self, point: Point, values: Values | None = None) -> None:
+        self.point, self.linear = point, None
+        self.values = self.program.evaluate(point) if values is None else values
+        self.violation, self.objective = self.measure(point, self.values)
+
+    def measure(self, point: Point, values: Values) -> tuple[float, float]:
+        """(h, objective): products are in the one or in the other."""
+        if self.penalty is None:
+            h = float(self.program.violation(point, values, self.eps).sum())
+            return h, values.objective
+        products = values.constraints[self.program.products]
+        h = float(self.program.violation(point, values, np.inf).sum())
+        return h, values.objective + self.penalty * float(products.sum())
+
+    def look(self) -> None:
+        """H at this theta, exactly: recorded, and remembered if it is the lowest."""
+        columns = () if self.swaps is None else (self.program.columns,)
+        H = self.exact() if self.evaluate is None else self.evaluate(self.x, *columns)
+        if H < self.best[0]:
+            self.best = H, self.x
+
+    def exact(self) -> float:
+        return self.program.evaluate(self.trained(self.x)).objective
+
+    @property
+    def x(self) -> np.ndarray:
+        return self.point.x
+
+    def restart(self, reason: str) -> bool:
+        """Training variables by a batch of SVMs; False, as nothing is over by that."""
+        self.restarts.append((self.iteration, reason))
+        feasible = self.violation <= FEASIBLE
+        self.filter.clear()
+        self.move(self.trained(self.x))
+        if feasible:
+            # At a feasible point d = 0 is allowed: it was rounding.
+            self.radius *= 0.5
+        return self.stuck()
+
+    def stuck(self) -> bool:
+        """Whether the radius is too small to go on; a relaxed stage gives up early.
+
+        There a step may live on the relaxation alone, however short it is.
+        """
+        early = 0.0 if self.sharp() else 0.01 * self.settings.radius
+        return self.radius < max(LEAST_RADIUS, early)
+
+    def back(self) -> bool:
+        """From a point that is not feasible to one that is; whether that was new."""
+        if self.violation <= FEASIBLE:
+            return False
+        self.restart("No step is acceptable from a point that is not feasible.")
+        self.radius = 0.1 * self.settings.radius
+        return True
+
+    def swap(self) -> None:
+        """Points change places; the SVMs follow, and the filter is for what was."""
+        assert self.swaps is not None
+        program = self.program.on(self.swaps.advance())
+        point = carried(self.program, program, self.point)
+        self.program = program
+        self.filter.clear()
+        self.move(point)
+        self.swapped += 1
+
+    def onward(self) -> bool:
+        """What comes after a stage: other points, a sharper relaxation, or nothing."""
+        self.radius = max(self.radius, 0.1 * self.settings.radius)
+        if self.swaps is not None:
+            self.swap()
+            return True
+        if not self.sharp():
+            self.eps = max(SHARPER * self.eps, LAST_EPS)
+            self.penalty = None if self.penalty is None else HEAVIER * self.penalty
+        elif self.best[0] < self.before - self.settings.tol * max(self.before, NO_LOSS):
+            self.begin()
+        else:
+            return False
+        self.filter.clear()
+        self.move(self.trained(self.best[1]))
+        return True
+
+    def begin(self) -> None:
+        """A pass over all relaxations, from the loosest to the sharpest.
+
+        A loose one sees beyond the next change of a margin set, where a sharp one sees
+        the end of the world; a sharp one sees which way is down. The search is over
+        when a whole pass has not lowered H.
+        """
+        self.before = self.best[0]
+        self.eps, relaxed = self.settings.epsilon, self.penalty is None
+        self.penalty = None if relaxed else self.settings.penalty
+
+    def sharp(self) -> bool:
+        if self.penalty is None:
+            return self.eps <= LAST_EPS
+        return self.penalty >= LAST_PENALTY * self.settings.penalty
+
+    # --- the end ----------------------------------------------------------------------
+
+    def result(self, status: int, message: str) -> OptimizeResult:
+        before = self.program.residual(self.point)
+        x = self.best[1] if self.swaps is None else self.x
+        point = self.trained(x)
+        return OptimizeResult(
+            x=x,
+            fun=self.program.evaluate(point).objective,
+            nit=self.iteration,
+            status=status,
+            success=status == CONVERGED or self.swaps is not None,
+            message=message,
+            point=point,
+            kkt=self.program.residual(point),
+            kkt_before=before,
+            eps=self.eps,
+            restarts=self.restarts,
+            accepted=self.accepted,
+            corrected=self.corrected,
+            swapped=self.swapped,
+            batches=self.batches,
+        )
+
+
+def _check_point(program: BilevelProgram, point: Point) -> None:
+    p, q, m, r = program.sizes
+    for name, size in (("x", p), ("b", q), ("a", m), ("xi", m), ("mu", r)):
+        given = np.shape(getattr(point, name))
+        if given != (size,):
+            raise ValueError(
+                f"The start's {name} has shape {given}; expected ({size},). Use "
+                "program.trained_at(x) for a point that fits."
+            )
+    if not np.isfinite(point.flat()).all():
+        raise ValueError("The start has entries that are not finite.")

@@ -1,0 +1,169 @@
+"""Sequential linear programming with a filter, on the bilevel program."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from bisvm import BilevelLinearSVC, BilevelSVC
+from bisvm.kernels import RBF, FilterBank
+from bisvm.optimizers import get_optimizer
+from bisvm.published import SLPFilter
+from bisvm.published.program import Swaps
+from bisvm.published.swapping import SwapHoldout
+from tests.published.program.toy import bilevel_program, signals, split
+
+BOTH = {"loss": "hinge", "criterion": "hinge", "prior": None, "starts": 1}
+
+
+def noisy(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.repeat([0, 1], n // 2))
+    return rng.normal(size=(n, 2)) + 1.2 * y[:, None], y
+
+
+def test_filters_are_learned_as_well_as_by_gradients():
+    X, y = signals(50, 0, snr=-2.0)
+    settings = {**BOTH, "kernel": FilterBank(length=12), "cv": split(50)}
+    ours = BilevelSVC(optimizer="slp-filter", **settings).fit(X, y)
+    other = BilevelSVC(optimizer="bfgs", max_iter=200, **settings).fit(X, y)
+    assert ours.criterion_value_ <= 1.01 * other.criterion_value_ + 1e-6
+    assert ours.result_.kkt <= 1e-6
+    assert np.linalg.norm(ours.hyperparameters_["t1__filters"]) <= 1.0 + 1e-9
+
+
+@pytest.mark.parametrize(("n", "cv"), [(60, None), (40, 3)])
+def test_width_and_C(n, cv):
+    X, y = noisy(n)
+    settings = {**BOTH, "cv": split(n) if cv is None else cv, "random_state": 0}
+    ours = BilevelSVC("rbf", optimizer="slp-filter", **settings).fit(X, y)
+    # A bundle method may get beyond a kink at which both of these end.
+    other = BilevelSVC("rbf", optimizer="bfgs", **settings).fit(X, y)
+    assert ours.criterion_value_ <= 1.01 * other.criterion_value_
+    assert ours.criterion_value_ < 0.95 * ours.history_[0].value
+    assert ours.result_.kkt <= 1e-6
+    lowest = min(record.value for record in ours.history_)
+    assert ours.criterion_value_ == pytest.approx(lowest, abs=1e-9)
+
+
+def test_products_in_the_objective():
+    X, y = noisy()
+    _, program, x = bilevel_program(X, y)
+    relaxed = SLPFilter().solve(program, x)
+    penalised = SLPFilter(complementarity="penalty").solve(program, x)
+    assert penalised.kkt <= 1e-6
+    assert penalised.fun == pytest.approx(relaxed.fun, rel=1e-2)
+
+
+def test_the_answer_is_exact_whatever_the_relaxation():
+    X, y = noisy()
+    _, program, x = bilevel_program(X, y)
+    loose = SLPFilter(max_iter=4, epsilon=0.05).solve(program, x)
+    assert loose.status == 1 and not loose.success
+    assert loose.kkt <= 1e-10
+    exact = program.evaluate(program.trained_at(loose.x)).objective
+    assert loose.fun == pytest.approx(exact, abs=1e-12)
+    full = SLPFilter().solve(program, x)
+    assert full.success and full.kkt <= 1e-10 and full.kkt_before <= 1e-6
+
+
+def test_an_infeasible_program_is_a_recorded_restart():
+    X, y = noisy()
+    _, program, x = bilevel_program(X, y)
+    wrong = program.trained_at(x)
+    wrong = replace(wrong, a=np.full_like(wrong.a, 0.5), b=wrong.b + 50.0)
+    result = SLPFilter(radius=1e-3, max_iter=30).solve(program, wrong)
+    assert result.restarts and "infeasible" in result.restarts[0][1]
+    assert result.kkt <= 1e-10
+
+
+def test_bounds_hold():
+    X, y = noisy()
+    kernel = RBF(gamma=0.32, gamma_bounds=(0.3, 0.35))
+    ours = BilevelSVC(kernel, optimizer="slp-filter", **BOTH, cv=split(60)).fit(X, y)
+    gammas = [np.exp(record.theta[1]) for record in ours.history_]
+    assert 0.3 - 1e-9 <= min(gammas) and max(gammas) <= 0.35 + 1e-9
+
+
+def test_points_change_places_on_the_way():
+    X, y = noisy(60)
+    holdout = SwapHoldout(every=3, n_swaps=4, random_state=0)
+    _, whole, x = bilevel_program(X, y, cv=holdout)
+    seen = []
+
+    def evaluate(x, columns):
+        seen.append(np.flatnonzero(columns.train[:, 0] > 0))
+        return 1.0
+
+    def search():
+        swaps = Swaps(whole.columns, holdout.every)
+        program = whole.on(swaps.current)
+        return SLPFilter(max_iter=16).solve(program, x, evaluate, swaps)
+
+    result = search()
+    assert result.swapped >= 3 and result.kkt <= 1e-10
+    assert len({tuple(rows) for rows in seen}) >= 3
+    assert {len(rows) for rows in seen} == {36}
+    np.testing.assert_array_equal(search().x, result.x)
+
+
+def test_one_width_first_and_then_many():
+    X, y = noisy(40)
+    settings = {**BOTH, "kernel": "ard", "starts": "auto", "prior": "auto"}
+    model = BilevelSVC(optimizer="slp-filter", max_iter=15, cv=split(40), **settings)
+    with pytest.warns(ConvergenceWarning, match="limit on linear programs"):
+        model.fit(X, y)
+    assert {"start", "one for all", "one for each"} <= {r.stage for r in model.history_}
+    lowest = min(r.value for r in model.history_ if r.stage == "one for all")
+    assert model.criterion_value_ <= lowest + 1e-9
+
+
+def test_time_and_callback_stop_it():
+    X, y = noisy()
+    settings = {**BOTH, "cv": split(60), "optimizer": "slp-filter"}
+    with pytest.warns(Warning, match="callback"):
+        model = BilevelSVC(
+            callback=lambda progress: progress.record.number == 3, **settings
+        ).fit(X, y)
+    assert len(model.history_) == 3
+
+
+@pytest.mark.parametrize(
+    ("model", "match"),
+    [
+        (BilevelSVC("rbf", criterion="hinge"), "loss Quartic"),
+        (BilevelSVC("rbf", loss="hinge"), "criterion Blend"),
+        (
+            BilevelSVC("rbf", loss="hinge", criterion="hinge", intercept="none"),
+            "intercept",
+        ),
+        (BilevelLinearSVC(loss="hinge", criterion="hinge"), "linear machine"),
+    ],
+)
+def test_what_it_is_not_for(model, match):
+    X, y = noisy()
+    model.set_params(optimizer="slp-filter", starts=1)
+    with pytest.raises(ValueError, match=match):
+        model.fit(X, y)
+
+
+def test_bad_arguments():
+    X, y = noisy()
+    _, program, x = bilevel_program(X, y)
+    for bad in (
+        {"max_iter": 0},
+        {"tol": -1.0},
+        {"radius": np.inf},
+        {"epsilon": 0.0},
+        {"complementarity": "exact"},
+    ):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            SLPFilter(**bad).solve(program, x)
+    short = replace(program.trained_at(x), xi=np.zeros(2))
+    with pytest.raises(ValueError, match="xi has shape"):
+        SLPFilter().solve(program, short)
+    with pytest.raises(ValueError, match="finite"):
+        SLPFilter().solve(program, replace(short, xi=np.full(36, np.nan)))
+    with pytest.raises(TypeError, match="training problems"):
+        get_optimizer("slp-filter").minimize(lambda x: (1.0, x), [0.0])
