@@ -8,6 +8,7 @@ import numpy as np
 
 from bisvm.penalties import Penalty, PerGroup, Shared, get_penalty
 from bisvm.sample_groups import SampleGroups
+from bisvm.search.settings import Grouping
 from bisvm.warning import warn_user
 
 
@@ -29,7 +30,7 @@ def own_penalty(estimator: Any) -> Penalty:
     return PerGroup(penalty.C_bounds)
 
 
-def own_grouping(estimator: Any) -> str | None:
+def own_grouping(estimator: Any) -> Grouping | None:
     """Whose C is learned apart: "classes", "groups" or nobody's."""
     if learns_class_weight(estimator):
         return "classes"
