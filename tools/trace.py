@@ -83,7 +83,9 @@ class Trace:
 def file_of(code: CodeType) -> str | None:
     """The file of a function, relative to the package; None if it is not ours."""
     path = Path(code.co_filename)
-    return path.relative_to(PACKAGE).as_posix() if path.is_relative_to(PACKAGE) else None
+    return (
+        path.relative_to(PACKAGE).as_posix() if path.is_relative_to(PACKAGE) else None
+    )
 
 
 def trace_fit() -> Trace:
