@@ -1,7 +1,7 @@
 """A picture of the package's folders and their imports: `python -m tools.rooms`.
 
-Writes `docs/images/rooms.svg` from the imports of `src/bisvm`. `--check` writes nothing,
-and exits with 1 if the file is not current.
+Writes `docs/images/rooms.svg` from the imports of `src/bisvm`. With `--check` it writes
+nothing, and exits with 1 if the file is not current.
 
 The table in `tests/test_architecture.py` gives the rows: a folder stands above all
 that it may import. `COLUMNS` below gives the place in a row. An arrow points to what is
