@@ -1,8 +1,8 @@
 """The size of the package in numbers: `python -m tools.house [FOLDER ...]`.
 
-For each folder, by default `src/bisvm`: files, lines, how often the word `Any` occurs and
-how often as a name in code (imports and comments left out), and the length of functions
-(median, 90th percentile, longest), with and without their docstrings.
+For each folder, by default `src/bisvm`: files, lines, how often the word `Any` occurs
+and how often as a name in code (imports and comments left out), and the length of
+functions (median, 90th percentile, longest), with and without their docstrings.
 """
 
 from __future__ import annotations
