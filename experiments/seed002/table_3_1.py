@@ -23,8 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from bisvm import datasets
-from bisvm.estimators import ConvolutionalLinearSVC
+from bisvm import ConvolutionalLinearSVC, datasets
 from bisvm.losses import get_loss
 from bisvm.published.bilinear import (
     NewtonStep,

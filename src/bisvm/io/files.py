@@ -41,6 +41,7 @@ TRUSTED_HOMES = (
     "published.alternating",
     "published.bilevel_sgd",
     "published.bilinear",
+    "published.convolutional_linear",
     "published.fold_newton",
     "published.ipopt",
     "published.sgd_dcd",

@@ -20,7 +20,6 @@ from bisvm.criteria import Criterion, get_criterion
 from bisvm.estimators.data import prepare
 from bisvm.estimators.images import check_task, flattened, task_names, validated_rows
 from bisvm.estimators.settings import COMMON, chosen, decisions, optimizer_of
-from bisvm.estimators.strengths import Strengths, search_strengths
 from bisvm.estimators.watching import CallbackSupportMixin, Watched, with_callbacks
 from bisvm.losses import Loss, get_loss
 from bisvm.optimizers import Optimizer
@@ -35,6 +34,7 @@ from bisvm.published.bilinear import (
     get_step,
     own_loss,
 )
+from bisvm.published.strengths_search import Strengths, search_strengths
 from bisvm.search.data import Data
 from bisvm.search.descent import Descent
 from bisvm.search.history import Certificate
