@@ -38,7 +38,7 @@ ALLOWED = {
     "selection": "estimators",
     "io": "bisvm core data losses transforms kernels hinge machines estimators "
     "selection",
-    "plots": "core kernels bilevel search",
+    "plots": "core kernels bilevel search estimators",
     "reporting": "core data criteria estimators tables plots",
     "cli": "bisvm core data estimators tables io plots reporting",
     "testing": "core losses transforms kernels machines solvers criteria bilevel "

@@ -11,13 +11,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bisvm.published.alternating import Alternating, LinearFolds
+    from bisvm.published.alternating import Alternating
     from bisvm.published.bilevel_sgd import BilevelSGD
     from bisvm.published.both_levels import BothLevels
     from bisvm.published.convolutional_linear import ConvolutionalLinearSVC
     from bisvm.published.fold_newton import FoldNewton
     from bisvm.published.hold_out import SwappingHoldOut
     from bisvm.published.ipopt import Ipopt
+    from bisvm.published.linear_folds import LinearFolds
     from bisvm.published.sgd_dcd import SGDDCD
     from bisvm.published.slp_filter import SLPFilter
     from bisvm.published.swapping import SwapHoldout
@@ -44,7 +45,7 @@ _HOMES = {
     "ConvolutionalLinearSVC": "convolutional_linear",
     "FoldNewton": "fold_newton",
     "Ipopt": "ipopt",
-    "LinearFolds": "alternating",
+    "LinearFolds": "linear_folds",
     "SGDDCD": "sgd_dcd",
     "SLPFilter": "slp_filter",
     "SwapHoldout": "swapping",

@@ -20,7 +20,8 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED
-from bisvm.published.both_levels import BothLevels, Levels, inside
+from bisvm.published.both_levels import BothLevels, inside
+from bisvm.published.levels import Levels
 from bisvm.published.program import BilevelProgram, Point
 
 # The relaxation shrinks by this factor from solve to solve, down to the last one.
@@ -61,7 +62,7 @@ class Ipopt(BothLevels):
             raise ValueError(
                 "IPOPT takes no exchanges of points on its way; use 'slp-filter'."
             )
-        return self.solve(levels.program(self), x0, levels.evaluate)
+        return self.solve(levels.program(repr(self)), x0, levels.evaluate)
 
     def solve(
         self,

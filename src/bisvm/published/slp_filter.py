@@ -25,7 +25,8 @@ from scipy.optimize import OptimizeResult
 from bisvm.core.parts import DegenerateError
 from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED
 from bisvm.published.alternating import check_choice
-from bisvm.published.both_levels import BothLevels, Levels, inside
+from bisvm.published.both_levels import BothLevels, inside
+from bisvm.published.levels import Levels
 from bisvm.published.linear_step import NoStep, Step, linear_step
 from bisvm.published.program import (
     BilevelProgram,
@@ -109,7 +110,7 @@ class SLPFilter(BothLevels):
         return self.replace(tol=factor * self.tol)
 
     def search(self, levels: Levels, x0: np.ndarray) -> OptimizeResult:
-        return self.solve(levels.program(self), x0, levels.evaluate, levels.swaps)
+        return self.solve(levels.program(repr(self)), x0, levels.evaluate, levels.swaps)
 
     def solve(
         self,
