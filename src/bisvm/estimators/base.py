@@ -35,7 +35,8 @@ from bisvm.search.kernel_choice import KernelChoice
 from bisvm.search.observer import CALLBACK_STOP
 from bisvm.search.settings import Settings
 from bisvm.search.training import Trained, approximation_of, problem_of, train_at
-from bisvm.search.units import Found, Tuned, search
+from bisvm.search.tuned import Tuned
+from bisvm.search.units import Found, search
 
 # Bytes of a block of the Gram matrix between new rows and support vectors.
 BLOCK_ENTRIES = 1 << 23
