@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bisvm.published.hold_out import SwappingHoldOut
     from bisvm.published.ipopt import Ipopt
     from bisvm.published.linear_folds import LinearFolds
+    from bisvm.published.pegasos_solver import Pegasos
     from bisvm.published.sgd_dcd import SGDDCD
     from bisvm.published.slp_filter import SLPFilter
     from bisvm.published.swapping import SwapHoldout
@@ -31,6 +32,7 @@ __all__ = [
     "FoldNewton",
     "Ipopt",
     "LinearFolds",
+    "Pegasos",
     "SGDDCD",
     "SLPFilter",
     "SwapHoldout",
@@ -46,6 +48,7 @@ _HOMES = {
     "FoldNewton": "fold_newton",
     "Ipopt": "ipopt",
     "LinearFolds": "linear_folds",
+    "Pegasos": "pegasos_solver",
     "SGDDCD": "sgd_dcd",
     "SLPFilter": "slp_filter",
     "SwapHoldout": "swapping",
