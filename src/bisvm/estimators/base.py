@@ -21,6 +21,7 @@ from bisvm.data.pieces import stack
 from bisvm.estimators.data import in_pieces, validate, validate_inputs
 from bisvm.estimators.ensemble import fit_members, mean_scores, n_members
 from bisvm.estimators.expected import expected_score
+from bisvm.estimators.export import to_sklearn
 from bisvm.estimators.grouping import by_name
 from bisvm.estimators.relevance import relevance
 from bisvm.estimators.settings import chosen, decisions
@@ -298,8 +299,6 @@ class BilevelClassifier(
         Its SVC has the exact hinge: close to this machine, and the same one only for
         `loss="hinge"`. Raises ValueError where scikit-learn cannot express the model.
         """
-        from bisvm.io.export import to_sklearn  # to be cut
-
         check_is_fitted(self)
         return to_sklearn(self)
 
