@@ -46,17 +46,6 @@ ALLOWED = {
     "__main__": "cli",
 }
 
-# Modules that import a folder that theirs may not import yet.
-TO_BE_CUT = {}
-
-# Imports of a function, or for types alone, without which there would be a circle.
-CIRCLES = {
-    # Operators of kernels and transforms, such as `+` and `@`.      # to be cut
-    ("bisvm.kernels.base", "bisvm.kernels.algebra"),
-    ("bisvm.kernels.base", "bisvm.kernels.transformed"),
-    ("bisvm.transforms.base", "bisvm.transforms.chain"),
-}
-
 
 def dotted_name(path: Path) -> str:
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
@@ -87,15 +76,11 @@ def imports(name: str) -> Iterator[tuple[int, str]]:
 
 
 def loaded(name: str) -> set[str]:
-    """What is loaded before a module: what it imports, and the folders around that.
-
-    Known circles are left out.
-    """
+    """What is loaded before a module: what it imports, and the folders around that."""
     around = set(parents(name)) | {name}
     found: set[str] = set()
     for _, target in imports(name):
-        if (name, target) not in CIRCLES:
-            found |= {target, *parents(target)} - around
+        found |= {target, *parents(target)} - around
     return found - {"bisvm"}
 
 
@@ -123,9 +108,8 @@ def test_a_folder_imports_only_what_it_may(name):
     allowed = {own, *ALLOWED[own].split()}
     for line, target in imports(name):
         other = folder(target)
-        if (name, other) not in TO_BE_CUT:
-            where = f"{MODULES[name].relative_to(PACKAGE)}, line {line}"
-            assert other in allowed, f"{where}: {own} may not import {target}."
+        where = f"{MODULES[name].relative_to(PACKAGE)}, line {line}"
+        assert other in allowed, f"{where}: {own} may not import {target}."
 
 
 def test_arrows_point_one_way():
@@ -139,13 +123,6 @@ def test_no_module_depends_on_itself():
         TopologicalSorter({name: loaded(name) for name in MODULES}).prepare()
     except CycleError as error:
         pytest.fail("modules import each other: " + " <- ".join(error.args[1]))
-
-
-def test_exceptions_are_still_needed():
-    found = {(name, folder(target)) for name in MODULES for _, target in imports(name)}
-    assert found >= TO_BE_CUT, f"cut by now: {sorted(TO_BE_CUT - found)}"
-    found = {(name, target) for name in MODULES for _, target in imports(name)}
-    assert found >= CIRCLES, f"cut by now: {sorted(CIRCLES - found)}"
 
 
 @pytest.mark.parametrize(
