@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import OptimizeResult
 
 from bisvm.bilevel.objective import Objective
 from bisvm.bilevel.problem import Landmarks
@@ -160,7 +161,8 @@ class _OnBothLevels:
         result = optimizer.search(levels, view.reduce(theta))
         end = view.expand(result.x)
         best, trace = evaluate(search, trace, end, stage, tentative=tentative)
-        result.fun, result.jac = best.value, view.pullback(end, best.gradient)
+        slope = view.pullback(end, best.gradient)
+        result = OptimizeResult({**result, "fun": best.value, "jac": slope})
         return found_at(best, view, result), trace
 
 
