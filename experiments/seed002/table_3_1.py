@@ -23,14 +23,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 from sklearn.utils.multiclass import _ovr_decision_function
 
-from bisvm import datasets
-from bisvm.estimators import ConvolutionalLinearSVC
+from bisvm import ConvolutionalLinearSVC, datasets
 from bisvm.losses import get_loss
 from bisvm.published.bilinear import (
+    BilinearProblem,
     NewtonStep,
     Patches,
     PegasosStep,
-    Problem,
     alternate,
 )
 from bisvm.published.bilinear.alternating import start_at
@@ -213,7 +212,7 @@ def alternations(digits: Digits, pair: tuple[int, int]) -> dict[str, np.ndarray]
         ("Pegasos, 1e6 steps", "hinge", PegasosStep(10 * N_STEPS)),
         ("Pegasos, 1e5 steps", "hinge", PegasosStep(N_STEPS)),
     ):
-        problem = Problem.of(
+        problem = BilinearProblem.of(
             patches, X, y, get_loss(loss), lambda_w=LAMBDA, lambda_f=LAMBDA
         )
         found = alternate(problem, start_at(problem, start), step, tol=-1, max_iter=10)
@@ -355,7 +354,7 @@ def excesses(digits: Digits, model: ConvolutionalLinearSVC) -> np.ndarray:
     patches = Patches(digits.shape, FILTER)
     out = []
     for task, pair in enumerate(model.tasks_):
-        problem = Problem.of(
+        problem = BilinearProblem.of(
             patches,
             *digits.pair(*pair),
             get_loss("quartic"),

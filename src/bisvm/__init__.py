@@ -13,11 +13,11 @@ if TYPE_CHECKING:
         BilevelLinearSVC,
         BilevelObjective,
         BilevelSVC,
-        ConvolutionalLinearSVC,
         ConvolutionalSVC,
     )
     from bisvm.io.files import load, save
     from bisvm.io.onnx import to_onnx
+    from bisvm.published.convolutional_linear import ConvolutionalLinearSVC
     from bisvm.published.swapping import SwapHoldout
     from bisvm.reporting import report
     from bisvm.selection import FeatureSelector
@@ -46,7 +46,7 @@ _HOMES = {
     "BilevelObjective": "bisvm.estimators",
     "BilevelSVC": "bisvm.estimators",
     "Chunks": "bisvm.data.chunks",
-    "ConvolutionalLinearSVC": "bisvm.estimators",
+    "ConvolutionalLinearSVC": "bisvm.published.convolutional_linear",
     "ConvolutionalSVC": "bisvm.estimators",
     "FeatureSelector": "bisvm.selection",
     "SwapHoldout": "bisvm.published.swapping",

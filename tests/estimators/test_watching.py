@@ -10,8 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import bisvm
-from bisvm import BilevelLinearSVC, BilevelSVC
-from bisvm.estimators import ConvolutionalLinearSVC, ConvolutionalSVC
+from bisvm import BilevelLinearSVC, BilevelSVC, ConvolutionalLinearSVC, ConvolutionalSVC
 from bisvm.search import progress
 from bisvm.search.history import Record
 from tests.problems import three_classes, toy_data

@@ -7,8 +7,9 @@ from sklearn.base import clone
 
 from bisvm import BilevelLinearSVC
 from bisvm.hinge.active_set import ERROR, MARGIN, REST
-from bisvm.published.alternating import LinearFolds, arrays_of
+from bisvm.published.alternating import arrays_of
 from bisvm.published.bilevel_sgd import BilevelSGD
+from bisvm.published.linear_folds import LinearFolds
 from bisvm.published.sgd_dcd import SGDDCD, visit, without_free
 from bisvm.solvers.rows import Dense
 from tests.problems import toy_data

@@ -14,7 +14,8 @@ from bisvm.criteria import StructuralRisk
 from bisvm.kernels import RBF, Linear, Polynomial
 from bisvm.losses import Hinge, Quartic
 from bisvm.machines import KernelMachine, LinearMachine
-from bisvm.solvers import DCD, SMO, Auto, Dual, Pegasos, Sharpening, get_solver
+from bisvm.published import Pegasos
+from bisvm.solvers import DCD, SMO, Auto, Dual, Sharpening, get_solver
 from bisvm.testing import central_difference, check_part
 from tests.problems import three_classes, toy_data
 

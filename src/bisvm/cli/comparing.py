@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 
-from bisvm.cli.demo import Step
+from bisvm.cli.demo import ProgressLine
 from bisvm.cli.output import say, write_json, write_rows
 from bisvm.cli.tasks import (
     Task,
@@ -43,7 +43,7 @@ def run(options: Any) -> int:
     rows = []
     for name, method in methods.items():
         try:
-            with Step(name):
+            with ProgressLine(name):
                 began = time.perf_counter()
                 machine, tuned, score = method(inputs, task.y, folds, options)
                 seconds = time.perf_counter() - began

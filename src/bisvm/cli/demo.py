@@ -39,7 +39,7 @@ BAR = 30
 
 
 @dataclass(frozen=True)
-class Task:
+class DemoTask:
     """Standardised training and held-out data, and the folds that all methods share."""
 
     X: np.ndarray
@@ -51,7 +51,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Entry:
+class DemoEntry:
     """One line of the table.
 
     tuned : number of hyperparameters
@@ -67,7 +67,7 @@ class Entry:
     seconds: float
 
 
-def breast_cancer() -> Task:
+def breast_cancer() -> DemoTask:
     """70% to learn from and 30% held out, both with their share of the classes."""
     data = load_breast_cancer()
     X, X_held_out, y, y_held_out = train_test_split(
@@ -77,13 +77,13 @@ def breast_cancer() -> Task:
     X, X_held_out = scaler.transform(X), scaler.transform(X_held_out)
     folds = StratifiedKFold(5, shuffle=True, random_state=SEED).split(X, y)
     names = [str(name) for name in data.feature_names]
-    return Task(X, y, X_held_out, y_held_out, list(folds), names)
+    return DemoTask(X, y, X_held_out, y_held_out, list(folds), names)
 
 
 # --- progress -------------------------------------------------------------------------
 
 
-class Step:
+class ProgressLine:
     """A line on stderr for one step: alive on a terminal, else written when it is done.
 
     with Step("grid search") as step:
@@ -100,7 +100,7 @@ class Step:
     def seconds(self) -> float:
         return time.perf_counter() - self._began
 
-    def __enter__(self) -> Step:
+    def __enter__(self) -> ProgressLine:
         self._began = time.perf_counter()
         self._painter = Thread(target=self._paint, daemon=True)
         if self.stream.isatty():
@@ -126,8 +126,8 @@ class Step:
 # --- the four methods -----------------------------------------------------------------
 
 
-def default_svc(task: Task) -> Entry:
-    with Step("SVC as it comes"):
+def default_svc(task: DemoTask) -> DemoEntry:
+    with ProgressLine("SVC as it comes"):
         began = time.perf_counter()
         model = SVC().fit(task.X, task.y)
         seconds = time.perf_counter() - began
@@ -135,26 +135,26 @@ def default_svc(task: Task) -> Entry:
     return _entry("SVC, default", 0, model, float(scores.mean()), seconds, task)
 
 
-def grid_search(task: Task, grid: dict[str, np.ndarray]) -> Entry:
+def grid_search(task: DemoTask, grid: dict[str, np.ndarray]) -> DemoEntry:
     size = " x ".join(str(len(values)) for values in grid.values())
-    with Step(f"grid search over C and gamma, {size}") as step:
+    with ProgressLine(f"grid search over C and gamma, {size}") as step:
         search = GridSearchCV(SVC(), grid, cv=task.folds).fit(task.X, task.y)
         seconds = step.seconds
     name = f"SVC, grid search {size}"
     return _entry(name, 2, search, search.best_score_, seconds, task)
 
 
-def compile_loops(task: Task) -> None:
+def compile_loops(task: DemoTask) -> None:
     """The first fit after an installation compiles: in no method's time."""
-    with Step("compiling, if it is the first time"):
+    with ProgressLine("compiling, if it is the first time"):
         BilevelSVC("rbf", starts=1, cv=task.folds, random_state=SEED).fit(
             task.X, task.y
         )
 
 
-def bilevel(task: Task, kernel: str, text: str) -> tuple[Entry, BilevelSVC]:
+def bilevel(task: DemoTask, kernel: str, text: str) -> tuple[DemoEntry, BilevelSVC]:
     """From one start: no climb from one gamma to many, but straight to all of them."""
-    with Step(f"bisvm, C and {text}") as step:
+    with ProgressLine(f"bisvm, C and {text}") as step:
 
         def show(progress: Any) -> None:
             count = progress.record.number
@@ -176,10 +176,10 @@ def at_values_of(model: BilevelSVC) -> BilevelSVC:
 
 
 def _entry(
-    method: str, tuned: int, model: Any, accuracy: float, seconds: float, task: Task
-) -> Entry:
+    method: str, tuned: int, model: Any, accuracy: float, seconds: float, task: DemoTask
+) -> DemoEntry:
     right = model.predict(task.X_held_out) == task.y_held_out
-    return Entry(method, tuned, accuracy, right, seconds)
+    return DemoEntry(method, tuned, accuracy, right, seconds)
 
 
 # --- what is printed ------------------------------------------------------------------
@@ -202,7 +202,7 @@ def learned_values(model: BilevelSVC, names: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def comparison(entries: Sequence[Entry]) -> str:
+def comparison(entries: Sequence[DemoEntry]) -> str:
     width = max(len(entry.method) for entry in entries)
     header = f"  {'':<{width}}  tuned  cross-validated  held out   seconds"
     lines = [header, "  " + "-" * (len(header) - 2)]
@@ -214,7 +214,7 @@ def comparison(entries: Sequence[Entry]) -> str:
     return "\n".join(lines)
 
 
-def verdict(grid: Entry, many: Entry) -> str:
+def verdict(grid: DemoEntry, many: DemoEntry) -> str:
     """What the table says, and what it does not."""
     gained = int(np.sum(many.right & ~grid.right))
     lost = int(np.sum(grid.right & ~many.right))
@@ -249,7 +249,7 @@ def draw(model: BilevelSVC, names: Sequence[str], folder: Path) -> str:
     return f"Picture: {path}"
 
 
-def run(folder: Path, grid: dict[str, np.ndarray] = GRID) -> list[Entry]:
+def run(folder: Path, grid: dict[str, np.ndarray] = GRID) -> list[DemoEntry]:
     """The whole demonstration; returns the lines of its table."""
     task = breast_cancer()
     print(

@@ -6,7 +6,7 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
-from bisvm.cli.demo import Step
+from bisvm.cli.demo import ProgressLine
 from bisvm.cli.output import say
 from bisvm.cli.tasks import Task
 from bisvm.reporting import report
@@ -14,7 +14,7 @@ from bisvm.reporting import report
 
 def write_report(options: Any, task: Task, model: Any, seconds: float) -> None:
     held_out = len(task.y_test) > 0
-    with Step(f"report to {options.report}") as step:
+    with ProgressLine(f"report to {options.report}") as step:
 
         def show(text: str) -> None:
             step.detail = text

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from bisvm.cli.demo import Step
+from bisvm.cli.demo import ProgressLine
 from bisvm.cli.output import say, write_json, write_pairs
 from bisvm.cli.reporting import show_report, write_report
 from bisvm.cli.tasks import (
@@ -55,7 +55,7 @@ def run(options: Any) -> int:
 
 def tuned(options: Any, task: Task) -> tuple[Any, float]:
     """A fitted pipeline, and the seconds it took."""
-    with Step(f"tuning on {len(task.y)} rows") as step:
+    with ProgressLine(f"tuning on {len(task.y)} rows") as step:
 
         def show(progress: Any) -> None:
             record = progress.record

@@ -7,9 +7,9 @@ A composite gives each of its children a name; what belongs to a child is called
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -18,6 +18,18 @@ from bisvm.core.parts import Parameter, Part
 
 SEPARATOR = "__"
 OWN = ""
+
+Maker = TypeVar("Maker", bound=Callable[..., Any])
+
+
+def entered(table: dict[str, Any], name: str) -> Callable[[Maker], Maker]:
+    """Decorate a class or function that a table lists by name."""
+
+    def enter(maker: Maker) -> Maker:
+        table[name] = maker
+        return maker
+
+    return enter
 
 
 def prefixed(name: str, parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:

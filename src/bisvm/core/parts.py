@@ -10,9 +10,10 @@ A part that owns hyperparameters exposes them as `Parameter` records.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from importlib import import_module
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -153,6 +154,11 @@ def did_you_mean(given: str, known: Iterable[str]) -> str:
     """A hint at the name that is nearest, to be put behind a message."""
     near = get_close_matches(given, list(known), n=1)
     return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def deferred(module: str, name: str) -> Callable[[], Any]:
+    """Make the part `name` of a module that is imported when it is first asked for."""
+    return lambda: getattr(import_module(module), name)()
 
 
 def resolve(kind: str, given: Any, registry: dict[str, Any], base: type[Part]) -> Any:

@@ -1,6 +1,6 @@
 """Criteria and priors: what the upper level minimises.
 
-May import `core` and `losses`. A new criterion is a subclass of `Criterion` in
+May import `core`, `data` and `losses`. A new criterion is a subclass of `Criterion` in
 `validation.py`, or in a file of its own if points interact; a new prior goes into
 `priors.py`.
 """
@@ -8,7 +8,7 @@ May import `core` and `losses`. A new criterion is a subclass of `Criterion` in
 from __future__ import annotations
 
 from bisvm.core.parts import resolve
-from bisvm.criteria.base import Criterion, CriterionValue, Points
+from bisvm.criteria.base import Criterion, CriterionValue
 from bisvm.criteria.ranking import PairwiseRanking
 from bisvm.criteria.regularizers import (
     L1,
@@ -34,6 +34,7 @@ from bisvm.criteria.validation import (
     MeanSquaredHinge,
 )
 from bisvm.criteria.weighting import BALANCED, Weighted
+from bisvm.data.points import Points
 
 CRITERIA: dict[str, type[Criterion]] = {
     **VALIDATION,

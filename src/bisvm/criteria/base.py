@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bisvm.core.parts import Part
+from bisvm.data.points import Points
 
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -31,19 +32,6 @@ class CriterionValue(NamedTuple):
     value: float
     losses: Floats
     slopes: Floats
-
-
-class Points(NamedTuple):
-    """Whose margins they are, for criteria to which that matters.
-
-    labels : +1 or -1, so that labels * margins are decision values
-    task : number of the class task
-    column : number of the training problem, one split of one task
-    """
-
-    labels: Floats
-    task: npt.NDArray[np.intp]
-    column: npt.NDArray[np.intp]
 
 
 class Criterion(Part):

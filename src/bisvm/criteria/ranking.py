@@ -21,10 +21,10 @@ from bisvm.criteria.base import (
     Criterion,
     CriterionValue,
     Floats,
-    Points,
     bad_size,
     known,
 )
+from bisvm.data.points import Points
 
 _TINY = float(np.finfo(float).tiny)
 # Newton's method ends after finitely many steps, each to the next piece.

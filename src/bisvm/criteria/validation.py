@@ -27,12 +27,12 @@ from bisvm.criteria.base import (
     Criterion,
     CriterionValue,
     Floats,
-    Points,
     bad_size,
     weighted,
 )
 from bisvm.criteria.ranking import PairwiseRanking
 from bisvm.criteria.smoothed import SmoothedError, SmoothedF1
+from bisvm.data.points import Points
 
 
 class MeanSquaredError(Criterion):

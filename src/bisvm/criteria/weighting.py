@@ -9,8 +9,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from bisvm.criteria.base import Criterion, CriterionValue, Points
+from bisvm.criteria.base import Criterion, CriterionValue
 from bisvm.criteria.validation import get_validation
+from bisvm.data.points import Points
 
 BALANCED = "balanced_"
 

@@ -128,9 +128,7 @@ def _moments(X: Any, weight: np.ndarray) -> Moments:
     if sparse.issparse(X):
         low, high = low.toarray().ravel(), high.toarray().ravel()
         mean = X.T @ weight
-        square = X.copy()
-        square.data = square.data**2
-        variance = np.maximum(square.T @ weight - mean**2, 0.0)
+        variance = np.maximum(X.power(2).T @ weight - mean**2, 0.0)
         return Moments(total, mean, variance, low, high)
     mean = weight @ X
     safe = positive(_reach(mean, low, high))

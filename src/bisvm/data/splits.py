@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_random_state
 
-from bisvm.criteria import Points
+from bisvm.data.points import Points
 
 Split = tuple[np.ndarray, np.ndarray]
 

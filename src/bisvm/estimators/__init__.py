@@ -5,7 +5,6 @@ estimator, and is validated in `settings.py`.
 """
 
 from bisvm.estimators.convolutional import ConvolutionalSVC
-from bisvm.estimators.convolutional_linear import ConvolutionalLinearSVC
 from bisvm.estimators.linear import BilevelLinearSVC
 from bisvm.estimators.objective import BilevelObjective
 from bisvm.estimators.svc import BilevelSVC
@@ -14,6 +13,5 @@ __all__ = [
     "BilevelLinearSVC",
     "BilevelObjective",
     "BilevelSVC",
-    "ConvolutionalLinearSVC",
     "ConvolutionalSVC",
 ]

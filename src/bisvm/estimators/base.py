@@ -21,6 +21,7 @@ from bisvm.data.pieces import stack
 from bisvm.estimators.data import in_pieces, validate, validate_inputs
 from bisvm.estimators.ensemble import fit_members, mean_scores, n_members
 from bisvm.estimators.expected import expected_score
+from bisvm.estimators.export import to_sklearn
 from bisvm.estimators.grouping import by_name
 from bisvm.estimators.relevance import relevance
 from bisvm.estimators.settings import chosen, decisions
@@ -35,7 +36,8 @@ from bisvm.search.kernel_choice import KernelChoice
 from bisvm.search.observer import CALLBACK_STOP
 from bisvm.search.settings import Settings
 from bisvm.search.training import Trained, approximation_of, problem_of, train_at
-from bisvm.search.units import Found, Tuned, search
+from bisvm.search.tuned import Tuned
+from bisvm.search.units import Found, search
 
 # Bytes of a block of the Gram matrix between new rows and support vectors.
 BLOCK_ENTRIES = 1 << 23
@@ -297,8 +299,6 @@ class BilevelClassifier(
         Its SVC has the exact hinge: close to this machine, and the same one only for
         `loss="hinge"`. Raises ValueError where scikit-learn cannot express the model.
         """
-        from bisvm.io.export import to_sklearn  # to be cut
-
         check_is_fitted(self)
         return to_sklearn(self)
 

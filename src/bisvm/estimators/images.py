@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 
 from bisvm.data.pieces import Pieces
-from bisvm.published.bilinear.patches import check_shape
+from bisvm.transforms.arguments import check_shape
 
 Shape = tuple[int, ...]
 

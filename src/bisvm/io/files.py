@@ -25,7 +25,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from bisvm import __version__
-from bisvm.published.swapping import SwapHoldout
 
 # Modules and packages whose classes a fitted model is made of. Their constructors keep
 # what they are given and do nothing else: a file may call them.
@@ -41,8 +40,10 @@ TRUSTED_HOMES = (
     "published.alternating",
     "published.bilevel_sgd",
     "published.bilinear",
+    "published.convolutional_linear",
     "published.fold_newton",
     "published.ipopt",
+    "published.pegasos_solver",
     "published.sgd_dcd",
     "published.slp_filter",
     "published.swapping",
@@ -77,8 +78,8 @@ TRUSTED_ELSEWHERE = {
         "TimeSeriesSplit",
     ),
 }
-# A class of ours that may be made is one of these, or a record (a data class).
-_KINDS = (BaseEstimator, SwapHoldout)
+# Classes of ours that may be made, beside estimators, parts and records (data classes).
+_SPLITTERS = ("bisvm.published.swapping.SwapHoldout",)
 # What is in the archive beside skops' own entries, and the version of this layout.
 HEADER = "bisvm.json"
 LAYOUT = 1
@@ -228,7 +229,11 @@ def _is_ours(name: str) -> bool:
     return (
         isinstance(found, type)
         and found.__module__ == module_name
-        and (issubclass(found, _KINDS) or is_dataclass(found))
+        and (
+            issubclass(found, BaseEstimator)
+            or is_dataclass(found)
+            or name in _SPLITTERS
+        )
     )
 
 

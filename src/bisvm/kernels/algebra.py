@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from bisvm.core.composition import Composite, prefixed
+from bisvm.core.composition import Composite, entered, prefixed
 from bisvm.core.parts import WEIGHT, Parameter
-from bisvm.kernels.base import Factors, Kernel, KernelGradient
+from bisvm.kernels.base import OPERATIONS, Factors, Kernel, KernelGradient
 
 # A learned weight on a logarithmic scale stays between these, relative to its start.
 WEIGHT_RANGE = (1e-6, 1e4)
@@ -201,6 +201,7 @@ class Product(_Combination):
         return added(parts)
 
 
+@entered(OPERATIONS, "sum")
 def kernel_sum(*kernels: Kernel) -> Sum:
     """k1 + k2 + ...; sums among them are taken apart."""
     terms: list[Kernel] = []
@@ -212,12 +213,19 @@ def kernel_sum(*kernels: Kernel) -> Sum:
     return Sum(tuple(terms), None if set(weights) == {1.0} else np.array(weights))
 
 
+@entered(OPERATIONS, "product")
 def kernel_product(*kernels: Kernel) -> Product:
     """k1 * k2 * ...; products among them are taken apart."""
     factors: list[Kernel] = []
     for kernel in kernels:
         factors += kernel.kernels if isinstance(kernel, Product) else [kernel]
     return Product(tuple(factors))
+
+
+@entered(OPERATIONS, "multiple")
+def multiple(kernel: Kernel, factor: float) -> Sum:
+    """factor * kernel."""
+    return Sum((kernel,), np.array([factor])).validate()
 
 
 def _multiply(total: np.ndarray, factor: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Self
@@ -10,9 +10,13 @@ from typing import Any, Self
 import numpy as np
 
 from bisvm.core.parts import Parameter, Part
+from bisvm.transforms import Columns, Transform
 
 # Entries of a temporary block of Gram-sized weights: a few MB stay in the cache.
 BLOCK_ENTRIES = 1 << 19
+# What the operators of kernels make. Combinations are kernels themselves: their modules
+# import this one, and enter themselves here.
+OPERATIONS: dict[str, Callable[..., Kernel]] = {}
 
 
 @dataclass(frozen=True)
@@ -178,19 +182,13 @@ class Kernel(Part):
         Y = Y.to_numpy() if hasattr(Y, "to_numpy") else Y
         return self.gram(X, Y)
 
-    # Combinations are kernels themselves: their modules import this one.
-
     def on(self, columns: Any) -> Kernel:
         """This kernel on some of the columns, given by numbers, names or a mask."""
-        from bisvm.transforms.columns import Columns
-
         return self @ Columns(columns)
 
     def __add__(self, other: Kernel) -> Kernel:
-        from bisvm.kernels.algebra import kernel_sum
-
         if isinstance(other, Kernel):
-            return kernel_sum(self, other)
+            return OPERATIONS["sum"](self, other)
         raise TypeError(
             f"A kernel and {other!r} cannot be added: `k1 + k2` adds kernels, `3 * k` "
             "scales one; for an added constant use Polynomial's offset."
@@ -201,23 +199,18 @@ class Kernel(Part):
         return self if isinstance(other, int) and other == 0 else self + other
 
     def __mul__(self, other: Kernel | float) -> Kernel:
-        from bisvm.kernels.algebra import Sum, kernel_product
-
         if isinstance(other, Kernel):
-            return kernel_product(self, other)
+            return OPERATIONS["product"](self, other)
         if isinstance(other, Real) and not isinstance(other, bool):
-            return Sum((self,), np.array([float(other)])).validate()
+            return OPERATIONS["multiple"](self, float(other))
         return NotImplemented
 
     __rmul__ = __mul__
 
     def __matmul__(self, transform: Any) -> Kernel:
-        from bisvm.kernels.transformed import Transformed
-        from bisvm.transforms.base import Transform
-
         if not isinstance(transform, Transform):
             raise TypeError(
                 f"After '@' a transform is expected, such as Projection or "
                 f"Convolution2D; got {transform!r}. Kernels are multiplied by '*'."
             )
-        return Transformed(self, transform)
+        return OPERATIONS["transformed"](self, transform)

@@ -9,14 +9,21 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from bisvm.core.composition import traced
+from bisvm.core.composition import entered, traced
 from bisvm.core.parts import Parameter
-from bisvm.kernels.base import BLOCK_ENTRIES, Factors, Kernel, KernelGradient
+from bisvm.kernels.base import (
+    BLOCK_ENTRIES,
+    OPERATIONS,
+    Factors,
+    Kernel,
+    KernelGradient,
+)
 from bisvm.transforms.arguments import flat
 from bisvm.transforms.base import Transform, TransformGradient
 from bisvm.transforms.chain import Chain
 
 
+@entered(OPERATIONS, "transformed")
 class Transformed(Kernel):
     """k(T(x), T(y)), written `k @ T`.
 

@@ -13,9 +13,8 @@ with one set of status codes:
 """
 
 from collections.abc import Callable
-from importlib import import_module
 
-from bisvm.core.parts import resolve
+from bisvm.core.parts import deferred, resolve
 from bisvm.optimizers.base import Optimizer
 from bisvm.optimizers.bfgs import BFGS, minimize_bfgs
 from bisvm.optimizers.bundle import (
@@ -59,11 +58,6 @@ __all__ = [
 ]
 
 
-def _published(module: str, name: str) -> Callable[[], Optimizer]:
-    """A method of `bisvm.published`, which is imported when its name is asked for."""
-    return lambda: getattr(import_module(f"bisvm.published.{module}"), name)()
-
-
 OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {
     "auto": BFGS,
     "bfgs": BFGS,
@@ -77,11 +71,11 @@ OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {
     "scan": Scan,
     "bundle": Bundle,
     "variable-metric-bundle": VariableMetricBundle,
-    "sgd-dcd": _published("sgd_dcd", "SGDDCD"),
-    "bilevel-sgd": _published("bilevel_sgd", "BilevelSGD"),
-    "fold-newton": _published("fold_newton", "FoldNewton"),
-    "slp-filter": _published("slp_filter", "SLPFilter"),
-    "ipopt": _published("ipopt", "Ipopt"),
+    "sgd-dcd": deferred("bisvm.published.sgd_dcd", "SGDDCD"),
+    "bilevel-sgd": deferred("bisvm.published.bilevel_sgd", "BilevelSGD"),
+    "fold-newton": deferred("bisvm.published.fold_newton", "FoldNewton"),
+    "slp-filter": deferred("bisvm.published.slp_filter", "SLPFilter"),
+    "ipopt": deferred("bisvm.published.ipopt", "Ipopt"),
 }
 
 

@@ -206,15 +206,20 @@ class Problem:
             )
         return value, gradient
 
-    def result(self, nit: int, status: int, message: str) -> OptimizeResult:
-        """The best point in SciPy's form, with this library's status codes."""
+    def result(
+        self, nit: int, status: int, message: str, **more: Any
+    ) -> OptimizeResult:
+        """The best point in SciPy's form, with this library's status codes.
+
+        `more` are further entries, or others in place of these.
+        """
         if self.best is None:
             raise ValueError(
                 f"The objective was not finite at any of the {self.n_evaluations} "
                 "points evaluated. Check the objective, or narrow the bounds."
             )
         x, value, gradient = self.best
-        return OptimizeResult(
+        found = dict(
             x=x,
             fun=value,
             jac=gradient,
@@ -224,6 +229,7 @@ class Problem:
             success=status == CONVERGED,
             message=message,
         )
+        return OptimizeResult({**found, **more})
 
     def _call(self, x: Floats, accuracy: float | None) -> tuple[float, Floats]:
         # Copies both ways: neither side can change the other's arrays.

@@ -250,9 +250,7 @@ class _State:
         )
 
     def result(self, nit: int, status: int, message: str) -> OptimizeResult:
-        result = self.problem.result(nit, status, message)
-        result.hess_inv = self.inverse
-        return result
+        return self.problem.result(nit, status, message, hess_inv=self.inverse)
 
 
 def _interpolated(rise: float, slope: float) -> float:

@@ -14,7 +14,7 @@ from bisvm.optimizers.base import (
     Oracle,
     Problem,
 )
-from bisvm.optimizers.bundle_search import MetricSearch, Options, Search
+from bisvm.optimizers.bundle_search import BundleSearch, MetricSearch, Options
 
 
 class Bundle(Optimizer):
@@ -155,8 +155,8 @@ class Bundle(Optimizer):
             loose=self.loose,
         )
 
-    def _search(self, problem: Problem) -> Search:
-        return Search(self._options(problem), problem)
+    def _search(self, problem: Problem) -> BundleSearch:
+        return BundleSearch(self._options(problem), problem)
 
 
 class VariableMetricBundle(Bundle):
@@ -178,7 +178,7 @@ class VariableMetricBundle(Bundle):
     function values, in: Computational and Analytical Mathematics (2013), 555-592.
     """
 
-    def _search(self, problem: Problem) -> Search:
+    def _search(self, problem: Problem) -> BundleSearch:
         return MetricSearch(self._options(problem), problem)
 
 

@@ -12,7 +12,7 @@ from scipy.optimize import OptimizeResult
 
 from bisvm.optimizers.base import ABNORMAL, CONVERGED, NOT_FINITE, Floats, Problem
 from bisvm.optimizers.planes import Planes
-from bisvm.optimizers.subproblem import Step, solve_subproblem
+from bisvm.optimizers.subproblem import BundleStep, solve_subproblem
 
 # A value this far below the first one counts as zero.
 _FLOOR = 1e-4
@@ -63,7 +63,7 @@ class Options(NamedTuple):
     loose: float
 
 
-class Search:
+class BundleSearch:
     """The centre x, the planes around it, and the proximal parameter t."""
 
     def __init__(self, options: Options, problem: Problem):
@@ -91,7 +91,7 @@ class Search:
     def metric(self) -> Floats:
         return np.eye(len(self.x)) / self.t
 
-    def propose(self) -> Step:
+    def propose(self) -> BundleStep:
         """The lowest point of the model.
 
         A model that promises nothing may owe that to planes of points far away, which
@@ -106,7 +106,7 @@ class Search:
             step = self._lowest(metric, _FIRM * natural, 0.0)
         return step
 
-    def _lowest(self, metric: Floats, curvature: float, noise: float) -> Step:
+    def _lowest(self, metric: Floats, curvature: float, noise: float) -> BundleStep:
         """The lowest point of the model with gamma in units of this curvature."""
         reach = 2.0 * self.options.max_step
         eta = self.planes.convexity(noise)
@@ -122,10 +122,10 @@ class Search:
         self._error = float(step.multipliers @ errors)
         return step
 
-    def delta(self, step: Step) -> float:
+    def delta(self, step: BundleStep) -> float:
         return self._error + float(step.d @ self.metric() @ step.d)
 
-    def stop(self, step: Step) -> tuple[int, str] | None:
+    def stop(self, step: BundleStep) -> tuple[int, str] | None:
         """Status and message, if this step is not worth trying."""
         longest = float(np.abs(step.d).max(initial=0.0))
         still = longest <= _SHORTEST * (1.0 + float(np.abs(self.x).max(initial=0.0)))
@@ -144,7 +144,7 @@ class Search:
             return CONVERGED, _EXACT
         return ABNORMAL, _SHORT
 
-    def _promised(self, step: Step) -> float:
+    def _promised(self, step: BundleStep) -> float:
         """delta, or what it would be with the natural curvature, that of one unit.
 
         A short t makes delta small wherever we are.
@@ -153,7 +153,7 @@ class Search:
         natural = min(pull * pull / self.unit, pull)
         return max(self.delta(step), self._error + natural)
 
-    def attempt(self, step: Step) -> None:
+    def attempt(self, step: BundleStep) -> None:
         """Evaluate at x + d: a serious step, a null step, or one too far."""
         self._tried = True
         delta, asked = self.delta(step), self._wanted(step)
@@ -202,13 +202,13 @@ class Search:
 
     # --- accuracy -------------------------------------------------------------------
 
-    def _wanted(self, step: Step) -> float:
+    def _wanted(self, step: BundleStep) -> float:
         """What to ask of an oracle: errors that are small against m delta."""
         least = _SHARE * self.options.m * self.options.tol
         wanted = _SHARE * self.options.m * self.delta(step) / self.unit
         return float(np.clip(wanted, least, self.options.loose))
 
-    def _stale(self, step: Step) -> bool:
+    def _stale(self, step: BundleStep) -> bool:
         """Whether the centre was looked at much more loosely than is wanted now."""
         wanted = self._wanted(step)
         return (
@@ -217,7 +217,7 @@ class Search:
             and self.reached > _STALE * wanted
         )
 
-    def refresh(self, step: Step) -> bool:
+    def refresh(self, step: BundleStep) -> bool:
         """Look at the centre again if its value is too rough to compare with."""
         if not self._stale(step):
             return False
@@ -240,12 +240,10 @@ class Search:
         )
 
     def result(self, nit: int, status: int, message: str) -> OptimizeResult:
-        result = self.problem.result(nit, status, message)
-        result.accuracy = self.reached
-        return result
+        return self.problem.result(nit, status, message, accuracy=self.reached)
 
 
-class MetricSearch(Search):
+class MetricSearch(BundleSearch):
     """The same with a matrix Q for the curvature."""
 
     def __init__(self, options: Options, problem: Problem):

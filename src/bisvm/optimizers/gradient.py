@@ -139,10 +139,8 @@ class GradientDescent(_ProjectedGradient):
             if not finite:
                 status, message = NOT_FINITE, _STUCK
                 break
-        result = problem.result(nit, status, message)
-        if self.batch_size is not None:
-            result.x = x
-        return result
+        last = {} if self.batch_size is None else {"x": x}
+        return problem.result(nit, status, message, **last)
 
 
 class ArmijoGradient(_ProjectedGradient):

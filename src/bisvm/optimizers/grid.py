@@ -70,9 +70,13 @@ class Grid(Optimizer):
             )
         points = _lattice(problem, counts)
         values = np.array([problem.evaluate(point)[0] for point in points])
-        result = problem.result(total, CONVERGED, "The whole grid was evaluated.")
-        result.grid_points, result.grid_values = points, values
-        return result
+        return problem.result(
+            total,
+            CONVERGED,
+            "The whole grid was evaluated.",
+            grid_points=points,
+            grid_values=values,
+        )
 
     def _counts(self, problem: Problem) -> list[int]:
         n = problem.start.size

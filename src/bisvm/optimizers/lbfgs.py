@@ -109,7 +109,7 @@ class LBFGS(Optimizer):
     def _minimize(
         self, problem: Problem, like: OptimizeResult | None = None
     ) -> OptimizeResult:
-        search = _Search(problem, self)
+        search = _LineSearches(problem, self)
         while search.status is None:
             search.run()
         return problem.result(search.nit, search.status, search.message)
@@ -119,7 +119,7 @@ class _LongStep(Exception):
     """A step was cut to half of max_step, and its end still lies on a descent."""
 
 
-class _Search:
+class _LineSearches:
     """The transformed objective, the iterates, and when to stop.
 
     L-BFGS-B searches along lines from its last accepted iterate. Points at which H may

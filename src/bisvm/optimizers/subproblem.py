@@ -32,7 +32,7 @@ _ROUNDING = 1e-13
 _DEPENDENT = 1e-12
 
 
-class Step(NamedTuple):
+class BundleStep(NamedTuple):
     """d, and the planes' multipliers, which sum to one."""
 
     d: Floats
@@ -41,7 +41,7 @@ class Step(NamedTuple):
 
 def solve_subproblem(
     slopes: Floats, errors: Floats, metric: Floats, lower: Floats, upper: Floats
-) -> Step:
+) -> BundleStep:
     """The lowest point of the planes with the metric's penalty.
 
     slopes : (planes, n); errors : (planes,); metric : (n, n); lower, upper : (n,)
@@ -69,7 +69,7 @@ def solve_subproblem(
     # A bound that holds d holds it exactly.
     d[free[low][at_low > 0.0]] = lower[free[low][at_low > 0.0]]
     d[free[high][at_high > 0.0]] = upper[free[high][at_high > 0.0]]
-    return Step(np.clip(d, lower, upper), multipliers / multipliers.sum())
+    return BundleStep(np.clip(d, lower, upper), multipliers / multipliers.sum())
 
 
 @njit(cache=True)

@@ -1,6 +1,6 @@
 """Pictures of fitted estimators, in the manner of scikit-learn's displays.
 
-May import `search`, `bilevel` and `kernels`, but no estimator. A new picture is a file
+May import `estimators`, `search`, `bilevel` and `kernels`. A new picture is a file
 of its own: a small tuple of data that can be tested, and a display that draws it.
 
 A display has `from_estimator(estimator)` and `plot(ax=...)`. matplotlib is imported

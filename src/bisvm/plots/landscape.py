@@ -118,7 +118,7 @@ def landscape_data(
     n_all = len(objective.problem.sample_weight)
     if n_all > max_rows:
         objective = objective.on_rows(_sample(objective, max_rows))
-    loss = Loss(objective, accuracy)
+    loss = LossOfTheta(objective, accuracy)
     candidates = _directions(objective, theta, estimator.history_)
     if names is None:
         rises = {one.name: loss.rise(theta, one) for one in candidates}
@@ -173,7 +173,7 @@ def _kernel_machine(estimator: Any, X: Any) -> tuple[Any, Any]:
     return estimator, X
 
 
-class Loss:
+class LossOfTheta:
     """The validation loss without its prior, as a function of theta."""
 
     def __init__(self, objective: BilevelObjective, accuracy: float):

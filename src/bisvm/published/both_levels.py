@@ -2,42 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
-from bisvm.losses import Loss
 from bisvm.optimizers.base import Optimizer, Problem, into_balls
-from bisvm.published.program import BilevelProgram, Swaps
-
-
-class Levels(Protocol):
-    """A bilevel problem, as an optimizer that sees both levels is handed it.
-
-    loss : of the machines below
-    seed : of all draws
-    swaps : exchanges between training and held-out points on the way, or None
-    evaluate : H at coordinates x, recorded; on other columns than the problem's own
-        where some are given
-    """
-
-    @property
-    def loss(self) -> Loss: ...
-
-    @property
-    def seed(self) -> int: ...
-
-    @property
-    def swaps(self) -> Swaps | None: ...
-
-    @property
-    def evaluate(self) -> Callable[..., float]: ...
-
-    def linear_folds(self, optimizer: Any) -> Any: ...
-
-    def program(self, optimizer: Any) -> BilevelProgram: ...
+from bisvm.published.levels import Levels, descend_on_both_levels
+from bisvm.published.program import BilevelProgram
 
 
 class BothLevels(Optimizer):
@@ -50,8 +22,6 @@ class BothLevels(Optimizer):
 
     def descent_method(self, criterion: Any) -> Any:
         """Descents of the upper level alone are not for it."""
-        from bisvm.published.levels import descend_on_both_levels
-
         return descend_on_both_levels
 
     def search(self, levels: Levels, x0: np.ndarray) -> OptimizeResult:

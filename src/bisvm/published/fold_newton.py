@@ -21,10 +21,10 @@ from bisvm.optimizers.scan import Scan
 from bisvm.published.alternating import (
     Alternating,
     Arrays,
-    LinearFolds,
     arrays_of,
     check_seed,
 )
+from bisvm.published.linear_folds import LinearFolds
 from bisvm.solvers.newton import Newton
 from bisvm.solvers.rows import axpy, dot
 

@@ -20,8 +20,9 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED
-from bisvm.published.both_levels import BothLevels, Levels, inside
-from bisvm.published.program import BilevelProgram, Point
+from bisvm.published.both_levels import BothLevels, inside
+from bisvm.published.levels import Levels
+from bisvm.published.program import BilevelProgram, ProgramPoint
 
 # The relaxation shrinks by this factor from solve to solve, down to the last one.
 SHARPER = 0.1
@@ -61,7 +62,7 @@ class Ipopt(BothLevels):
             raise ValueError(
                 "IPOPT takes no exchanges of points on its way; use 'slp-filter'."
             )
-        return self.solve(levels.program(self), x0, levels.evaluate)
+        return self.solve(levels.program(repr(self)), x0, levels.evaluate)
 
     def solve(
         self,
@@ -124,8 +125,8 @@ class Ipopt(BothLevels):
 
 
 def _solved(
-    solver: Any, program: BilevelProgram, point: Point, eps: float
-) -> tuple[Point, int, bool]:
+    solver: Any, program: BilevelProgram, point: ProgramPoint, eps: float
+) -> tuple[ProgramPoint, int, bool]:
     """Where IPOPT ends from a point, its iterations, and whether it was satisfied."""
     bounds, limits = program.bounds(), program.limits(eps)
     answer = solver(
@@ -159,7 +160,7 @@ class _Oracle:
         program = self.program
         p, q, m, r = program.sizes
         rng = np.random.default_rng(0)
-        point = Point(
+        point = ProgramPoint(
             self.x,
             rng.normal(size=q),
             rng.uniform(0.2, 0.8, m),
@@ -189,7 +190,7 @@ class _Oracle:
             lambda: self._dense(self.program.point(flat))[self.pattern],
         )
 
-    def _dense(self, point: Point) -> np.ndarray:
+    def _dense(self, point: ProgramPoint) -> np.ndarray:
         linear = self.program.linearize(point)
         return np.vstack([linear.gradient, linear.jacobian.toarray()])
 
@@ -228,7 +229,7 @@ def _callback(casadi: Any, oracle: _Oracle) -> Any:
             flat = np.asarray(arguments[0]).ravel()
             return [casadi.DM(pattern, oracle.entries(flat))]
 
-    class Values(casadi.Callback):
+    class IpoptValues(casadi.Callback):
         def __init__(self) -> None:
             casadi.Callback.__init__(self)
             self.construct("values", {})
@@ -255,7 +256,7 @@ def _callback(casadi: Any, oracle: _Oracle) -> Any:
             self.jacobian_callback = Jacobian(name, opts)
             return self.jacobian_callback
 
-    return Values()
+    return IpoptValues()
 
 
 def _casadi() -> Any:

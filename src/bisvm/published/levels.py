@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.optimize import OptimizeResult
 
 from bisvm.bilevel.objective import Objective
 from bisvm.bilevel.problem import Landmarks
@@ -14,7 +15,7 @@ from bisvm.criteria import MeanHinge
 from bisvm.data.splits import Columns
 from bisvm.losses import Hinge, Loss
 from bisvm.machines import LinearMachine
-from bisvm.published.alternating import Alternating, LinearFolds
+from bisvm.published.linear_folds import LinearFolds
 from bisvm.published.program import BilevelProgram, Swaps
 from bisvm.published.program.bilevel import Coordinates
 from bisvm.search.descent import (
@@ -33,6 +34,8 @@ from bisvm.solvers.dual import features
 class Levels:
     """The training problems of an objective, in the form that a method asks for.
 
+    seed : of all draws
+    swaps : exchanges between training and held-out points on the way, or None
     coordinates : x, theta as the search sees it
     evaluate : H at x, recorded by whoever watches the search
     landmarks : to which the machines are restricted, or None
@@ -49,16 +52,24 @@ class Levels:
     def loss(self) -> Loss:
         return self.objective.problem.model.loss
 
-    def linear_folds(self, optimizer: Alternating) -> LinearFolds:
-        """As plain arrays, for methods that take steps on them."""
+    def linear_folds(self, method: str, losses: tuple[type[Loss], ...]) -> LinearFolds:
+        """As plain arrays, for a method that takes steps on them.
+
+        Parameters
+        ----------
+        method : str
+            Its name, for messages.
+        losses : tuple of classes
+            Losses of the lower level that it can step on.
+        """
         problem, names = self.objective.problem, self.objective.names
         model = problem.model
         _refuse(
-            f"{optimizer} is for a linear machine with the hinge on both levels "
+            f"{method} is for a linear machine with the hinge on both levels "
             "and one C: BilevelLinearSVC(loss='hinge', criterion='hinge', "
             "intercept='penalized' or 'none', penalty='shared', learn='C')",
             (f"the kernel {model.kernel!r}", model.linear),
-            (f"the loss {model.loss!r}", isinstance(model.loss, optimizer.losses)),
+            (f"the loss {model.loss!r}", isinstance(model.loss, losses)),
             ("a free intercept", model.intercept != "free"),
             self._hinge_above(),
             (f"{len(names)} hyperparameters", names == ["C"]),
@@ -80,11 +91,11 @@ class Levels:
             intercept=model.intercept == "penalized",
         )
 
-    def program(self, optimizer: Any) -> BilevelProgram:
+    def program(self, method: str) -> BilevelProgram:
         """As constraints of one nonlinear program."""
         problem, model = self.objective.problem, self.objective.problem.model
         _refuse(
-            f"{optimizer} is for kernel machines with the hinge on both levels and a "
+            f"{method} is for kernel machines with the hinge on both levels and a "
             "free intercept: BilevelSVC(kernel=..., loss='hinge', criterion='hinge', "
             "intercept='free'). For others use 'bfgs' or 'variable-metric-bundle'",
             ("a linear machine", not model.linear),
@@ -150,7 +161,8 @@ class _OnBothLevels:
         result = optimizer.search(levels, view.reduce(theta))
         end = view.expand(result.x)
         best, trace = evaluate(search, trace, end, stage, tentative=tentative)
-        result.fun, result.jac = best.value, view.pullback(end, best.gradient)
+        slope = view.pullback(end, best.gradient)
+        result = OptimizeResult({**result, "fun": best.value, "jac": slope})
         return found_at(best, view, result), trace
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from bisvm.published.program import BilevelProgram, Linearized, Point
+from bisvm.published.program import BilevelProgram, Linearized, ProgramPoint
 
 # What HiGHS may miss a constraint by, and its iterations for every row and column:
 # degenerate programs have been seen to go round in circles.
@@ -34,7 +34,7 @@ class NoStep(Exception):
     """The linear program has no solution, or none was found; the message says which."""
 
 
-class Step(NamedTuple):
+class LinearStep(NamedTuple):
     """A step of all variables, and by how much the objective is to fall."""
 
     change: np.ndarray
@@ -43,14 +43,14 @@ class Step(NamedTuple):
 
 def linear_step(
     program: BilevelProgram,
-    point: Point,
+    point: ProgramPoint,
     linear: Linearized,
     *,
     eps: float,
     radius: float,
     cost: float,
     penalty: float | None = None,
-) -> Step:
+) -> LinearStep:
     """The step that the linearised program asks for; raises NoStep if there is none.
 
     cost : of a step as long as the radius
@@ -96,7 +96,7 @@ def linear_step(
         why = "is infeasible" if result.status == 2 else "was not solved"
         raise NoStep(f"The linear program {why}. HiGHS said: {result.message}")
     change = result.x[: len(flat)]
-    return Step(change, -float(gradient @ change))
+    return LinearStep(change, -float(gradient @ change))
 
 
 def _stacked(rows: list[Row], m: int) -> sparse.csr_array:

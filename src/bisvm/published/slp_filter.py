@@ -25,12 +25,13 @@ from scipy.optimize import OptimizeResult
 from bisvm.core.parts import DegenerateError
 from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED
 from bisvm.published.alternating import check_choice
-from bisvm.published.both_levels import BothLevels, Levels, inside
-from bisvm.published.linear_step import NoStep, Step, linear_step
+from bisvm.published.both_levels import BothLevels, inside
+from bisvm.published.levels import Levels
+from bisvm.published.linear_step import LinearStep, NoStep, linear_step
 from bisvm.published.program import (
     BilevelProgram,
     Linearized,
-    Point,
+    ProgramPoint,
     Swaps,
     Values,
     carried,
@@ -109,12 +110,12 @@ class SLPFilter(BothLevels):
         return self.replace(tol=factor * self.tol)
 
     def search(self, levels: Levels, x0: np.ndarray) -> OptimizeResult:
-        return self.solve(levels.program(self), x0, levels.evaluate, levels.swaps)
+        return self.solve(levels.program(repr(self)), x0, levels.evaluate, levels.swaps)
 
     def solve(
         self,
         program: BilevelProgram,
-        start: np.ndarray | Point,
+        start: np.ndarray | ProgramPoint,
         evaluate: Callable[..., float] | None = None,
         swaps: Swaps | None = None,
     ) -> OptimizeResult:
@@ -142,20 +143,20 @@ class SLPFilter(BothLevels):
             that were solved beside those of `evaluate`.
         """
         self.validate()
-        if isinstance(start, Point):
+        if isinstance(start, ProgramPoint):
             _check_point(program, start)
         else:
             start = program.trained_at(inside(program, np.asarray(start, dtype=float)))
-        return _Search(self, program, start, evaluate, swaps).run()
+        return _FilterSearch(self, program, start, evaluate, swaps).run()
 
 
 @dataclass
-class _Search:
+class _FilterSearch:
     """The state of one search. Changed in place."""
 
     settings: SLPFilter
     program: BilevelProgram
-    point: Point
+    point: ProgramPoint
     evaluate: Callable[..., float] | None
     swaps: Swaps | None
     filter: list[tuple[float, float]] = field(default_factory=list)
@@ -228,7 +229,7 @@ class _Search:
             self.swap()
         return False
 
-    def acceptable(self, proposed: Step) -> tuple[Point, Values] | None:
+    def acceptable(self, proposed: LinearStep) -> tuple[ProgramPoint, Values] | None:
         """The proposal, or the exact SVMs at its theta, if the filter accepts one."""
         point = self.program.point(self.point.flat() + proposed.change)
         point = replace(point, x=inside(self.program, point.x))
@@ -245,7 +246,7 @@ class _Search:
             return point, values
         return None
 
-    def passes(self, point: Point, values: Values, proposed: Step) -> bool:
+    def passes(self, point: ProgramPoint, values: Values, proposed: LinearStep) -> bool:
         h, f = self.measure(point, values)
         if not (h <= MOST_VIOLATION and np.isfinite(f)):
             return False
@@ -258,11 +259,11 @@ class _Search:
             for other, value in pairs
         )
 
-    def promising(self, proposed: Step) -> bool:
+    def promising(self, proposed: LinearStep) -> bool:
         """Whether the step is for the objective, rather than for feasibility."""
         return proposed.decrease > 1e-4 * self.violation**2
 
-    def trained(self, x: np.ndarray) -> Point:
+    def trained(self, x: np.ndarray) -> ProgramPoint:
         self.batches += 1
         return self.program.trained_at(x)
 
@@ -272,12 +273,12 @@ class _Search:
     def pair(self) -> tuple[float, float]:
         return self.violation, self.objective
 
-    def move(self, point: Point, values: Values | None = None) -> None:
+    def move(self, point: ProgramPoint, values: Values | None = None) -> None:
         self.point, self.linear = point, None
         self.values = self.program.evaluate(point) if values is None else values
         self.violation, self.objective = self.measure(point, self.values)
 
-    def measure(self, point: Point, values: Values) -> tuple[float, float]:
+    def measure(self, point: ProgramPoint, values: Values) -> tuple[float, float]:
         """(h, objective): products are in the one or in the other."""
         if self.penalty is None:
             h = float(self.program.violation(point, values, self.eps).sum())
@@ -395,7 +396,7 @@ class _Search:
         )
 
 
-def _check_point(program: BilevelProgram, point: Point) -> None:
+def _check_point(program: BilevelProgram, point: ProgramPoint) -> None:
     p, q, m, r = program.sizes
     for name, size in (("x", p), ("b", q), ("a", m), ("xi", m), ("mu", r)):
         given = np.shape(getattr(point, name))

@@ -57,6 +57,9 @@ class SwapHoldout:
     6
     """
 
+    # Rows change places during the search: its splits are no cross-validation.
+    swaps_rows = True
+
     def __init__(
         self,
         train_size: float = 0.6,

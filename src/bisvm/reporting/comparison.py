@@ -20,7 +20,6 @@ from sklearn.utils import check_random_state
 from bisvm.data.pieces import Pieces
 from bisvm.data.splits import Split, freeze_splits
 from bisvm.plots.landscape import stock_grid
-from bisvm.published.swapping import SwapHoldout
 
 # Beyond these rows a single SVC takes too long for a report.
 MOST_ROWS = 10_000
@@ -81,7 +80,7 @@ def why_not(machine: Any, X: Any, n_rows: int) -> str | None:
 def folds_of(machine: Any, X: Any, y: Any, groups: Any = None) -> list[Split]:
     """The splits of the fit, if its seed is a number; others of their kind if not."""
     codes = np.unique(y, return_inverse=True)[1]
-    cv = 5 if isinstance(machine.cv, SwapHoldout) else machine.cv
+    cv = 5 if getattr(machine.cv, "swaps_rows", False) else machine.cv
     seed = machine.random_state
     state = check_random_state(seed if isinstance(seed, (int, np.integer)) else 0)
     return freeze_splits(cv, X, codes, groups=groups, random_state=state)

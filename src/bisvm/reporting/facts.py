@@ -30,7 +30,7 @@ from bisvm.reporting.comparison import (
 )
 from bisvm.reporting.pictures import Picture, attempt
 from bisvm.reporting.scores import Losses, Share, losses_of, share_of
-from bisvm.reporting.summary import Data, describe
+from bisvm.reporting.summary import DataSummary, describe
 from bisvm.reporting.words import hyperparameters_of
 from bisvm.tables import ColumnTypes
 from bisvm.tables.preparing import relevances_by_column
@@ -70,7 +70,7 @@ class Facts:
     asked: Asked
     model: Any
     machine: Any
-    data: Data
+    data: DataSummary
     folds: int
     hyperparameters: dict[str, Any]
     relevances: dict[str, float] | None

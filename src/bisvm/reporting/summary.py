@@ -15,7 +15,7 @@ SHOWN = 200
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnSummary:
     """One column: what it holds, how many are missing, and its values in short."""
 
     name: str
@@ -25,7 +25,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Data:
+class DataSummary:
     """The data in short.
 
     classes : label, rows to learn from, rows held out
@@ -38,7 +38,7 @@ class Data:
     n_columns: int
     n_inputs: int
     classes: list[tuple[str, int, int]]
-    columns: list[Column]
+    columns: list[ColumnSummary]
     left_out: dict[str, str]
     more: int
     note: str = ""
@@ -50,13 +50,13 @@ class Data:
         return max(counts) / sum(counts)
 
 
-def describe(model: Any, machine: Any, X: Any, y: Any, y_test: Any) -> Data:
+def describe(model: Any, machine: Any, X: Any, y: Any, y_test: Any) -> DataSummary:
     first = model[0] if hasattr(model, "steps") else None
     types = first if isinstance(first, ColumnTypes) else None
     shape = getattr(X, "shape", (len(y), machine.n_features_in_))
     names, columns, note = _columns(X, types)
     labels = machine.classes_
-    return Data(
+    return DataSummary(
         n_rows=len(y),
         n_test=0 if y_test is None else len(y_test),
         n_columns=int(np.prod(shape[1:])),
@@ -76,7 +76,7 @@ def describe(model: Any, machine: Any, X: Any, y: Any, y_test: Any) -> Data:
     )
 
 
-def _columns(X: Any, types: Any) -> tuple[int, list[Column], str]:
+def _columns(X: Any, types: Any) -> tuple[int, list[ColumnSummary], str]:
     """How many columns there are, the first of them in short, and a note."""
     if sparse.issparse(X):
         share = X.nnz / max(X.shape[0] * X.shape[1], 1)
@@ -93,26 +93,32 @@ def _columns(X: Any, types: Any) -> tuple[int, list[Column], str]:
     if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "fiub":
         return 0, [], ""
     described = [
-        Column(f"x{k}", "number", int(np.isnan(x).sum()), _range(x))
+        ColumnSummary(f"x{k}", "number", int(np.isnan(x).sum()), _range(x))
         for k, x in enumerate(np.asarray(X[:, :SHOWN], dtype=float).T)
     ]
     return X.shape[1], described, ""
 
 
-def _of_frame(column: Any, name: str, kinds: dict[str, str], read: Any) -> Column:
+def _of_frame(
+    column: Any, name: str, kinds: dict[str, str], read: Any
+) -> ColumnSummary:
     """One column of a frame, as numbers if it has been read as such."""
     missing = int(column.isna().sum())
     kind = kinds.get(name) or ("left out" if kinds else "")
     if read is not None and kind in (NUMBER, DATE):
         values = read[name].to_numpy(dtype=float)
         missing = int(np.isnan(values).sum())
-        return Column(name, kind, missing, (_days if kind == DATE else _range)(values))
+        return ColumnSummary(
+            name, kind, missing, (_days if kind == DATE else _range)(values)
+        )
     if getattr(column.dtype, "kind", "O") in "fiub":
         values = column.to_numpy(dtype=float, na_value=np.nan)
-        return Column(name, kind or "number", missing, _range(values))
+        return ColumnSummary(name, kind or "number", missing, _range(values))
     counts = column.value_counts()
     most = f", most often {str(counts.index[0])[:60]}" if len(counts) > 1 else ""
-    return Column(name, kind or "text", missing, f"{len(counts)} different{most}")
+    return ColumnSummary(
+        name, kind or "text", missing, f"{len(counts)} different{most}"
+    )
 
 
 def _days(values: np.ndarray) -> str:

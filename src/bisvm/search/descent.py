@@ -326,7 +326,8 @@ def _descend(
     if best is None:
         theta = view.expand(result.x)
         best, trace = evaluate(search, trace, theta, stage, tentative=tentative)
-        result.fun, result.jac = best.value, view.pullback(theta, best.gradient)
+        slope = view.pullback(theta, best.gradient)
+        result = OptimizeResult({**result, "fun": best.value, "jac": slope})
     return found_at(best, view, result), trace
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,9 +23,7 @@ from bisvm.search.data import Data
 from bisvm.search.gains import Gain, Step
 from bisvm.search.observer import CALLBACK_STOP, TIME_STOP
 from bisvm.search.settings import Settings
-
-if TYPE_CHECKING:
-    from bisvm.search.units import Tuned
+from bisvm.search.tuned import Tuned
 
 # Standard errors by which one width must beat a linear machine. Both have few
 # hyperparameters and hardly over-fit: the simpler one is taken if it is within one.

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from bisvm.core.parts import resolve
+from bisvm.core.parts import deferred, resolve
 from bisvm.losses import Loss
 from bisvm.solvers.base import Solution, Solver
-from bisvm.solvers.dual import DCD, SMO, Dual, DualSolver, Pegasos, Sharpening
+from bisvm.solvers.dual import DCD, SMO, Dual, DualSolver, Sharpening
 from bisvm.solvers.fista import FISTA
 from bisvm.solvers.newton import Newton
 from bisvm.solvers.newton_cg import Auto, NewtonCG
@@ -23,7 +23,7 @@ SOLVERS: dict[str, Any] = {
     "fista": FISTA,
     "smo": SMO,
     "dcd": DCD,
-    "pegasos": Pegasos,
+    "pegasos": deferred("bisvm.published.pegasos_solver", "Pegasos"),
     "sharpening": Sharpening,
 }
 
@@ -50,7 +50,6 @@ __all__ = [
     "DualSolver",
     "Newton",
     "NewtonCG",
-    "Pegasos",
     "Sharpening",
     "Solution",
     "Solver",

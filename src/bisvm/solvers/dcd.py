@@ -28,7 +28,7 @@ from scipy import sparse
 
 from bisvm.hinge.active_set import ERROR, MARGIN, REST
 from bisvm.solvers.rows import (
-    Gram,
+    GramRows,
     as_matrix,
     as_rows,
     axpy,
@@ -40,7 +40,7 @@ from bisvm.solvers.rows import (
 
 
 @dataclass(frozen=True)
-class Descent:
+class DualDescent:
     """Where a descent stopped.
 
     alpha : (n,)
@@ -69,7 +69,7 @@ def dual_coordinate_descent(
     max_sweeps: int = 1000,
     seed: int = 0,
     shrinking: bool = True,
-) -> Descent:
+) -> DualDescent:
     """Minimise 1/2 |sum_i alpha_i y_i x_i|^2 - sum_i alpha_i over 0 <= alpha_i <= c_i.
 
     Parameters
@@ -104,7 +104,7 @@ def kernel_coordinate_descent(
     tol: float = 1e-3,
     max_sweeps: int = 1000,
     seed: int = 0,
-) -> Descent:
+) -> DualDescent:
     """Minimise 1/2 (y alpha)'K (y alpha) - sum_i alpha_i over 0 <= alpha_i <= c_i.
 
     `gram` is the whole of K, symmetric. A step reads one fitted value and, where
@@ -123,11 +123,11 @@ def kernel_coordinate_descent(
             f"gram must be positive semidefinite; its diagonal holds {diagonal.min()}. "
             "Use a positive-definite kernel."
         )
-    rows, shape = Gram(gram, diagonal), gram.shape
+    rows, shape = GramRows(gram, diagonal), gram.shape
     return _solve(rows, shape, y, c, alpha, tol, max_sweeps, seed, shrinking=False)
 
 
-def _solve(rows, shape, y, c, alpha, tol, max_sweeps, seed, shrinking) -> Descent:
+def _solve(rows, shape, y, c, alpha, tol, max_sweeps, seed, shrinking) -> DualDescent:
     """Check the arguments, and turn the start into what `descend` changes in place."""
     y = np.ascontiguousarray(y, dtype=np.float64)
     check_labels(shape, y)
@@ -145,7 +145,7 @@ def _solve(rows, shape, y, c, alpha, tol, max_sweeps, seed, shrinking) -> Descen
     sweeps, violation = descend(
         rows, y, c, alpha, state, w, float(tol), max_sweeps, noise, bool(shrinking)
     )
-    return Descent(alpha, state, w, sweeps, violation, violation <= tol)
+    return DualDescent(alpha, state, w, sweeps, violation, violation <= tol)
 
 
 def _per_point(name: str, given: Any, n: int) -> np.ndarray:

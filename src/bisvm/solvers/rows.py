@@ -17,7 +17,7 @@ class Dense(NamedTuple):
     X: np.ndarray
 
 
-class Gram(NamedTuple):
+class GramRows(NamedTuple):
     """w stands for fitted values: w'x_i is w_i, and adding x_i adds a row of K."""
 
     K: np.ndarray

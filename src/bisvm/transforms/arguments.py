@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -46,6 +46,21 @@ def sizes(part: Part, name: str, dimensions: int) -> tuple[int, ...]:
             f"got {given!r}."
         )
     return tuple(int(size) for size in each)
+
+
+def check_shape(name: str, given: Sequence[int]) -> tuple[int, ...]:
+    """A shape of one to three axes as a tuple, or a ValueError that names it."""
+    try:
+        sizes = tuple(int(size) for size in given)
+        whole = all(size == one for size, one in zip(sizes, given, strict=True))
+    except (TypeError, ValueError):
+        sizes, whole = (), False
+    if not whole or not 1 <= len(sizes) <= 3 or min(sizes) < 1:
+        raise ValueError(
+            f"{name} must be one to three positive integers, such as (28, 28); got "
+            f"{given!r}."
+        )
+    return sizes
 
 
 def index_labels(shape: tuple[int, ...]) -> tuple[str, ...]:

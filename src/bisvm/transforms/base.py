@@ -7,13 +7,17 @@ gets them flat.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from bisvm.core.parts import Parameter, Part
+
+# What the operators of transforms make. A chain is a transform itself: its module
+# imports this one, and enters itself here.
+OPERATIONS: dict[str, Callable[..., Transform]] = {}
 
 
 @dataclass(frozen=True)
@@ -112,6 +116,6 @@ class Transform(Part):
 
     def __matmul__(self, first: Any) -> Transform:
         """self @ first: the data pass `first`, then this transform."""
-        from bisvm.transforms.chain import Chain
-
-        return Chain.of(first, self) if isinstance(first, Transform) else NotImplemented
+        if not isinstance(first, Transform):
+            return NotImplemented
+        return OPERATIONS["chain"](first, self)

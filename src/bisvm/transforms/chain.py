@@ -7,9 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from bisvm.core.composition import Composite, prefixed, traced
+from bisvm.core.composition import Composite, entered, prefixed, traced
 from bisvm.core.parts import Parameter
-from bisvm.transforms.base import Transform, TransformGradient
+from bisvm.transforms.base import OPERATIONS, Transform, TransformGradient
 
 
 class Chain(Composite, Transform):
@@ -127,3 +127,6 @@ class Chain(Composite, Transform):
 
     def _learns_before(self, number: int) -> bool:
         return any(step.has_parameters for step in self.transforms[:number])
+
+
+entered(OPERATIONS, "chain")(Chain.of)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from bisvm.losses import get_loss
-from bisvm.published.bilinear import Patches, Point, Problem
+from bisvm.published.bilinear import BilinearProblem, Patches, Point
 
 
 def bars(n: int = 80, side: int = 7, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -27,10 +27,10 @@ def make_problem(
     lambda_w: float = 0.02,
     lambda_f: float = 0.05,
     weighted: bool = False,
-) -> Problem:
+) -> BilinearProblem:
     X, y = bars(n, seed=seed)
     weights = np.random.default_rng(seed).uniform(0.5, 2, n) if weighted else None
-    return Problem.of(
+    return BilinearProblem.of(
         Patches((7, 7), (3, 3)),
         X,
         y,
@@ -41,7 +41,7 @@ def make_problem(
     )
 
 
-def random_point(problem: Problem, n_filters: int = 1, seed: int = 0) -> Point:
+def random_point(problem: BilinearProblem, n_filters: int = 1, seed: int = 0) -> Point:
     rng = np.random.default_rng(seed)
     return Point(
         0.3 * rng.normal(size=(n_filters, problem.patches.n_positions)),

@@ -44,5 +44,7 @@ def bilevel_program(X, y, kernel="rbf", cv=None, weight=None, **settings):
     )
     objective = BilevelObjective(estimator, X, y, sample_weight=weight)
     view = InUnits(Whole(objective.space))
-    program = Levels(objective.objective, view, lambda x: 0.0).program(SLPFilter())
+    program = Levels(objective.objective, view, lambda x: 0.0).program(
+        repr(SLPFilter())
+    )
     return objective, program, view.reduce(objective.theta0)

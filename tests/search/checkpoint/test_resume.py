@@ -8,9 +8,14 @@ from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.datasets import load_digits, make_classification, make_moons
 
-from bisvm import BilevelLinearSVC, BilevelSVC, Chunks
+from bisvm import (
+    BilevelLinearSVC,
+    BilevelSVC,
+    Chunks,
+    ConvolutionalLinearSVC,
+    ConvolutionalSVC,
+)
 from bisvm.datasets import make_moons_with_noise
-from bisvm.estimators import ConvolutionalLinearSVC, ConvolutionalSVC
 from bisvm.optimizers import GradientDescent
 from bisvm.published.swapping import SwapHoldout
 from tests.problems import noisy, three_classes, toy_data

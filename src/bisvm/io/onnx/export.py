@@ -10,21 +10,17 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from bisvm.estimators import (
-    BilevelLinearSVC,
-    BilevelSVC,
-    ConvolutionalLinearSVC,
-    ConvolutionalSVC,
-)
+import bisvm
 from bisvm.io.onnx.graph import Graph
 from bisvm.io.onnx.kernels import gram
 from bisvm.selection import FeatureSelector
 
+# Names of the estimators in `bisvm`.
 ESTIMATORS = (
-    BilevelSVC,
-    BilevelLinearSVC,
-    ConvolutionalSVC,
-    ConvolutionalLinearSVC,
+    "BilevelSVC",
+    "BilevelLinearSVC",
+    "ConvolutionalSVC",
+    "ConvolutionalLinearSVC",
 )
 # ReduceSum and Unsqueeze take their axes as an input from here on.
 LEAST_OPSET = 18
@@ -78,10 +74,10 @@ def register() -> Any:
         raise ImportError(
             "ONNX models need skl2onnx, which is not installed: pip install bisvm[onnx]"
         ) from error
-    for kind in ESTIMATORS:
+    for name in ESTIMATORS:
         skl2onnx.update_registered_converter(
-            kind,
-            f"Bisvm{kind.__name__}",
+            getattr(bisvm, name),
+            f"Bisvm{name}",
             _shapes,
             _convert,
             parser=_parse,

@@ -1,7 +1,7 @@
 """The linear convolutional SVM: bilinear in its maps and its filters.
 
 May import what `published` may import. Each row of the table below is a file; a new way
-to train one half is a `Step` in `steps.py`.
+to train one half is a `HalfStep` in `steps.py`.
 
     min over w, b, f   lambda_w/2 |w|^2 + lambda_f/2 |f|^2
                        + (1/N) sum_i loss(y_i (sum_k w_k'(x_i * f_k) + b))
@@ -26,34 +26,38 @@ from bisvm.published.bilinear.alternating import Alternation, alternate
 from bisvm.published.bilinear.joint import Stationary, minimize, sensitivity
 from bisvm.published.bilinear.model import Bank, LinearConvolution
 from bisvm.published.bilinear.patches import Patches
-from bisvm.published.bilinear.problem import Point, Problem
+from bisvm.published.bilinear.problem import BilinearProblem, Point
 from bisvm.published.bilinear.steps import (
     STEPS,
+    HalfStep,
     LiblinearStep,
     NewtonStep,
     PegasosStep,
-    Step,
     get_step,
     own_loss,
 )
-from bisvm.published.bilinear.strengths import Column, StrengthObjective, columns_of
-from bisvm.published.bilinear.training import Trained, train
+from bisvm.published.bilinear.strengths import (
+    SplitColumn,
+    StrengthObjective,
+    columns_of,
+)
+from bisvm.published.bilinear.training import TrainedBilinear, train
 
 __all__ = [
     "STEPS",
     "Alternation",
     "Bank",
-    "Column",
+    "SplitColumn",
     "LiblinearStep",
     "LinearConvolution",
     "NewtonStep",
     "PegasosStep",
     "Point",
-    "Problem",
+    "BilinearProblem",
     "Stationary",
-    "Step",
+    "HalfStep",
     "StrengthObjective",
-    "Trained",
+    "TrainedBilinear",
     "Patches",
     "alternate",
     "columns_of",

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bisvm.published.bilinear.problem import Point, Problem
-from bisvm.published.bilinear.steps import Step
+from bisvm.published.bilinear.problem import BilinearProblem, Point
+from bisvm.published.bilinear.steps import HalfStep
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class Alternation:
 
 
 def alternate(
-    problem: Problem,
+    problem: BilinearProblem,
     start: Point,
-    step: Step,
+    step: HalfStep,
     *,
     tol: float = 1e-3,
     max_iter: int = 50,
@@ -66,7 +66,9 @@ def alternate(
     return Alternation(best, np.array(path), converged)
 
 
-def maps_step(problem: Problem, point: Point, step: Step, seed: int) -> Point:
+def maps_step(
+    problem: BilinearProblem, point: Point, step: HalfStep, seed: int
+) -> Point:
     """w and b for fixed filters, from decision values of the present point."""
     fitted = problem.fitted(point) if point.maps.any() else None
     machine = problem.maps_machine(point.filters)
@@ -74,14 +76,16 @@ def maps_step(problem: Problem, point: Point, step: Step, seed: int) -> Point:
     return Point(coef.reshape(point.maps.shape), point.filters, intercept)
 
 
-def filters_step(problem: Problem, point: Point, step: Step, seed: int) -> Point:
+def filters_step(
+    problem: BilinearProblem, point: Point, step: HalfStep, seed: int
+) -> Point:
     """f and b for fixed maps, from decision values of the present point."""
     machine = problem.filters_machine(point.maps)
     coef, intercept = step.solve(machine, problem.fitted(point), seed)
     return Point(point.maps, coef.reshape(point.filters.shape), intercept)
 
 
-def start_at(problem: Problem, filters: np.ndarray) -> Point:
+def start_at(problem: BilinearProblem, filters: np.ndarray) -> Point:
     """The point with these filters and nothing else."""
     maps = np.zeros((len(filters), problem.patches.n_positions))
     return Point(maps, np.array(filters, dtype=float), 0.0)

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve
 
 from bisvm.machines.base import INTERCEPT_RIDGE
-from bisvm.published.bilinear.problem import Point, Problem, Tangent
+from bisvm.published.bilinear.problem import BilinearProblem, BilinearTangent, Point
 
 # Of the decrease that the slope promises, what a step must bring at least.
 _ARMIJO = 1e-4
@@ -51,7 +51,7 @@ class Stationary:
     """
 
     point: Point
-    tangent: Tangent
+    tangent: BilinearTangent
     residual: float
     iterations: int
     status: str
@@ -63,7 +63,7 @@ class Stationary:
 
 
 def minimize(
-    problem: Problem, start: Point, *, tol: float = 1e-9, max_iter: int = 100
+    problem: BilinearProblem, start: Point, *, tol: float = 1e-9, max_iter: int = 100
 ) -> Stationary:
     """Newton from `start`, and again where a filter has died that could lower E.
 
@@ -82,7 +82,7 @@ def minimize(
 
 
 def newton(
-    problem: Problem, start: Point, *, tol: float = 1e-9, max_iter: int = 100
+    problem: BilinearProblem, start: Point, *, tol: float = 1e-9, max_iter: int = 100
 ) -> Stationary:
     """Newton steps from `start` to a stationary point nearby, a minimum as a rule.
 
@@ -110,8 +110,12 @@ def newton(
 
 
 def _step(
-    problem: Problem, point: Point, tangent: Tangent, gradient: Point, shift: float
-) -> tuple[Point, Tangent, float] | None:
+    problem: BilinearProblem,
+    point: Point,
+    tangent: BilinearTangent,
+    gradient: Point,
+    shift: float,
+) -> tuple[Point, BilinearTangent, float] | None:
     """Along -(H + shift)^-1 dE, with the least shift of a ladder that lowers E.
 
     The ladder begins a rung below the last shift, or at none. It climbs where H is not
@@ -138,8 +142,12 @@ def _step(
 
 
 def search(
-    problem: Problem, point: Point, tangent: Tangent, direction: Point, slope: float
-) -> tuple[Point, Tangent] | None:
+    problem: BilinearProblem,
+    point: Point,
+    tangent: BilinearTangent,
+    direction: Point,
+    slope: float,
+) -> tuple[Point, BilinearTangent] | None:
     """The first of the steps 1, 1/2, 1/4, ... that lowers E enough, or None."""
     linear, quadratic = _along(problem, point, direction)
     value = problem.penalty(point) + tangent.value
@@ -156,7 +164,7 @@ def search(
 
 
 def _along(
-    problem: Problem, point: Point, direction: Point
+    problem: BilinearProblem, point: Point, direction: Point
 ) -> tuple[np.ndarray, np.ndarray]:
     """F_1 and F_2 of F(t) = F + t F_1 + t^2 F_2."""
     template = problem.patches.template
@@ -167,7 +175,9 @@ def _along(
     return values[:, 0] + direction.intercept, values[:, 1]
 
 
-def hessian(problem: Problem, point: Point, tangent: Tangent) -> np.ndarray:
+def hessian(
+    problem: BilinearProblem, point: Point, tangent: BilinearTangent
+) -> np.ndarray:
     """H in the order of `Point.flat`, with curvature along the turns of filters."""
     active = np.flatnonzero(tangent.curvature > 0)
     X, root = problem.X[active], np.sqrt(tangent.curvature[active])
@@ -196,7 +206,7 @@ def hessian(problem: Problem, point: Point, tangent: Tangent) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Sensitivity:
+class BilinearSensitivity:
     """Derivatives of the solution by log lambda_w and log lambda_f, side by side.
 
     template : (n_pixels, 2), d/d log lambda of the image v with F = x'v + b
@@ -207,7 +217,7 @@ class Sensitivity:
     intercept: np.ndarray
 
 
-def sensitivity(problem: Problem, at: Stationary) -> Sensitivity:
+def sensitivity(problem: BilinearProblem, at: Stationary) -> BilinearSensitivity:
     """How the decision function moves with the strengths.
 
     The optimality conditions dE = 0 move by lambda_w w and lambda_f f, and so::
@@ -233,12 +243,12 @@ def sensitivity(problem: Problem, at: Stationary) -> Sensitivity:
         template(move.maps, point.filters) + template(point.maps, move.filters)
         for move in moves
     ]
-    return Sensitivity(
+    return BilinearSensitivity(
         np.stack(templates, axis=1), np.array([move.intercept for move in moves])
     )
 
 
-def _penalties(problem: Problem, point: Point) -> np.ndarray:
+def _penalties(problem: BilinearProblem, point: Point) -> np.ndarray:
     """The diagonal of the penalty's Hessian."""
     return np.concatenate(
         [
@@ -261,7 +271,7 @@ def _turns(point: Point) -> np.ndarray:
     return vectors[:, sizes > 1e-8 * sizes.max(initial=0.0)]
 
 
-def _revive(problem: Problem, at: Stationary) -> Point | None:
+def _revive(problem: BilinearProblem, at: Stationary) -> Point | None:
     """The point with one dead filter along the first singular vectors of G, if wanted.
 
     Its size is the best of a few powers of two, up to a penalty as large as the loss.

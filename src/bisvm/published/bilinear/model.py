@@ -13,10 +13,10 @@ from bisvm.criteria import Criterion
 from bisvm.data.splits import Split
 from bisvm.losses import Loss
 from bisvm.published.bilinear.patches import Patches
-from bisvm.published.bilinear.problem import Point, Problem
-from bisvm.published.bilinear.steps import Step
+from bisvm.published.bilinear.problem import BilinearProblem, Point
+from bisvm.published.bilinear.steps import HalfStep
 from bisvm.published.bilinear.strengths import StrengthObjective, columns_of
-from bisvm.published.bilinear.training import Trained, train
+from bisvm.published.bilinear.training import TrainedBilinear, train
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class LinearConvolution:
     patches: Patches
     n_filters: int
     loss: Loss
-    step: Step
+    step: HalfStep
     tol: float = 1e-3
     max_iter: int = 100
     n_jobs: int | None = None
@@ -74,15 +74,15 @@ class LinearConvolution:
         *,
         near: Sequence[Point | None] | None = None,
         seed: int = 0,
-    ) -> list[Trained]:
+    ) -> list[TrainedBilinear]:
         """Train every task on all of its rows; one strength, or one a task."""
         n_tasks = tasks.shape[1]
         lambda_w, lambda_f = (np.broadcast_to(s, n_tasks) for s in (lambda_w, lambda_f))
         near = [None] * n_tasks if near is None else near
 
-        def one(task: int) -> Trained:
+        def one(task: int) -> TrainedBilinear:
             rows = np.flatnonzero(tasks[:, task])
-            problem = Problem.of(
+            problem = BilinearProblem.of(
                 self.patches,
                 X[rows],
                 tasks[rows, task],

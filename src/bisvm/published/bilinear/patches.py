@@ -15,13 +15,14 @@ n x positions x entries, are never made.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import sparse
+
+from bisvm.transforms.arguments import check_shape
 
 
 @dataclass(frozen=True)
@@ -112,18 +113,3 @@ class Patches:
         """v = sum_k A_{f_k} w_k, a flat image: sum_k w_k'(x * f_k) = x'v."""
         products = maps.T @ filters
         return np.bincount(self.pixels.ravel(), products.ravel(), self.n_pixels)
-
-
-def check_shape(name: str, given: Sequence[int]) -> tuple[int, ...]:
-    """A shape of one to three axes as a tuple, or a ValueError that names it."""
-    try:
-        sizes = tuple(int(size) for size in given)
-        whole = all(size == one for size, one in zip(sizes, given, strict=True))
-    except (TypeError, ValueError):
-        sizes, whole = (), False
-    if not whole or not 1 <= len(sizes) <= 3 or min(sizes) < 1:
-        raise ValueError(
-            f"{name} must be one to three positive integers, such as (28, 28); got "
-            f"{given!r}."
-        )
-    return sizes

@@ -90,7 +90,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Tangent:
+class BilinearTangent:
     """Losses at decision values F: sum W loss, slopes S and curvatures D, (n,)."""
 
     fitted: np.ndarray
@@ -100,7 +100,7 @@ class Tangent:
 
 
 @dataclass(frozen=True)
-class Problem:
+class BilinearProblem:
     """One task: images X (n, n_pixels), labels +-1 (n,), weights that sum to one."""
 
     patches: Patches
@@ -135,9 +135,9 @@ class Problem:
         template = self.patches.template(point.maps, point.filters)
         return self.X @ template + point.intercept
 
-    def tangent(self, fitted: np.ndarray) -> Tangent:
+    def tangent(self, fitted: np.ndarray) -> BilinearTangent:
         value, slope, curvature = self.loss.evaluate(self.labels * fitted)
-        return Tangent(
+        return BilinearTangent(
             fitted,
             float(self.weights @ value),
             self.weights * self.labels * slope,
@@ -160,7 +160,7 @@ class Problem:
         """G = sum_i S_i X_i, (n_positions, n_entries)."""
         return self.patches.matrix(self.X.T @ slope)
 
-    def gradient(self, point: Point, tangent: Tangent) -> Point:
+    def gradient(self, point: Point, tangent: BilinearTangent) -> Point:
         """dE by maps, filters and intercept."""
         G = self.pull(tangent.slope)
         return Point(
@@ -199,7 +199,9 @@ class Problem:
 
     def maps_machine(self, filters: np.ndarray) -> LinearMachine:
         """For fixed filters: a linear machine in w on the feature maps x * f."""
-        features = Product(self.X, self.patches.filtering(filters), self._magnitude)
+        features = BilinearMatrix(
+            self.X, self.patches.filtering(filters), self._magnitude
+        )
         return self._machine(features, self.lambda_w)
 
     def filters_machine(self, maps: np.ndarray) -> LinearMachine:
@@ -246,7 +248,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Product:
+class BilinearMatrix:
     """The matrix X A, as far as a linear machine asks for it, without making it.
 
     magnitude : sum_i W_i |x_i|, the one sum that the machine takes of |X A|; it gets
@@ -262,8 +264,8 @@ class Product:
         return self.X.shape[0], self.A.shape[1]
 
     @property
-    def T(self) -> _Transposed:
-        return _Transposed(self)
+    def T(self) -> _TransposedBilinear:
+        return _TransposedBilinear(self)
 
     def __matmul__(self, coef: np.ndarray) -> np.ndarray:
         return self.X @ (self.A @ coef)
@@ -276,8 +278,8 @@ class Product:
 
 
 @dataclass(frozen=True)
-class _Transposed:
-    product: Product
+class _TransposedBilinear:
+    product: BilinearMatrix
 
     def __matmul__(self, at_points: np.ndarray) -> np.ndarray:
         return self.product.A.T @ (self.product.X.T @ at_points)

@@ -21,7 +21,7 @@ from bisvm.published.pegasos import pegasos
 from bisvm.solvers import Newton
 
 
-class Step(Part):
+class HalfStep(Part):
     """Solves the linear SVM of one half.
 
     losses : types of the losses that it can minimise; the first is its own choice
@@ -46,7 +46,7 @@ class Step(Part):
         raise NotImplementedError
 
 
-class NewtonStep(Step):
+class NewtonStep(HalfStep):
     """Newton's method on the active set, for every twice differentiable loss."""
 
     def __init__(self, tol: float = 1e-7):
@@ -63,7 +63,7 @@ class NewtonStep(Step):
         return x.coef[:, 0], float(x.intercept[0])
 
 
-class PegasosStep(Step):
+class PegasosStep(HalfStep):
     """Pegasos, from scratch every time: the way of the seed.
 
     Parameters
@@ -95,7 +95,7 @@ class PegasosStep(Step):
         )
 
 
-class LiblinearStep(Step):
+class LiblinearStep(HalfStep):
     """scikit-learn's LinearSVC: dual coordinate descent on the exact hinge.
 
     LIBLINEAR penalises the intercept. A constant feature of size `intercept_scaling`
@@ -179,16 +179,16 @@ STEPS: dict[str, Any] = {
 }
 
 
-def get_step(step: str | Step) -> Step:
+def get_step(step: str | HalfStep) -> HalfStep:
     """The step of that name, or the object given.
 
     >>> get_step("newton")
     NewtonStep()
     """
-    resolved: Step = resolve("solver", step, STEPS, Step)
+    resolved: HalfStep = resolve("solver", step, STEPS, HalfStep)
     return resolved
 
 
-def own_loss(step: Step) -> Loss:
+def own_loss(step: HalfStep) -> Loss:
     """What a step minimises where nothing else is asked for."""
     return Quartic() if step.losses == (Loss,) else step.losses[0]()

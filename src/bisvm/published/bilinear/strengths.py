@@ -28,7 +28,7 @@ from bisvm.data.splits import Split
 from bisvm.losses import Loss
 from bisvm.published.bilinear.joint import minimize, sensitivity
 from bisvm.published.bilinear.patches import Patches
-from bisvm.published.bilinear.problem import Point, Problem
+from bisvm.published.bilinear.problem import BilinearProblem, Point
 from bisvm.published.bilinear.training import sketch
 
 # lambda may range over this share of the value from which on nothing is learned.
@@ -36,7 +36,7 @@ _RANGE = (1e-6, 0.5)
 
 
 @dataclass(frozen=True)
-class Column:
+class SplitColumn:
     """One split of one class task: rows to train on, and rows that are held out."""
 
     task: int
@@ -44,14 +44,14 @@ class Column:
     validation: np.ndarray
 
 
-def columns_of(tasks: np.ndarray, splits: Sequence[Split]) -> list[Column]:
+def columns_of(tasks: np.ndarray, splits: Sequence[Split]) -> list[SplitColumn]:
     """A column for every split and task that can be trained and validated."""
     columns = []
     for train, validation in splits:
         for task, labels in enumerate(tasks.T):
             rows, held_out = (part[labels[part] != 0] for part in (train, validation))
             if len(np.unique(labels[rows])) == 2 and len(held_out):
-                columns.append(Column(task, rows, held_out))
+                columns.append(SplitColumn(task, rows, held_out))
     if not columns:
         raise ValueError(
             "No split can be used: the training parts have one class only, or the "
@@ -137,7 +137,7 @@ class StrengthObjective:
 
     Parameters
     ----------
-    patches, X, loss : as in `Problem`; X are all images
+    patches, X, loss : as in `BilinearProblem`; X are all images
     tasks : (n, n_tasks), +1, -1, or 0 where an image has no part in the task
     weight, held_weight : (n,), weights of the images, and of those that are held out
         where they have others
@@ -155,7 +155,7 @@ class StrengthObjective:
         X: np.ndarray,
         tasks: np.ndarray,
         weight: np.ndarray,
-        columns: Sequence[Column],
+        columns: Sequence[SplitColumn],
         *,
         loss: Loss,
         criterion: Criterion,
@@ -280,9 +280,9 @@ class StrengthObjective:
             converged=found.usable,
         )
 
-    def _problem(self, number: int, **strengths: float) -> Problem:
+    def _problem(self, number: int, **strengths: float) -> BilinearProblem:
         column = self.columns[number]
-        return Problem.of(
+        return BilinearProblem.of(
             self.patches,
             self.X[column.train],
             self.tasks[column.train, column.task],

@@ -8,8 +8,8 @@ import numpy as np
 
 from bisvm.published.bilinear.alternating import alternate, start_at
 from bisvm.published.bilinear.joint import minimize
-from bisvm.published.bilinear.problem import Point, Problem
-from bisvm.published.bilinear.steps import NewtonStep, Step
+from bisvm.published.bilinear.problem import BilinearProblem, Point
+from bisvm.published.bilinear.steps import HalfStep, NewtonStep
 
 # A start is found on so many images, by so many alternations.
 _SKETCH_ROWS, _SKETCH_ITER = 2000, 5
@@ -17,7 +17,7 @@ _SKETCH_TOL = 1e-2
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedBilinear:
     """A trained point.
 
     path : E after every half step, and after the joint steps if there were any
@@ -32,15 +32,15 @@ class Trained:
 
 
 def train(
-    problem: Problem,
-    step: Step,
+    problem: BilinearProblem,
+    step: HalfStep,
     n_filters: int = 1,
     *,
     near: Point | None = None,
     tol: float = 1e-3,
     max_iter: int = 100,
     seed: int = 0,
-) -> Trained:
+) -> TrainedBilinear:
     """Alternate from the spectral start; Newton's solutions are then polished jointly.
 
     The alternation is slow at the end, where joint steps converge quadratically; from
@@ -49,7 +49,7 @@ def train(
     if not isinstance(step, NewtonStep):
         start = start_at(problem, problem.spectral_filters(n_filters))
         found = alternate(problem, start, step, tol=tol, max_iter=max_iter, seed=seed)
-        return Trained(
+        return TrainedBilinear(
             found.point, found.path, np.nan, found.iterations, found.converged
         )
     path, iterations = np.zeros(0), 0
@@ -58,7 +58,7 @@ def train(
         found = alternate(problem, start, step, tol=tol, max_iter=max_iter, seed=seed)
         near, path, iterations = found.point, found.path, found.iterations
     joint = minimize(problem, near)
-    return Trained(
+    return TrainedBilinear(
         joint.point,
         np.append(path, problem.objective(joint.point)),
         joint.residual,
@@ -67,7 +67,7 @@ def train(
     )
 
 
-def sketch(problem: Problem, n_filters: int) -> Point:
+def sketch(problem: BilinearProblem, n_filters: int) -> Point:
     """A start for many images: some alternations on a few of them.
 
     The rows are spread evenly over the data, by class.

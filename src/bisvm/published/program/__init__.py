@@ -4,13 +4,18 @@ May import what `published` may import. A solver of the program is an optimizer 
 own in `published`, as `slp_filter.py` and `ipopt.py`.
 """
 
-from bisvm.published.program.bilevel import BilevelProgram, Linearized, Point, Values
+from bisvm.published.program.bilevel import (
+    BilevelProgram,
+    Linearized,
+    ProgramPoint,
+    Values,
+)
 from bisvm.published.program.swaps import Swaps, carried
 
 __all__ = [
     "BilevelProgram",
     "Linearized",
-    "Point",
+    "ProgramPoint",
     "Swaps",
     "Values",
     "carried",

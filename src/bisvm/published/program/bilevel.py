@@ -51,7 +51,7 @@ class Coordinates(Protocol):
 
 
 @dataclass(frozen=True)
-class Point:
+class ProgramPoint:
     """A point of the program.
 
     x : (p,), coordinates of theta
@@ -140,9 +140,9 @@ class BilevelProgram:
         p, q = len(self.coordinates.bounds), self.columns.labels.shape[1]
         return p, q, len(self.trained[0]), len(self.held_out[0])
 
-    def point(self, flat: np.ndarray) -> Point:
+    def point(self, flat: np.ndarray) -> ProgramPoint:
         p, q, m, _ = self.sizes
-        return Point(*np.split(flat, np.cumsum([p, q, m, m])))
+        return ProgramPoint(*np.split(flat, np.cumsum([p, q, m, m])))
 
     def bounds(self) -> np.ndarray:
         """(N, 2), of all variables."""
@@ -180,7 +180,7 @@ class BilevelProgram:
 
     # --- values -----------------------------------------------------------------------
 
-    def evaluate(self, point: Point) -> Values:
+    def evaluate(self, point: ProgramPoint) -> Values:
         """Objective and constraints."""
         labels, theta = self.columns.labels, self.coordinates.expand(point.x)
         gram, weights = self._parts(theta)
@@ -204,19 +204,21 @@ class BilevelProgram:
         objective = float(self._shares() @ point.mu) + self.regularization(theta)[0]
         return Values(objective, constraints, theta, gram, weights, beta, margins)
 
-    def violation(self, point: Point, values: Values, eps: float) -> np.ndarray:
+    def violation(self, point: ProgramPoint, values: Values, eps: float) -> np.ndarray:
         """By how much each variable and constraint is beyond its limits."""
         flat = np.concatenate([point.flat(), values.constraints])
         limits = np.concatenate([self.bounds(), self.limits(eps)])
         return np.maximum(np.maximum(limits[:, 0] - flat, flat - limits[:, 1]), 0.0)
 
-    def residual(self, point: Point) -> float:
+    def residual(self, point: ProgramPoint) -> float:
         """Largest violation with eps = 0: how far f is from being the SVM."""
         return float(self.violation(point, self.evaluate(point), 0.0).max())
 
     # --- derivatives ------------------------------------------------------------------
 
-    def linearize(self, point: Point, values: Values | None = None) -> Linearized:
+    def linearize(
+        self, point: ProgramPoint, values: Values | None = None
+    ) -> Linearized:
         """Gradient of the objective and Jacobian of the constraints.
 
         What f adds is dense within a column of the machine, and zero elsewhere.
@@ -238,7 +240,7 @@ class BilevelProgram:
 
     # --- feasible points --------------------------------------------------------------
 
-    def trained_at(self, x: np.ndarray) -> Point:
+    def trained_at(self, x: np.ndarray) -> ProgramPoint:
         """The point of the exact SVMs at these coordinates: all constraints hold."""
         columns = self.columns
         machine = self.model.machine(
@@ -255,7 +257,7 @@ class BilevelProgram:
 
     def completed(
         self, x: np.ndarray, alpha: np.ndarray, b: np.ndarray, gram: np.ndarray
-    ) -> Point:
+    ) -> ProgramPoint:
         """The point of duals alpha (n, q): xi and mu are the hinges at these."""
         labels = self.columns.labels
         weights = self.weights_at(x)
@@ -263,7 +265,9 @@ class BilevelProgram:
         columns, rows = self.trained
         a = np.clip(alpha[rows, columns] / weights[rows, columns], 0.0, 1.0)
         mu = hinges[self.held_out[1], self.held_out[0]]
-        return Point(x.copy(), np.array(b, dtype=float), a, hinges[rows, columns], mu)
+        return ProgramPoint(
+            x.copy(), np.array(b, dtype=float), a, hinges[rows, columns], mu
+        )
 
     # --- pieces -----------------------------------------------------------------------
 
@@ -332,7 +336,7 @@ class BilevelProgram:
         by_a = np.where(own == np.arange(q)[:, None], by_a, 0.0)
         return self._stacked(q, x=np.array(by_x), a=by_a)
 
-    def _of_balls(self, point: Point) -> sparse.csr_array:
+    def _of_balls(self, point: ProgramPoint) -> sparse.csr_array:
         balls = self._balls()
         by_x = np.zeros((len(balls), len(point.x)))
         for row, (entries, _) in zip(by_x, balls, strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 from bisvm.data.splits import Columns
 from bisvm.hinge.exchange import exchange
 from bisvm.hinge.solution import solve
-from bisvm.published.program.bilevel import BilevelProgram, Point
+from bisvm.published.program.bilevel import BilevelProgram, ProgramPoint
 
 
 @dataclass
@@ -35,7 +35,9 @@ class Swaps:
         return self.current
 
 
-def carried(old: BilevelProgram, new: BilevelProgram, point: Point) -> Point:
+def carried(
+    old: BilevelProgram, new: BilevelProgram, point: ProgramPoint
+) -> ProgramPoint:
     """The point of the exact SVMs of a new partition, by way of those of the old one.
 
     theta stays; alpha and b follow along the path on which points leave and come (the

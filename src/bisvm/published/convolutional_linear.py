@@ -20,21 +20,21 @@ from bisvm.criteria import Criterion, get_criterion
 from bisvm.estimators.data import prepare
 from bisvm.estimators.images import check_task, flattened, task_names, validated_rows
 from bisvm.estimators.settings import COMMON, chosen, decisions, optimizer_of
-from bisvm.estimators.strengths import Strengths, search_strengths
 from bisvm.estimators.watching import CallbackSupportMixin, Watched, with_callbacks
 from bisvm.losses import Loss, get_loss
 from bisvm.optimizers import Optimizer
 from bisvm.published.bilinear import (
     Bank,
+    HalfStep,
     LinearConvolution,
     NewtonStep,
     Patches,
-    Step,
     StrengthObjective,
-    Trained,
+    TrainedBilinear,
     get_step,
     own_loss,
 )
+from bisvm.published.strengths_search import Strengths, search_strengths
 from bisvm.search.data import Data
 from bisvm.search.descent import Descent
 from bisvm.search.history import Certificate
@@ -48,7 +48,7 @@ _STRENGTHS = ("lambda_w", "lambda_f")
 class _Parts:
     """The parts that an estimator's arguments name."""
 
-    step: Step
+    step: HalfStep
     loss: Loss
     criterion: Criterion
     optimizer: Optimizer
@@ -349,7 +349,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         data: Data,
         patches: Patches,
         strengths: np.ndarray,
-        trained: list[Trained],
+        trained: list[TrainedBilinear],
         found: list[Strengths],
     ) -> None:
         """Set all that a fit leaves on the estimator."""
@@ -421,7 +421,9 @@ def _warn_of_doubt(certificates: list[Certificate]) -> None:
         )
 
 
-def _certificate(descent: Descent | None, trained: list[Trained]) -> Certificate:
+def _certificate(
+    descent: Descent | None, trained: list[TrainedBilinear]
+) -> Certificate:
     """Both levels together; NaN for what nobody has measured."""
     solved = all(one.converged for one in trained)
     searched = descent is None or (descent.converged and descent.best.converged)

@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, LinearSVC
 
 from bisvm.estimators.grouping import learns_class_weight
-from bisvm.io.stock import Stock, stock_kernel
+from bisvm.estimators.stock import Stock, stock_kernel
 from bisvm.kernels import Linear, Product, Sum, Transformed
 from bisvm.losses import SquaredHinge, get_loss
 

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from bisvm.estimators import ConvolutionalLinearSVC
+from bisvm import ConvolutionalLinearSVC
 from bisvm.published.bilinear import PegasosStep
 from tests.published.bilinear.bars import bars
 
