@@ -42,6 +42,7 @@ TRUSTED_HOMES = (
     "optimizers",
     "penalties",
     "priors",
+    "search",
     "selection",
     "solvers",
     "swapping",
