@@ -113,7 +113,7 @@ def test_splitters_are_drawn_anew(cv):
 
 @pytest.mark.parametrize("given", [0, -1, 2.5, "yes", None])
 def test_members_are_counted(given):
-    with pytest.raises(ValueError, match="ensemble must be False, True, or a number"):
+    with pytest.raises(ValueError, match="'ensemble' parameter.*an int in the range"):
         BilevelSVC(ensemble=given, **QUICK).fit(X, Y)
 
 

@@ -181,7 +181,7 @@ class BilevelClassifier(
         final = [settings.final(v, data) for v in values]
         self.classes_ = data.classes
         self.n_features_in_ = data.n_features
-        _set_or_remove(self, "feature_names_in_", _object_array(data.feature_names))
+        set_or_remove(self, "feature_names_in_", _object_array(data.feature_names))
         self.kernel_choice_ = choice
         self.hyperparameters_ = values[0] if one else _stacked(values)
         self.C_ = self.hyperparameters_["C"]
@@ -214,7 +214,7 @@ class BilevelClassifier(
         self._linear = frame is not None
         # A second fit may end with a machine of the other kind.
         for name in ("coef_", "support_", "support_vectors_", "dual_coef_"):
-            _set_or_remove(self, name, None)
+            set_or_remove(self, name, None)
         if frame is not None:
             x = frame.outside(x)
             self.coef_ = x.coef.T
@@ -309,7 +309,7 @@ class BilevelClassifier(
         return tags
 
 
-def _set_or_remove(estimator: Any, name: str, value: Any) -> None:
+def set_or_remove(estimator: Any, name: str, value: Any) -> None:
     """Set a fitted attribute; remove that of an earlier fit if there is no value."""
     if value is not None:
         setattr(estimator, name, value)

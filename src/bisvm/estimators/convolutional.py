@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from bisvm.estimators.base import set_or_remove
 from bisvm.estimators.images import check_task, flattened, task_names, validated_rows
 from bisvm.estimators.kernel_convolution import (
     first_transform,
     kernel_machine,
     learned_filters,
 )
+from bisvm.estimators.svc import BilevelSVC
 from bisvm.estimators.watching import CallbackSupportMixin, Watched, with_callbacks
+from bisvm.search.history import Progress
 
-# What the machine inside has learned, and the estimator shows.
-_OF_THE_MACHINE = (
-    "classes_",
-    "hyperparameters_",
-    "kernel_",
-    "C_",
-    "criterion_value_",
-    "history_",
-    "coordinates_",
-    "certificate_",
-    "n_iter_",
-)
+# What the machine inside has learned, and what it knows of its search.
+_LEARNED = ("classes_", "hyperparameters_", "kernel_", "C_")
+_KNOWN = ("criterion_value_", "history_", "coordinates_", "certificate_", "n_iter_")
 
 
 class ConvolutionalSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -186,21 +181,31 @@ class ConvolutionalSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         watched = Watched(self, X, y, sample_weight)
         shape, flat = flattened(X, self.image_shape)
-        flat, y = validate_data(self, flat, y, dtype=np.float64, order="C")
-        shape = (self.n_features_in_,) if shape is None else shape
-        machine = kernel_machine(self, shape, watched.callback)
+        # scikit-learn keeps what it sees of X on an estimator: here on a copy, so that
+        # a fit that fails leaves nothing behind.
+        seen = type(self)(**self.get_params(deep=False))
+        flat, y = validate_data(seen, flat, y, dtype=np.float64, order="C")
+        seen.image_shape_ = (seen.n_features_in_,) if shape is None else shape
+        callback = _of_whole_models(watched.callback, seen)
+        machine = kernel_machine(self, seen.image_shape_, callback)
         machine.fit(flat, y, sample_weight, groups)
-        self._set_fitted(machine, shape)
+        self._set_machine(seen, machine.set_params(callback=self.callback))
+        for name in _KNOWN:
+            setattr(self, name, getattr(machine, name))
         watched.end()
         return self
 
-    def _set_fitted(self, machine: Any, image_shape: tuple[int, ...]) -> None:
-        """Set all that a fit leaves on the estimator."""
-        machine.set_params(callback=self.callback)
-        self.image_shape_, self.machine_ = image_shape, machine
-        for name in _OF_THE_MACHINE:
+    def _set_machine(self, seen: ConvolutionalSVC, machine: BilevelSVC) -> None:
+        """Set what was learned, and what predicts.
+
+        seen : a copy that knows what X looks like
+        """
+        for name in ("image_shape_", "n_features_in_", "feature_names_in_"):
+            set_or_remove(self, name, getattr(seen, name, None))
+        self.machine_ = machine
+        for name in _LEARNED:
             setattr(self, name, getattr(machine, name))
-        kernels = machine.kernel_
+        kernels: Any = machine.kernel_
         kernels = kernels if isinstance(kernels, list) else [kernels]
         self.filters_ = np.stack([learned_filters(kernel) for kernel in kernels])
         self._maps = [first_transform(kernel) for kernel in kernels]
@@ -225,3 +230,21 @@ class ConvolutionalSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_task(task, self.tasks_)
         bank = self._maps[0 if len(self._maps) == 1 else task]
         return np.moveaxis(bank.apply(validated_rows(self, X)), -1, 1)
+
+
+def _of_whole_models(
+    callback: Callable[[Progress], Any] | None, seen: ConvolutionalSVC
+) -> Callable[[Progress], Any] | None:
+    """The callback, whose models are convolutional, and not the machines inside."""
+    if callback is None:
+        return None
+
+    def tell(progress: Progress) -> Any:
+        def model() -> ConvolutionalSVC:
+            copy = type(seen)(**seen.get_params(deep=False))
+            copy._set_machine(seen, progress.model())
+            return copy
+
+        return callback(progress.with_model(model))
+
+    return tell

@@ -71,15 +71,9 @@ class Watched:
             asked = task.call_on_fit_task_end(
                 estimator=self._estimator,
                 **self._data,
-                reconstruction_attributes=lambda: self._attributes(progress.model()),
+                reconstruction_attributes=lambda: _fitted(progress.model()),
             )
         return stop or bool(asked)
-
-    def _attributes(self, model: Any) -> dict[str, Any]:
-        """Those of a model on the way; a convolutional one may have it inside."""
-        if type(model) is type(self._estimator):
-            return _fitted(model)
-        return {"machine_": model, "classes_": model.classes_}
 
     def __deepcopy__(self, memo: Any) -> Watched:
         # Clones of an estimator tell the same people.

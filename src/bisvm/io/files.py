@@ -49,6 +49,7 @@ TRUSTED_HOMES = (
     "published.swapping",
     "search.gains",
     "search.history",
+    "search.kernel_choice",
     "selection",
     "solvers",
     "tables",

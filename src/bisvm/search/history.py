@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,10 @@ class Progress:
     def model(self) -> Any:
         """A fitted estimator with the best hyperparameters so far."""
         return self._model()
+
+    def with_model(self, model: Callable[[], Any]) -> Progress:
+        """The same, with another way to make the model."""
+        return replace(self, _model=model)
 
 
 # Standard errors by which an answer must be better than a guess.

@@ -84,9 +84,9 @@ def _in_words(path: Path) -> Iterator[None]:
                 f"{path} is in use by another fit: give every fit a checkpoint of its "
                 "own."
             ) from None
-        if "no such" in str(error):
-            raise _damaged(path, str(error)) from None
-        raise OSError(f"{path} cannot be read or written: {error}.") from None
+        if any(word in str(error) for word in ("disk", "readonly", "unable to open")):
+            raise OSError(f"{path} cannot be read or written: {error}.") from None
+        raise _damaged(path, str(error)) from None
     except sqlite3.DatabaseError as error:
         raise _damaged(path, str(error)) from None
 

@@ -1,0 +1,188 @@
+"""Where a search starts, by way of samples, and where it ends if it is stopped."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_moons
+
+from bisvm.bilevel.objective import Objective
+from bisvm.kernels import RBF
+from bisvm.optimizers import BFGS, Grid
+from bisvm.search import stages
+from bisvm.search.observer import CALLBACK_STOP, Observer
+from bisvm.search.stages import COARSE_ROWS, LADDER_RATIO, ladder, n_apart, tune
+from tests.problems import make_problem, toy_data
+from tests.search.searches import lowest, make_search, told
+
+MOONS = make_moons(1000, noise=0.3, random_state=0)
+
+
+def rng():
+    return np.random.RandomState(0)
+
+
+def stopped_at(number):
+    return Observer(callback=lambda progress: progress.record.number == number)
+
+
+# --- starts ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [100, 799, 800, 2000, 10_000, 123_456, 10**7])
+def test_samples_grow_in_equal_ratios_up_to_all_rows(n):
+    sizes = ladder(n)
+    if n < 2 * COARSE_ROWS:
+        assert sizes == []
+        return
+    ratios = np.diff(np.log([*sizes, n]))
+    assert sizes[0] == COARSE_ROWS
+    assert np.exp(ratios.max()) < LADDER_RATIO * 1.01
+    np.testing.assert_allclose(ratios, ratios[0], atol=0.01)
+
+
+def test_named_starts_are_apart_where_the_optimizer_uses_them():
+    dicts = [{"C": 1.0}, {"C": 10.0}]
+    assert [n_apart(s, BFGS()) for s in ("auto", 1, 3, dicts)] == [1, 1, 3, 2]
+    assert n_apart(3, Grid()) == 1
+
+
+def test_starts_are_a_number_or_values():
+    objective = make_search().objective
+    thetas = stages._starts(objective, 3, rng(), [])
+    np.testing.assert_array_equal(thetas[0], objective.theta0)
+    assert len(thetas) == 3
+    low, high = objective.bounds.T
+    assert all(np.all((low <= theta) & (theta <= high)) for theta in thetas)
+    (theta,) = stages._starts(objective, [{"C": 2.0, "gamma": 0.5}], rng(), [])
+    np.testing.assert_allclose(np.exp(theta), [2.0, 0.5])
+    for wrong in ("many", [], [1.0], 2.5, True):
+        with pytest.raises(ValueError, match="is not understood"):
+            stages._starts(objective, wrong, rng(), [])
+    with pytest.raises(ValueError, match="at least one start"):
+        stages._starts(objective, 0, rng(), [])
+
+
+def test_the_lowest_of_several_starts_is_the_answer():
+    starts = [{"C": 1e-3, "gamma": 1e-3}, {"C": 1.0, "gamma": 0.5}]
+    search = make_search()
+    found, _ = tune(search, starts, rng())
+    assert found.best.value == lowest(search.observer)
+    alone = [tune(make_search(), starts, rng(), only)[0] for only in (0, 1)]
+    assert found.best.value == min(one.best.value for one in alone)
+    assert {record.stage for record in search.observer.records} == {
+        "start 1",
+        "start 2",
+    }
+
+
+def test_a_start_without_a_value_has_no_answer(monkeypatch):
+    def solve(self, *given):
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr(Objective, "_solve", solve)
+    found, _ = tune(make_search(), 2, rng(), only=1)
+    assert found is None
+
+
+def test_nothing_to_learn_is_one_evaluation():
+    search = make_search(learn=())
+    found, trace = tune(search, "auto", rng())
+    assert found.converged and found.reason == "There is nothing to learn."
+    assert len(search.observer.records) == 1 and found.best.theta.size == 0
+    assert found.fitted.shape == (60, 1) and trace.n_solved == 2
+
+
+# --- samples --------------------------------------------------------------------------
+
+
+def test_a_sample_has_the_shares_of_folds_and_classes():
+    objective = Objective(make_problem(*MOONS, cv=5))
+    rows = stages._coarse_rows(objective, 400, rng())
+    assert len(np.unique(rows)) == 400
+    part = objective.problem.columns
+    fold = part.validation[rows].argmax(axis=1)
+    np.testing.assert_allclose(np.bincount(fold), 80, atol=1)
+    labels = part.labels[rows, 0]
+    assert abs(labels.mean()) < 0.02
+    np.testing.assert_array_equal(rows, stages._coarse_rows(objective, 400, rng()))
+
+
+def test_a_class_that_is_rare_leaves_no_sample():
+    X, y = MOONS
+    y = np.where(np.arange(1000) < 8, 1, 0)
+    objective = Objective(make_problem(X, y, cv=2))
+    assert stages._coarse_rows(objective, 400, rng()) is None
+
+
+def test_c_shrinks_as_a_sample_grows():
+    objective = make_search().objective
+    theta = objective.theta0
+    grown = stages._grown(objective, theta, 10.0)
+    np.testing.assert_allclose(grown - theta, [-0.2 * np.log(10.0), 0.0])
+
+
+def test_many_rows_are_searched_by_way_of_a_sample():
+    search = make_search(MOONS)
+    found, trace = tune(search, "auto", rng())
+    names = [record.stage for record in search.observer.records]
+    assert names.index("one for all") > names.index("sketch") > names.index("start")
+    assert len(found.best.shares) == 1000 and found.best is trace.best
+    assert found.looks.n_rows == ladder(1000)[0] and found.converged
+
+
+def test_a_search_is_a_function_of_its_answers():
+    """The same questions in the same order, whenever it is run."""
+    runs = []
+    for _ in range(2):
+        search = make_search(MOONS)
+        found, trace = tune(search, "auto", rng())
+        asked = [(r.theta.tobytes(), r.stage, r.value) for r in search.observer.records]
+        runs.append((asked, told(found.best), found.fitted.tobytes(), trace.n_solved))
+    assert runs[0] == runs[1]
+
+
+# --- stops ----------------------------------------------------------------------------
+
+
+def test_a_stop_returns_the_best_point_so_far():
+    whole = make_search()
+    tune(whole, "auto", rng())
+    total = len(whole.observer.records)
+    assert total > 8
+    for number in range(1, total + 1):
+        search = make_search(observer=stopped_at(number))
+        found, trace = tune(search, "auto", rng())
+        assert found.reason == CALLBACK_STOP and not found.converged
+        assert len(search.observer.records) == number
+        assert found.best is trace.best
+        assert found.best.value == lowest(search.observer)
+        assert found.fitted is not None and found.over_guess is not None
+
+
+def test_a_stop_on_a_sample_ends_with_all_rows():
+    """What the sample has found is judged once by all rows, after the stop."""
+    search = make_search(MOONS, observer=stopped_at(3))
+    found, _ = tune(search, "auto", rng())
+    assert len(found.best.shares) == 1000 and found.reason == CALLBACK_STOP
+    records = search.observer.records
+    assert [record.stage for record in records[3:]] == ["last"]
+    best = min(records[:3], key=lambda record: record.value)
+    shrunk = stages._grown(search.objective, best.theta, 1000 / ladder(1000)[0])
+    np.testing.assert_allclose(found.best.theta, shrunk)
+
+
+def test_a_stop_in_the_first_start_keeps_its_best():
+    search = make_search(observer=stopped_at(2))
+    found, _ = tune(search, 3, rng())
+    assert found.best.value == lowest(search.observer)
+    assert {record.stage for record in search.observer.records} == {"start 1"}
+
+
+def test_simple_rules_that_are_right_more_often_are_named():
+    """Bounds that leave out every good width: local averages know better."""
+    x = np.random.default_rng(0).uniform(-1.0, 1.0, (300, 1))
+    data = x, (np.sin(40 * x[:, 0]) > 0).astype(int)
+    narrow = RBF(gamma_bounds=(1e-3, 1e-1))
+    found, _ = tune(make_search(data, kernel=narrow, cv=5), "auto", rng())
+    assert found.beaten_by == ("local averages of the labels",)
+    found, _ = tune(make_search(toy_data(120)), "auto", rng())
+    assert found.beaten_by == ()
