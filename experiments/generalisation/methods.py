@@ -110,8 +110,8 @@ METHODS: dict[str, Fit] = {
 
 FACTORS: dict[str, dict[str, Fit]] = {
     "criterion": {
-        **{name: bilevel(criterion=name) for name in VALIDATION if name != "blend"},
-        "blend, balanced": bilevel(class_weight="balanced"),
+        **{name: bilevel(criterion=name) for name in VALIDATION if name != "auto"},
+        "auto, balanced": bilevel(class_weight="balanced"),
         **{
             name: bilevel(criterion=name)
             for name in ("balanced_blend", "balanced_smoothed_error")
@@ -134,7 +134,7 @@ FACTORS: dict[str, dict[str, Fit]] = {
 
 # What the default is called among the choices of its own factor.
 DEFAULT_CHOICE = {
-    "criterion": "blend",
+    "criterion": "auto",
     "splits": "5 folds",
     "machine": "free, rescaled",
 }

@@ -100,7 +100,7 @@ def test_any_memory_layout_will_do():
 @pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
 def test_a_twin_finds_the_same_solution(loss, intercept):
     one = replace(machine(loss), intercept=intercept)
-    plain = Newton()._steps(one, one.cold_start(), 1e-10, 200)[0]
+    plain = Newton()._steps(one, one.cold_start(), 1e-10)[0]
     found = one.newton(one.cold_start(), 1e-10, 200)
     if found is None:
         # An intercept that no point holds is left to the other way.

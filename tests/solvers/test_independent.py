@@ -142,7 +142,10 @@ def test_a_large_C_is_solved_from_any_start(C, gamma):
     for end in ends:
         assert end.status != "max_iter"
         assert end.residual.max() <= 1e-6
-    np.testing.assert_allclose(ends[0].fitted, ends[1].fitted, atol=1e-4)
+    # A residual is relative to C: within it E is what agrees.
+    np.testing.assert_allclose(
+        *(machine.value(end.x, end.tangent) for end in ends), rtol=1e-7
+    )
 
 
 @pytest.mark.parametrize("C", [1e2, 1e5])

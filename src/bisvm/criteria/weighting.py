@@ -58,6 +58,11 @@ class Weighted(Criterion):
         _check_weights(self.class_weight)
         return self
 
+    def for_many(self) -> Criterion:
+        inner = get_validation(self.criterion)
+        many = inner.for_many()
+        return self if many is inner else Weighted(many, self.class_weight)
+
     def check(self, points: Points) -> None:
         get_validation(self.criterion).check(points)
 

@@ -52,7 +52,10 @@ def validate(
     data = prepare(
         estimator,
         X,
-        *map(in_memory, (y, sample_weight, groups, sample_groups)),
+        in_memory(y),
+        in_memory(sample_weight),
+        in_memory(groups),
+        in_memory(sample_groups),
         random_state,
         criterion=settings.criterion,
         grouping=settings.grouping,

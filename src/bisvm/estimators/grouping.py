@@ -9,6 +9,7 @@ import numpy as np
 from bisvm.core.warning import warn_user
 from bisvm.data.sample_groups import SampleGroups
 from bisvm.machines.penalties import Penalty, PerGroup, Shared, get_penalty
+from bisvm.search.settings import Grouping
 
 
 def learns_class_weight(estimator: Any) -> bool:
@@ -29,7 +30,7 @@ def own_penalty(estimator: Any) -> Penalty:
     return PerGroup(penalty.C_bounds)
 
 
-def own_grouping(estimator: Any) -> str | None:
+def own_grouping(estimator: Any) -> Grouping | None:
     """Whose C is learned apart: "classes", "groups" or nobody's."""
     if learns_class_weight(estimator):
         return "classes"

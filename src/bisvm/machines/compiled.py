@@ -20,7 +20,7 @@ from bisvm.losses.pointwise import Twin, losses, step_lengths
 
 # Steps without a halving of the residual after which rounding errors are to blame, if
 # it is as small as this.
-PATIENCE = 4
+PATIENCE = 8
 ROUNDING = 1e-6
 # Part of the greatest possible curvature that holds a free intercept in its place.
 HELD = 1e-9

@@ -59,8 +59,9 @@ def search_strengths(
     groups = [range(n_tasks)] if estimator.shared else [[k] for k in range(n_tasks)]
     began, limit = time.perf_counter(), estimator.time_limit
     found = []
-    kept = checkpoint_of(estimator, data, np.array([seed]), None, len(groups))
-    with kept as file:
+    named = type(estimator).__name__, estimator.get_params(deep=False)
+    seeds = np.array([seed])
+    with checkpoint_of(*named, data, seeds, None, len(groups)) as file:
         began -= 0.0 if file is None else file.seconds
         for number, group in enumerate(groups):
             observer = Observer(

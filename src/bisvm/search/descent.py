@@ -102,7 +102,13 @@ class Refitted:
 
 
 class DescentMethod(Protocol):
-    """How a search descends: `descend`, or what an optimizer or splitter brings."""
+    """How an optimizer or a splitter descends that brings its own way.
+
+    on_all_splits : whether H is the mean over all splits on its way
+    """
+
+    @property
+    def on_all_splits(self) -> bool: ...
 
     def __call__(
         self,
@@ -124,7 +130,7 @@ class Search:
 
     accuracy : relative error of H that no evaluation exceeds that does not ask for
         another, as far as the lower level can be solved
-    method : how it descends
+    method : how it descends, if not by `descend`
     judging : whether its evaluations judge another search
     partition : number of the one split that H is taken on; None for the mean over all
     """
@@ -153,8 +159,9 @@ class Search:
         self, trace: Trace, theta: np.ndarray, stage: str, *args: Any, **how: bool
     ) -> tuple[Descent, Trace]:
         """Run the optimizer from theta, in the way of this search; see `descend`."""
-        method = descend if self.method is None else self.method
-        return method(self, trace, theta, stage, *args, **how)
+        if self.method is None:
+            return descend(self, trace, theta, stage, *args, **how)
+        return self.method(self, trace, theta, stage, *args, **how)
 
 
 def evaluate(
@@ -304,8 +311,9 @@ def _descend(
         nonlocal best, trace
         at = view.expand(x)
         if batches is None:
-            how = {"tentative": tentative, "accuracy": accuracy}
-            done, trace = evaluate(search, trace, at, stage, **how)
+            done, trace = evaluate(
+                search, trace, at, stage, tentative=tentative, accuracy=accuracy
+            )
             best = done if better(done, best) else best
         else:
             part = search.objective.on_rows(next(batches), trace.warm)

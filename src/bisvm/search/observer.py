@@ -113,8 +113,8 @@ class Observer:
         if question.final:
             return
         theta = record.theta if best is None else best.theta
-        told = self._callback is not None and not question.judging
-        if told and self._callback(self._progress(question, record, best)):
+        callback = None if question.judging else self._callback
+        if callback is not None and callback(self._progress(question, record, best)):
             raise StopSearch(CALLBACK_STOP, theta, answer)
         now = self.began + record.seconds if replayed else time.perf_counter()
         if self.deadline is not None and now > self.deadline:

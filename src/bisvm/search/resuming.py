@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
@@ -54,21 +55,28 @@ def check_resumable(checkpoint: Any, random_state: Any, optimizer: Optimizer) ->
 
 
 def checkpoint_of(
-    settings: Settings,
+    estimator: str,
+    arguments: Mapping[str, Any],
     data: Data,
     seeds: np.ndarray,
     rule: Approximation | None,
     n_units: int,
 ) -> AbstractContextManager[Checkpoint | None]:
-    """The file of this fit, new or to go on with; None if none is asked for."""
-    if settings.checkpoint is None:
+    """The file of this fit, new or to go on with; None if none is asked for.
+
+    estimator : name of its class
+    arguments : all that it was given, `checkpoint` included
+    """
+    path = arguments["checkpoint"]
+    if path is None:
         return nullcontext()
+    told = {name: described(arguments[name]) for name in arguments if name not in FREE}
     identity = {
         "versions": {name: _version(name) for name in ("bisvm", "numpy")},
-        "settings": {**_settings(settings), _UNITS: str(n_units)},
+        "settings": {"estimator": estimator, **told, _UNITS: str(n_units)},
         "data": _data(data, seeds),
     }
-    return open_checkpoint(settings.checkpoint, identity, rule)
+    return open_checkpoint(path, identity, rule)
 
 
 def rule_of(
@@ -117,12 +125,6 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "unknown"
-
-
-def _settings(settings: Settings) -> dict[str, str]:
-    given = settings.arguments
-    found = {n: described(value) for n, value in given.items() if n not in FREE}
-    return {"estimator": settings.estimator, **found}
 
 
 def _data(data: Data, seeds: np.ndarray) -> dict[str, str]:

@@ -135,7 +135,8 @@ def search(
     # memory with no more than it has processors for.
     sharing = 1 if here else min(jobs, cpu_count())
     rule = approximation_of(settings, data, len(sets[0]), sharing)
-    with checkpoint_of(settings, data, seeds, rule, len(units)) as file:
+    named = settings.estimator, settings.arguments
+    with checkpoint_of(*named, data, seeds, rule, len(units)) as file:
         if file is not None:
             rule, began = rule_of(file, rule, settings), began - file.seconds
         if rule is not None and rule.warns:

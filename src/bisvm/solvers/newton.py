@@ -16,9 +16,8 @@ from bisvm.solvers.line_search import exact_step
 _FAR = 1e4
 # The wider losses on the way from a cold start are only touched upon.
 _WIDE_TOL = 0.3
-# Steps from a start after which another way to the solution is shorter.
-_LONG = 60
-# That way: parts of the weights, from nearly none to all, each solved roughly.
+# Where a start leads nowhere: parts of the weights, from nearly none to all, each
+# solved roughly.
 _PARTS = 10.0 ** np.arange(-8.0, 1.0)
 _PART_TOL = 0.1
 
@@ -32,14 +31,14 @@ class Newton(Solver):
 
     Points beyond the corner of a hinge pull with all their weight and have no
     curvature: with a large C steps are far too long, the line search cuts them, and
-    only few points change sides in each. Columns that are not solved after some steps
-    go another way: from C / 10^8 in powers of ten, each from the solution before, where
-    few points change sides in all.
+    only few points change sides in each. Columns that are not solved after `max_iter`
+    steps go another way: from C / 10^8 in powers of ten, each from the solution before,
+    where few points change sides.
 
     Parameters
     ----------
     max_iter : int
-        Newton steps for every column, on the last way that is taken.
+        Newton steps for every column, on either way.
     """
 
     def __init__(self, max_iter: int = 200):
@@ -52,7 +51,7 @@ class Newton(Solver):
         iterations = 0
         if start is None or not np.abs(start).max() < _FAR:
             start, iterations = self._pilot(machine, tol)
-        solution = self._descend(machine, start, tol, _LONG)
+        solution = self._descend(machine, start, tol)
         slow = np.flatnonzero(solution.residual > 2 * tol)
         if solution.status == "max_iter" and len(slow):
             solution = self._along_path(machine, solution, slow, tol)
@@ -68,9 +67,7 @@ class Newton(Solver):
         pilot, group = _leader(machine)
         start, iterations = pilot.cold_start(), 0
         for loss in (*machine.loss.relaxed(), machine.loss):
-            wide = self._descend(
-                pilot.with_loss(loss), start, max(tol, _WIDE_TOL), _LONG
-            )
+            wide = self._descend(pilot.with_loss(loss), start, max(tol, _WIDE_TOL))
             start = wide.fitted
             iterations += wide.iterations
         return start[:, group], iterations
@@ -91,27 +88,25 @@ class Newton(Solver):
             start = solution.fitted
             iterations += solution.iterations
         solution = self._descend(slow_ones, start[:, group], tol)
+        iterations += solution.iterations
+        before = machine.value(found.x, found.tangent)[slow]
+        lower = slow_ones.value(solution.x, solution.tangent) < before
+        if not lower.all():
+            # It did not help all of them: those stay where they were.
+            solution, slow = _part(solution, lower), slow[lower]
         residual = found.residual.copy()
         residual[slow] = solution.residual
         return Solution(
             found.x.put(slow, solution.x),
             found.tangent.put(slow, solution.tangent),
             residual,
-            iterations + solution.iterations,
-            solution.status,
+            iterations,
+            solution.status if lower.all() else found.status,
         )
 
-    def _descend(
-        self,
-        machine: Machine,
-        start: np.ndarray,
-        tol: float,
-        most: int | None = None,
-    ) -> Solution:
-        """Newton steps from fitted values, no more than `most` of them."""
-        limit = self.max_iter if most is None else min(self.max_iter, most)
-        done = machine.newton(start, tol, limit)
-        x, iterations, unfinished = done or self._steps(machine, start, tol, limit)
+    def _descend(self, machine: Machine, start: np.ndarray, tol: float) -> Solution:
+        done = machine.newton(start, tol, self.max_iter)
+        x, iterations, unfinished = done or self._steps(machine, start, tol)
         # The fitted values of the steps were summed up: once more from x itself.
         tangent = machine.tangent(machine.fit_values(x))
         residual = machine.residual(x, tangent)
@@ -120,7 +115,7 @@ class Newton(Solver):
         return Solution(x, tangent, residual, iterations, status)
 
     def _steps(
-        self, machine: Machine, start: np.ndarray, tol: float, max_iter: int
+        self, machine: Machine, start: np.ndarray, tol: float
     ) -> tuple[Coefficients, int, bool]:
         """The solution, the steps of all columns, and whether some ran to the limit."""
         tangent = machine.tangent(start)
@@ -131,7 +126,7 @@ class Newton(Solver):
         iterations = machine.n_columns
         residual = machine.residual(x, tangent)
         todo = watch.unfinished(residual, tol)
-        for _ in range(max_iter):
+        for _ in range(self.max_iter):
             if not len(todo):
                 break
             worst = float(residual[todo].max())
@@ -188,6 +183,16 @@ def _leader(machine: Machine) -> tuple[Machine, np.ndarray]:
     weights = np.zeros_like(labels)
     np.add.at(weights.T, group, machine.weights.T)
     return replace(machine, labels=labels, weights=weights / counts), group
+
+
+def _part(solution: Solution, columns: np.ndarray) -> Solution:
+    """The solution of these columns alone."""
+    return replace(
+        solution,
+        x=solution.x.select(columns),
+        tangent=solution.tangent.select(columns),
+        residual=solution.residual[columns],
+    )
 
 
 class _Watch:

@@ -19,7 +19,11 @@ from bisvm.search.checkpoint import described, digest, open_checkpoint, packed, 
 from bisvm.search.checkpoint.files import APPLICATION_ID, FORMAT
 from bisvm.search.checkpoint.records import sealed, unsealed
 from tests.problems import sparse_twin, toy_data
-from tests.search.checkpoint.runs import assert_same
+from tests.search.checkpoint.runs import (
+    assert_same,
+    dying_within_a_transaction,
+    n_answers,
+)
 
 X, y = toy_data(60)
 
@@ -130,6 +134,17 @@ def test_other_formats_are_refused(copy):
     change(copy, f"pragma user_version = {FORMAT + 1}")
     with pytest.raises(ValueError, match=f"format {FORMAT + 1}, and this .* {FORMAT}"):
         svc(checkpoint=copy).fit(X, y)
+
+
+def test_a_disk_that_is_full_is_said(tmp_path, monkeypatch):
+    def full():
+        raise sqlite3.OperationalError("database or disk is full")
+
+    path = tmp_path / "run.checkpoint"
+    with dying_within_a_transaction(monkeypatch, 3, full):
+        with pytest.raises(OSError, match="cannot be .* written: .* disk is full"):
+            svc(checkpoint=path).fit(X, y)
+    assert n_answers(path) == 2
 
 
 def change(path, sql, *values):

@@ -62,7 +62,8 @@ def open_checkpoint(path: Any, identity: Mapping[str, Any], extra: Any) -> Check
     if not folder.is_dir() or where.is_dir():
         wrong = "is a folder" if where.is_dir() else f"lies in no folder: {folder}"
         raise ValueError(f"checkpoint={str(where)!r} {wrong}. Give a file.")
-    connection = sqlite3.connect(where, timeout=0.0, check_same_thread=False)
+    with _in_words(where):
+        connection = sqlite3.connect(where, timeout=0.0, check_same_thread=False)
     try:
         with _in_words(where):
             kept = _begun(where, connection, identity, extra)
@@ -83,7 +84,9 @@ def _in_words(path: Path) -> Iterator[None]:
                 f"{path} is in use by another fit: give every fit a checkpoint of its "
                 "own."
             ) from None
-        raise _damaged(path, str(error)) from None
+        if "no such" in str(error):
+            raise _damaged(path, str(error)) from None
+        raise OSError(f"{path} cannot be read or written: {error}.") from None
     except sqlite3.DatabaseError as error:
         raise _damaged(path, str(error)) from None
 
@@ -217,11 +220,14 @@ class Checkpoint:
             ).fetchone()
         if answer is None:
             raise _damaged(self.path, f"evaluation {number} is missing")
-        return Stored(*answer, None if warm is None else warm[0])
+        question, evaluation, seconds = answer
+        start = None if warm is None else warm[0]
+        return Stored(question, evaluation, seconds, start)
 
     def keep(self, search: str, number: int, stored: Stored, previous: int) -> None:
         """Put an answer into the table; its warm start replaces the previous one."""
-        with self._lock, self._connection as connection:
+        words, transaction = _in_words(self.path), self._connection
+        with self._lock, words, transaction as connection:
             connection.execute(
                 "insert into answers values (?, ?, ?, ?, ?)",
                 (search, number, stored.question, stored.evaluation, stored.seconds),

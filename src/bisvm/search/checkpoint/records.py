@@ -31,7 +31,7 @@ def packed(record: Any) -> bytes:
     arrays, absent = _collected(record, "")
     head = {"kind": type(record).__name__, "version": VERSION, "absent": absent}
     stream = io.BytesIO()
-    np.savez(stream, **{_HEAD: np.array(json.dumps(head))}, **arrays)
+    np.savez(stream, **{_HEAD: json.dumps(head), **arrays})
     return sealed(stream.getvalue())
 
 
@@ -72,11 +72,12 @@ def unsealed(data: Any) -> bytes:
     return data[_DIGEST_BYTES:]
 
 
-def _collected(record: Any, prefix: str) -> tuple[dict[str, np.ndarray], list[str]]:
+def _collected(record: Any, prefix: str) -> tuple[dict[str, Any], list[str]]:
     """All fields as arrays by their names, and the names of those that are None."""
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Any] = {}
     absent: list[str] = []
-    for name, (kind, _) in _types(type(record)).items():
+    own: Any = type(record)
+    for name, (kind, _) in _types(own).items():
         key, value = prefix + name, getattr(record, name)
         if value is None:
             absent.append(key)
