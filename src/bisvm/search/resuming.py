@@ -55,7 +55,7 @@ def check_resumable(checkpoint: Any, random_state: Any, optimizer: Optimizer) ->
 
 
 def checkpoint_of(
-    estimator: str,
+    kind: str,
     arguments: Mapping[str, Any],
     data: Data,
     seeds: np.ndarray,
@@ -64,8 +64,8 @@ def checkpoint_of(
 ) -> AbstractContextManager[Checkpoint | None]:
     """The file of this fit, new or to go on with; None if none is asked for.
 
-    estimator : name of its class
-    arguments : all that it was given, `checkpoint` included
+    kind : name of the estimator's class
+    arguments : all that the estimator was given, `checkpoint` included
     """
     path = arguments["checkpoint"]
     if path is None:
@@ -73,7 +73,7 @@ def checkpoint_of(
     told = {name: described(arguments[name]) for name in arguments if name not in FREE}
     identity = {
         "versions": {name: _version(name) for name in ("bisvm", "numpy")},
-        "settings": {"estimator": estimator, **told, _UNITS: str(n_units)},
+        "settings": {"estimator": kind, **told, _UNITS: str(n_units)},
         "data": _data(data, seeds),
     }
     return open_checkpoint(path, identity, rule)
