@@ -1,8 +1,8 @@
 """What values are worth: H and accuracy on the folds, and the best H there is.
 
-H is the default criterion of `BilevelSVC`, on the folds of the sample, with its machine
-at the C and gamma that a method chose, solved tightly. It is that of the whole kernel
-where there are few enough rows, whatever shortcut a method took.
+H is the default criterion of `BilevelSVC` with one width, on the folds of the sample,
+with its machine at the C and gamma that a method chose, solved tightly. It is that of
+the whole kernel where there are few enough rows, whatever shortcut a method took.
 """
 
 from __future__ import annotations
@@ -36,12 +36,15 @@ class Judge:
 
     kernel : "rbf", "ard" or "linear"
     strength : of the default prior, where there are many widths
+    criterion : by which values are judged; a search minimises "blend" where widths
+        differ
     """
 
     sample: Sample
     kernel: str
     strength: float = 1.0
     exact_rows: int = EXACT_ROWS
+    criterion: str = "calibrated_logistic"
 
     @property
     def exact(self) -> bool:
@@ -50,6 +53,7 @@ class Judge:
     @cached_property
     def objective(self) -> BilevelObjective:
         settings: dict[str, Any] = {"cv": self.sample.folds, "random_state": 0}
+        settings["criterion"] = self.criterion
         if self.kernel == "linear":
             estimator: Any = BilevelLinearSVC(**settings)
         else:

@@ -218,7 +218,7 @@ def excess(model: Any, one_cv: OneCV, kernel: str, references: Records) -> Row:
     theta = judge.theta(model.hyperparameters_)
     tied, strength = own_problem(model, judge, theta)
     if strength != judge.strength:
-        judge = Judge(one_cv.sample, kernel, strength)
+        judge = Judge(one_cv.sample, kernel, strength, criterion="blend")
     problem = "one width" if tied else f"many, prior x {strength:g}"
     H = judge.look(theta).value
     key = {"set": judge.sample.name, "kernel": kernel, "problem": problem}

@@ -35,10 +35,9 @@ COLUMNS = {
         "selection io".split(),
         1,
     ),
-    **dict.fromkeys(["published"], 0),
-    **dict.fromkeys("losses criteria reporting cli datasets".split(), 2),
-    **dict.fromkeys("optimizers testing plots images".split(), 3),
-    **dict.fromkeys(["tables"], 4),
+    **dict.fromkeys("published criteria images".split(), 0),
+    **dict.fromkeys("losses reporting cli plots datasets".split(), 2),
+    **dict.fromkeys("optimizers testing tables".split(), 3),
 }
 # Pixels: size of a box, distances between boxes, margin.
 WIDTH, HEIGHT = 106, 32

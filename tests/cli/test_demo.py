@@ -16,7 +16,7 @@ class Terminal(io.StringIO):
 
 
 def entry(right, tuned=2):
-    return demo.Entry("some", tuned, 0.9, np.array(right, dtype=bool), 1.5)
+    return demo.DemoEntry("some", tuned, 0.9, np.array(right, dtype=bool), 1.5)
 
 
 def test_the_demo_tells_the_whole_story(tmp_path, capsys):
@@ -51,7 +51,7 @@ def test_accuracy_on_the_folds_is_that_of_the_learned_values():
 
 def test_a_step_is_rewritten_in_place_on_a_terminal():
     stream = Terminal()
-    with demo.Step("a step", stream) as step:
+    with demo.ProgressLine("a step", stream) as step:
         step.detail = "half way"
         step._done.wait(0.3)
     lines = stream.getvalue().split("\r")
@@ -61,7 +61,7 @@ def test_a_step_is_rewritten_in_place_on_a_terminal():
 
 def test_a_step_ends_its_line_when_it_fails():
     stream = Terminal()
-    with pytest.raises(KeyboardInterrupt), demo.Step("a step", stream):
+    with pytest.raises(KeyboardInterrupt), demo.ProgressLine("a step", stream):
         raise KeyboardInterrupt
     assert stream.getvalue().endswith("\n")
 

@@ -45,7 +45,7 @@ def assert_same_fit(a, b, X):
     np.testing.assert_allclose(a.C_, b.C_, rtol=1e-9)
     np.testing.assert_allclose(a.refit_C_, b.refit_C_, rtol=1e-9)
     np.testing.assert_allclose(a.relevance_, b.relevance_, rtol=1e-9, atol=1e-12)
-    for first, second in zip(a.history_, b.history_, strict=True):
+    for first, second in zip(new_points(a), new_points(b), strict=True):
         assert first.stage == second.stage
         # Logarithms, whose differences are relative ones. Sums are taken in another
         # order, and a search makes its rounding errors larger on the way.
@@ -54,6 +54,17 @@ def assert_same_fit(a, b, X):
         rtol = 1e-5 if first.stage == "start" else 1e-9
         np.testing.assert_allclose(first.value, second.value, rtol=rtol)
     np.testing.assert_array_equal(a.predict(X), b.predict(X))
+
+
+def new_points(model):
+    """Records of points that were not looked at before: at the end of a search rounding
+    decides how often its last point is looked at again."""
+    found = []
+    for record in model.history_:
+        seen = [np.abs(record.theta - one.theta).max(initial=0.0) for one in found]
+        if min(seen, default=1.0) > 1e-5:
+            found.append(record)
+    return found
 
 
 # --- the matrix -----------------------------------------------------------------------
@@ -317,7 +328,8 @@ def test_memory_is_that_of_a_chunk(tmp_path):
     assert counting < 3 * 1000 * 8 * X.shape[1]
     model = BilevelLinearSVC(**settings, max_iter=3)
     _, peak = _peak(lambda: model.fit(data))
-    assert peak < 0.3 * 8 * X.size
+    # A search keeps the warm start that it began with: one more of those arrays.
+    assert peak < 0.32 * 8 * X.size
 
 
 def _mapped(folder, n, d, dtype):

@@ -63,8 +63,25 @@ def test_the_default_width_is_one_over_features_times_variance():
     (one,) = RBF().parameters(skewed)
     assert one.value == pytest.approx(1.0 / (3 * skewed.var(axis=0).mean()))
     (each,) = RBF(per_feature=True).parameters(skewed)
-    np.testing.assert_allclose(each.value, 1.0 / (3 * skewed.var(axis=0)))
-    np.testing.assert_allclose(each.unit, 1.0 / skewed.var(axis=0))
+    low, high = np.quantile(skewed, [0.25, 0.75], axis=0)
+    size = np.minimum(skewed.std(axis=0), (high - low) / 1.349) ** 2
+    np.testing.assert_allclose(each.value, 1.0 / (3 * size))
+    np.testing.assert_allclose(each.unit, 1.0 / size)
+
+
+def test_one_entry_far_away_does_not_decide_a_width():
+    rng = np.random.default_rng(0)
+    plain = rng.normal(size=(200, 2))
+    far = plain.copy()
+    far[7, 0] = 1e6
+    (before,), (after,) = (RBF(per_feature=True).parameters(Z) for Z in (plain, far))
+    np.testing.assert_allclose(after.value, before.value, rtol=0.2)
+
+
+def test_constant_columns_are_not_counted():
+    constant = np.hstack([X, np.full((len(X), 2), 3.0)])
+    (plain,), (more,) = (RBF(per_feature=True).parameters(Z) for Z in (X, constant))
+    np.testing.assert_allclose(more.value[:3], plain.value)
 
 
 def test_sample_weights_count_in_the_default_width():

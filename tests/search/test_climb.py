@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from bisvm.criteria.priors import Shrinkage
+from bisvm.data.scaling import column_scale
 from bisvm.datasets import make_moons_with_noise
 from bisvm.search import climb as climbing
 from bisvm.search.climb import APART_ERRORS, climb
@@ -132,7 +133,7 @@ def test_an_answer_without_time_for_its_proof_is_not_converged(climbed, monkeypa
 def test_narrow_widths_are_a_second_start():
     objective = many_widths(MOONS).objective
     narrow = climbing._narrow_start(objective)
-    gamma = objective.hyperparameters(narrow)["gamma"] * MOONS[0].var(axis=0)
+    gamma = objective.hyperparameters(narrow)["gamma"] * column_scale(MOONS[0]) ** 2
     np.testing.assert_allclose(gamma, gamma[0])
     assert narrow[0] == objective.theta0[0]
     assert not np.array_equal(narrow, objective.theta0)

@@ -194,6 +194,11 @@ class Space:
             out.append(Vector(entries, np.concatenate([k.log_unit for k in single])))
         return [kin for kin in out if len(kin.entries) > 1]
 
+    @property
+    def has_many(self) -> bool:
+        """Whether there is a vector whose entries start as one common size."""
+        return any(vector.tied and not vector.of_groups for vector in self.vectors)
+
     def sizes(self) -> np.ndarray:
         """Natural step of every entry of theta: one in a logarithm.
 

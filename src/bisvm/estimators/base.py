@@ -137,7 +137,7 @@ class BilevelClassifier(
             warn_user(rule.limited)
         problem = problem_of(settings, data, data.tasks, rule)
         objective = Objective(problem)
-        return objective.for_many().problem if objective.space.vectors else problem
+        return objective.for_many().problem if objective.space.has_many else problem
 
     def _builder(self, data: Data) -> Any:
         """Makes fitted copies at given hyperparameters, for a callback."""

@@ -199,7 +199,7 @@ def _auto(
             trace, common.best.theta, "one C per group", tied=True, groups_apart=True
         )
         common = replace(apart, looks=common.looks)
-    if not any(vector.tied and not vector.of_groups for vector in vectors):
+    if not objective.space.has_many:
         return common, trace
     if trace.warm.landmarks is not None and not objective.problem.approximated:
         # Few landmarks for one width do not serve many.

@@ -289,7 +289,7 @@ def _objective(settings: Settings, problem: Problem) -> Objective:
     objective = Objective(problem)
     from_few = isinstance(settings.starts, str) and settings.optimizer.uses_start
     return (
-        objective if from_few or not objective.space.vectors else objective.for_many()
+        objective if from_few or not objective.space.has_many else objective.for_many()
     )
 
 

@@ -87,6 +87,9 @@ class Newton(Solver):
             solution = self._descend(light, start, max(tol, _PART_TOL))
             start = solution.fitted
             iterations += solution.iterations
+            if solution.status == "max_iter":
+                # Not even this part can be solved: columns of absurd scales, say.
+                return replace(found, iterations=iterations)
         solution = self._descend(slow_ones, start[:, group], tol)
         iterations += solution.iterations
         before = machine.value(found.x, found.tangent)[slow]
