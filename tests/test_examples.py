@@ -14,7 +14,7 @@ PRINTS = {
     "cluster.py": ["largest difference from one process: 0e+00", "rows are right"],
     "callback.py": ["to the end", "good enough", "Ctrl-C at evaluation"],
     "mlflow_logging.py": ["stopped after", "The callback asked for it"],
-    "resume.py": ["with 20 evaluations kept", "bit for bit: True", "kernel was 'ard'"],
+    "resume.py": ["killed at evaluation 20", "bit for bit: True", "kernel was 'ard'"],
     "own_kernel.py": ["gradients agree", "RationalQuadratic"],
     "own_optimizer.py": ["L-BFGS-B", "31 hyperparameters"],
     "multiple_kernels.py": ["kernels used", "learned plane"],

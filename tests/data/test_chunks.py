@@ -328,8 +328,8 @@ def test_memory_is_that_of_a_chunk(tmp_path):
     assert counting < 3 * 1000 * 8 * X.shape[1]
     model = BilevelLinearSVC(**settings, max_iter=3)
     _, peak = _peak(lambda: model.fit(data))
-    # A search keeps the warm start that it began with: one more of those arrays.
-    assert peak < 0.32 * 8 * X.size
+    # A search keeps the warm starts that it began with: a few more of those arrays.
+    assert peak < 0.35 * 8 * X.size
 
 
 def _mapped(folder, n, d, dtype):

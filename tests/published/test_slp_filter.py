@@ -133,7 +133,7 @@ def test_time_and_callback_stop_it():
     ("model", "match"),
     [
         (BilevelSVC("rbf", criterion="hinge"), "loss Quartic"),
-        (BilevelSVC("rbf", loss="hinge"), "criterion Blend"),
+        (BilevelSVC("rbf", loss="hinge"), "criterion Automatic"),
         (
             BilevelSVC("rbf", loss="hinge", criterion="hinge", intercept="none"),
             "intercept",

@@ -50,10 +50,9 @@ class Laplacian(Kernel):
         self.gamma_bounds = gamma_bounds
 
     def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
+        size: Any = mean_deviation(X, sample_weight)
         if self.per_feature:
             size = column_scale(X, sample_weight)
-        else:
-            size = mean_deviation(X, sample_weight)
         return (
             width_parameter(
                 self.gamma,

@@ -147,6 +147,7 @@ def trusted_source() -> dict[str, Any]:
 
 
 for name in (
+    "auto",
     "blend",
     "calibrated_logistic",
     "calibrated_mse",
