@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 
 from bisvm.bilevel.evaluation import Evaluation
-from bisvm.bilevel.objective import COLD, Objective, WarmStart
+from bisvm.bilevel.objective import COLD, PUBLIC_TOL, Objective, WarmStart
 from bisvm.bilevel.problem import Problem
 from bisvm.core.space import Space
-
-# Optimality residual of the lower level behind the values.
-PUBLIC_TOL = 1e-9
 
 
 class BilevelObjective:
