@@ -50,7 +50,7 @@ def climb(search: Search, trace: Trace, common: Descent) -> tuple[Descent, Trace
     if not up.taken:
         return replace(common, steps=(up,)), trace
     # H under different priors does not compare: the richer model is the better one.
-    trace = replace(trace, best=apart.best)
+    trace = replace(trace, best=search.objective.judged(apart.best))
     apart = replace(apart, steps=(up,))
     last, own, found = _weaken(search.objective, rough, own, trace, apart)
     end, trace = _to_the_end(search, trace, last, own, found)
@@ -92,7 +92,7 @@ def _weaken(
         try:
             further, later = search.descend(later, *start, tentative=True)
         except StopSearch as stop:
-            kept = replace(trace, best=found.best)
+            kept = replace(trace, best=judge.judged(found.best))
             raise StopSearch(str(stop), stop.theta, kept) from None
         gain = _gain(judge, found, further)
         step = Step("weaker prior", gain, WEAKEN_ERRORS)
@@ -115,7 +115,8 @@ def _to_the_end(
     try:
         end, own = last.descend(own, found.best.theta, "last steps", found.result)
     except StopSearch as stop:
-        best, warm = stop.trace.best, stop.trace.warm if same else trace.warm
+        best = search.objective.judged(stop.trace.best)
+        warm = stop.trace.warm if same else trace.warm
         stopped = replace(trace, best=best, warm=warm)
         raise StopSearch(str(stop), stop.theta, stopped) from None
     warm = own.warm if same else trace.warm

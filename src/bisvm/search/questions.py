@@ -8,7 +8,7 @@ answers (`observer`) may look the answer up instead of computing it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -28,19 +28,6 @@ class StopSearch(Exception):
         super().__init__(reason)
         self.theta = theta
         self.trace = trace
-
-
-class Evaluable(Protocol):
-    """What an objective is to a search; its warm starts are its own business."""
-
-    @property
-    def share_weights(self) -> np.ndarray: ...
-
-    def hyperparameters(self, theta: np.ndarray) -> dict[str, Any]: ...
-
-    def evaluate(
-        self, theta: np.ndarray, warm: Any, accuracy: float | None, tol: float | None
-    ) -> tuple[Evaluation, Any]: ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,11 +3,9 @@
 May import `bilevel` and `data`. What a run must remember is a field of a frozen data
 class (`records.py`).
 
-A checkpoint is a file of lines (`lines.py`): which run it is, then one line for every
-evaluation of the upper level. A run that is started again asks the same questions in
-the same order; `Journal` answers them from the file as long as there are lines. What
-the next evaluation takes over from the previous one is in files beside it
-(`states.py`).
+A checkpoint is one SQLite file, a table from question to answer (`files.py`). A run that
+is started again asks the same questions in the same order, and is answered from the
+table as long as there are answers. `fingerprint.py` tells one run from another.
 """
 
 from bisvm.search.checkpoint.files import Answers, Checkpoint, open_checkpoint
