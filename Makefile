@@ -20,6 +20,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 export MPLBACKEND ?= Agg
 
+# Workers begin with halves of the suite and then take work from each other: fixtures of
+# a module are set up once. Tests above three seconds are listed, to be marked `full`.
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal --durations=20
+
 # Small matrices: one BLAS thread in each of two processes beats two in one.
 test test-full same bench bench-full docs: export OMP_NUM_THREADS := 1
 test test-full same bench bench-full docs: export OPENBLAS_NUM_THREADS := 1
@@ -40,10 +44,10 @@ demo: $(READY) ## tune an SVM on the breast cancer data; the picture goes to dem
 	$(BIN)/python -m bisvm.cli.demo
 
 test: lint ## style, types, and all tests that are not long
-	$(BIN)/python -m pytest -q -n 2
+	$(PYTEST) --durations-min=3
 
 test-full: lint ## the long checks too
-	$(BIN)/python -m pytest -q -n 2 -m ""
+	$(PYTEST) --durations-min=60 -m ""
 
 same: $(READY) ## answers of many small fits beside those on file; ONLY='kernel/*' for some
 	$(BIN)/python -m tools.same $(if $(ONLY),--only '$(ONLY)')

@@ -26,11 +26,10 @@ from threadpoolctl import threadpool_limits
 
 import bisvm
 from benchmarks.sets import Sample
+from bisvm.selection.comparison import BOX
 
 # Bumped when what is measured changes its meaning, so that old rows are not reused.
 PROTOCOL = 1
-# The box in which the searches look, on standardised features.
-BOX = {"C": (1e-2, 1e3), "gamma": (1e-4, 1e1)}
 # Rows of the fits from which times are estimated.
 TRIAL_ROWS = 1000
 PACKAGES = ("numpy", "scipy", "scikit-learn", "optuna")

@@ -13,10 +13,10 @@ from benchmarks.options import Options, say
 from benchmarks.sets import UNSEEN, Sample
 from bisvm import BilevelSVC
 from bisvm.datasets import make_moons_with_noise
+from bisvm.selection.comparison import svc_grid
 from experiments.common import Result, Spread, Table
 
 TRAINING = 500
-GRID = {"C": np.logspace(-2, 3, 11), "gamma": np.logspace(-4, 0.5, 10)}
 COLUMNS = {
     "method": "",
     "test error, %": ".1f",
@@ -33,7 +33,7 @@ def run(seeds: int) -> list[list[Any]]:
         X, y = make_moons_with_noise(TRAINING + UNSEEN, random_state=seed)
         sample = Sample.cut("moons", X, y, TRAINING)
         tuned = BilevelSVC("ard", cv=sample.folds, random_state=0)
-        search = GridSearchCV(SVC(), GRID, cv=sample.folds)
+        search = GridSearchCV(SVC(), svc_grid(sample.X), cv=sample.folds)
         for model, results in ((tuned, many), (search, grid)):
             with alone():
                 _, seconds = timed(lambda m=model, s=sample: m.fit(s.X, s.y))
@@ -41,7 +41,7 @@ def run(seeds: int) -> list[list[Any]]:
         ranked += set(np.argsort(-tuned.relevance_)[:2]) == {0, 1}
     return [
         _row("BilevelSVC(kernel='ard')", many, f"{ranked} of {seeds}"),
-        _row("GridSearchCV(SVC()), 11 x 10", grid, None),
+        _row("GridSearchCV(SVC()), 11 x 11", grid, None),
     ]
 
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks import race
-from benchmarks.measure import BOX, versions
+from benchmarks.measure import versions
 from benchmarks.options import Options
 from benchmarks.racers import OURS, OURS_ARD, OURS_LINEAR, RACERS
 from benchmarks.records import Records, Row
 from benchmarks.sets import PUBLISHED
+from bisvm.selection.comparison import BOX
 from experiments.common import Result, Table, drawing
 
 COLUMNS = {

@@ -29,10 +29,11 @@ from sklearn.model_selection import (
 )
 from sklearn.svm import SVC, LinearSVC
 
-from benchmarks.measure import BOX, alone
+from benchmarks.measure import alone
 from benchmarks.sets import Sample
 from bisvm import BilevelLinearSVC, BilevelSVC
 from bisvm.search.history import Progress
+from bisvm.selection.comparison import BOX
 
 Values = dict[str, Any]
 # Ten values of C, as LogisticRegressionCV has them by default.

@@ -17,7 +17,7 @@ from bisvm.estimators.objective import BilevelObjective
 from bisvm.kernels import get_kernel
 from bisvm.losses import get_loss
 from bisvm.machines.model import Model
-from bisvm.machines.penalties import get_penalty
+from bisvm.machines.regularization import get_regularization
 from bisvm.solvers import get_solver
 
 INTERCEPTS = ("free", "penalized", "none")
@@ -62,7 +62,7 @@ def make_problem(
     y: np.ndarray,
     *,
     kernel: Any = "rbf",
-    penalty: Any = "shared",
+    regularization: Any = "shared",
     C: Any = 0.7,
     loss: Any = "quartic",
     intercept: Any = "free",
@@ -81,7 +81,13 @@ def make_problem(
     splits = freeze_splits(cv, X, y, groups=groups, random_state=random_state)
     tasks = class_tasks(y, len(np.unique(y)), multi_class)
     return Problem.of(
-        Model(get_kernel(kernel), get_penalty(penalty), C, get_loss(loss), intercept),
+        Model(
+            get_kernel(kernel),
+            get_regularization(regularization),
+            C,
+            get_loss(loss),
+            intercept,
+        ),
         X,
         weight,
         split_columns(tasks, splits, weight),

@@ -34,16 +34,16 @@ ALLOWED = {
     "published": "core data losses transforms kernels hinge machines solvers criteria "
     "bilevel optimizers search estimators",
     "datasets": "",
-    "images": "",
-    "tables": "",
-    "selection": "estimators",
+    "images": "core",
+    "tables": "core",
+    "selection": "core data estimators",
     "io": "bisvm core data losses transforms kernels hinge machines estimators "
     "selection",
-    "plots": "core kernels bilevel search estimators",
-    "reporting": "core data criteria estimators tables plots",
-    "cli": "bisvm core data estimators tables io plots reporting",
-    "testing": "core losses transforms kernels machines solvers criteria bilevel "
-    "optimizers",
+    "plots": "core kernels search estimators selection",
+    "reporting": "core data criteria search estimators selection tables plots",
+    "cli": "bisvm core data search estimators selection tables io plots reporting",
+    "testing": "core data losses transforms kernels machines solvers criteria "
+    "bilevel optimizers",
     "__main__": "cli",
 }
 
@@ -59,41 +59,25 @@ CONSTRUCTORS = {"__init__", "__post_init__", "__new__"}
 
 # Below `estimators`, objects whose attributes change after they were made, and why.
 CHANGING = {
-    "ActiveSet": "the sets of an exact hinge, moved in place from breakpoint to "
-    "breakpoint",
-    "_Path": "work arrays of the walk between two breakpoints",
+    "ActiveSet": "the sets of an exact hinge: one point moves at a breakpoint, and a "
+    "copy would cost more than the step",
+    "_Path": "where one path between two solutions is, and what is updated on it",
     "MarginSystem": "a triangular factor that grows and shrinks in place",
-    "IncrementalSVC": "a scikit-learn estimator whose rows come and go",
-    "Problem": "counts evaluations and keeps the lowest, for one run of an optimizer",
-    "_State": "where one run of BFGS is",
-    "BundleSearch": "where one run of a bundle method is",
-    "MetricSearch": "the same, with a matrix",
-    "_LineSearches": "what SciPy's L-BFGS-B asks for during one run",
+    "IncrementalSVC": "a scikit-learn estimator to which rows are added and removed",
+    "BoundedProblem": "counts evaluations and keeps the lowest, for one run of an "
+    "optimizer",
+    "_Run": "what the callbacks of SciPy's L-BFGS-B leave to each other in one run",
     "Answers": "its place in the file of answers",
-    "_Watch": "which columns of one Newton run still go on",
 }
 
 # Below `estimators`, functions that set attributes of other objects, and why.
 ASSIGNING = {
-    ("data/pieces.py", "each"): "a copy that nobody else has yet",
-    ("data/pieces.py", "keep"): "a copy that nobody else has yet",
-    ("hinge/active_set.py", "copy"): "a copy that nobody else has yet",
-    ("hinge/margin.py", "moved"): "a copy that nobody else has yet",
-    ("hinge/svc.py", "_widened"): "a copy that nobody else has yet",
-    ("hinge/working_set.py", "_restricted"): "a part that nobody else has yet",
-    ("hinge/working_set.py", "_absorb"): "an ActiveSet moves in place",
-    ("hinge/breakpoints.py", "advance"): "an ActiveSet moves in place",
-    ("hinge/breakpoints.py", "find_margin"): "an ActiveSet moves in place",
-    ("hinge/solution.py", "_grow"): "an ActiveSet moves in place",
-    ("hinge/solution.py", "_repair"): "an ActiveSet moves in place",
-    ("hinge/solution.py", "centre_intercept"): "an ActiveSet moves in place",
-    ("hinge/path.py", "_leg"): "the path grows as it is walked",
-    ("hinge/svc.py", "__sklearn_tags__"): "how scikit-learn wants its tags set",
+    ("data/matrices.py", "each"): "a copy that nobody else has yet",
+    ("data/matrices.py", "keep"): "a copy that nobody else has yet",
 }
 
 # Names that two classes share, and why.
 KNOWN_TWICE = {
-    "Problem": "of training (bilevel), and of minimisation (optimizers)",
     "Columns": "training problems (data), and the public transform that takes columns",
 }
 

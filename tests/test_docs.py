@@ -19,6 +19,7 @@ import pytest
 from sklearn.datasets import load_iris
 
 from bisvm.cli import main
+from tests.covering import marked
 
 ROOT = Path(__file__).parents[1]
 BUILT = {"_build", "api", "gallery"}  # what `make docs` writes
@@ -61,7 +62,13 @@ def name(path):
     return path.relative_to(ROOT).as_posix()
 
 
-RUN = [page for page in PAGES if any(not block.reason for block in blocks(page))]
+# Pages whose blocks take long: run by `make test-full` only.
+LONG = {"docs/choosing.md", "docs/generalisation.md", "docs/methods/bundle.md"}
+RUN = [
+    pytest.param(page, id=name(page), marks=marked(name(page) in LONG))
+    for page in PAGES
+    if any(not block.reason for block in blocks(page))
+]
 
 
 @pytest.fixture
@@ -74,7 +81,7 @@ def readers_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("page", RUN, ids=name)
+@pytest.mark.parametrize("page", RUN)
 def test_blocks_run(page, readers_files, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")
     module = ModuleType("page_of_docs")

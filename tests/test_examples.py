@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.covering import marked
+
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
 # What an example must have printed.
@@ -23,10 +25,18 @@ PRINTS = {
     "plot_unbalanced.py": ["as they come", "balanced accuracy"],
     "plot_moons.py": ["most relevant: moons 1 and moons 2", "grid search"],
 }
+# Those that `make test` runs; the others take longer, and have `make test-full`.
+SHORT = {"callback.py", "own_kernel.py", "own_optimizer.py"}
 NEEDS = {"cluster.py": ["dask.array", "distributed"]}
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.name, marks=marked(path.name not in SHORT))
+        for path in EXAMPLES
+    ],
+)
 def test_example(path, tmp_path):
     if "matplotlib" in path.read_text(encoding="utf-8"):
         pytest.importorskip("matplotlib")
@@ -58,6 +68,7 @@ def test_every_example_is_listed():
     assert {path.name for path in EXAMPLES} == set(PRINTS)
 
 
+@pytest.mark.full  # in one process in tests/estimators/test_drawn.py
 def test_what_is_logged_to_mlflow(tmp_path):
     """A stand-in for MLflow counts what it is told."""
     (tmp_path / "mlflow.py").write_text(

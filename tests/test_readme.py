@@ -9,7 +9,7 @@ from bisvm.criteria import CRITERIA
 from bisvm.criteria.priors import PRIORS
 from bisvm.kernels import KERNELS
 from bisvm.losses import LOSSES
-from bisvm.machines.penalties import PENALTIES
+from bisvm.machines.regularization import REGULARIZATIONS
 from bisvm.optimizers import OPTIMIZERS
 from bisvm.solvers import SOLVERS
 
@@ -19,7 +19,7 @@ PROGRAMS = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
 
 REGISTRIES = {
     "kernel": KERNELS,
-    "penalty": PENALTIES,
+    "regularization": REGULARIZATIONS,
     "loss": LOSSES,
     "criterion": CRITERIA,
     "prior": PRIORS,

@@ -37,7 +37,8 @@ COLUMNS = {
     ),
     **dict.fromkeys("published criteria images".split(), 0),
     **dict.fromkeys("losses reporting cli plots datasets".split(), 2),
-    **dict.fromkeys("optimizers testing tables".split(), 3),
+    **dict.fromkeys("optimizers testing".split(), 3),
+    "tables": 4,
 }
 # Pixels: size of a box, distances between boxes, margin.
 WIDTH, HEIGHT = 106, 32

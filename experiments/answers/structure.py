@@ -60,7 +60,7 @@ def compare(
 ) -> Result:
     """The grid and the fits on all sets, kept in files that begin with `title`."""
     folder = results(context)
-    grids = Rows(folder / f"{title}_grid.csv", ("set", "rows", "grid"), GRID_FIGURES)
+    grids = kept_grids(folder, title)
     fits = Rows(
         folder / f"{title}_fits.csv",
         ("set", "rows", "kernel asked"),
@@ -86,18 +86,23 @@ def results(context: Context) -> Path:
     return base / "answers"
 
 
+def kept_grids(folder: Path, title: str) -> Rows:
+    """What the grid has found; the third key is `grid_name()`."""
+    return Rows(folder / f"{title}_grid.csv", ("set", "rows", "grid"), GRID_FIGURES)
+
+
 # --- fits -----------------------------------------------------------------------------
 
 
 def _measure(name: str, data: Halves, grids: Rows, fits: Rows) -> None:
     """The grid and the fits of one set, where they are not held."""
     rows = len(data.y)
-    grids.need((name, rows, _grid_name()), lambda: _grid(data))
+    grids.need((name, rows, grid_name()), lambda: _grid(data))
     for kernel in KERNELS:
         fits.need((name, rows, kernel), partial(_fit, data, kernel))
 
 
-def _grid_name() -> str:
+def grid_name() -> str:
     """What tells the results of one grid from those of another."""
     axes = [f"{len(a)} in {a[0]:g}..{a[-1]:g}" for a in (GRID_C, GRID_GAMMA)]
     return " x ".join(axes) + f"; {MAX_STEPS} steps"
@@ -175,7 +180,7 @@ class _Line:
     @classmethod
     def of(cls, name: str, rows: int, grids: Rows, fits: Rows) -> _Line | None:
         """None if some of it has not been run."""
-        grid = grids.held.get((name, str(rows), _grid_name()))
+        grid = grids.held.get((name, str(rows), grid_name()))
         own = {kernel: fits.held.get((name, str(rows), kernel)) for kernel in KERNELS}
         if grid is None or None in own.values():
             return None

@@ -19,7 +19,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bisvm import BilevelLinearSVC, BilevelSVC
-from bisvm.estimators.expected import ExpectedScore
+from bisvm.estimators.held_out import ExpectedScore
 from experiments.common import Context, Result, Table
 from experiments.generalisation.rows import Rows, folder
 
@@ -35,7 +35,7 @@ MODELS: dict[str, Callable[[int], Any]] = {
     "kernel chosen": lambda seed: BilevelSVC(random_state=seed),
     "one gamma": lambda seed: BilevelSVC("rbf", random_state=seed),
     "one C per feature": lambda seed: BilevelLinearSVC(
-        penalty="per_feature", prior=None, starts=4, random_state=seed
+        regularization="per_feature", prior=None, starts=4, random_state=seed
     ),
 }
 # It takes ten times as long as the others: it has this part of the draws.

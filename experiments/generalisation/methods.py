@@ -125,9 +125,8 @@ FACTORS: dict[str, dict[str, Fit]] = {
         "swapping hold-out": bilevel(cv=SwapHoldout()),
     },
     "machine": {
-        "no intercept": bilevel(intercept="none"),
-        "penalised intercept": bilevel(intercept="penalized"),
-        "C not rescaled": bilevel(refit="same"),
+        "no intercept": bilevel(fit_intercept=False),
+        "penalised intercept": bilevel(fit_intercept="penalized"),
         "exact hinge": bilevel(loss="hinge"),
     },
 }
@@ -136,7 +135,7 @@ FACTORS: dict[str, dict[str, Fit]] = {
 DEFAULT_CHOICE = {
     "criterion": "auto",
     "splits": "5 folds",
-    "machine": "free, rescaled",
+    "machine": "free intercept",
 }
 
 ALL: dict[str, Fit] = {

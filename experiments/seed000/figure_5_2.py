@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bisvm.optimizers import LBFGS, RPROP
+from bisvm.optimizers import LBFGS
+from bisvm.published import RPROP
 from experiments.common import Context, Result, Table, drawing, seed_H
 from experiments.seed000.descent import (
     LOSSES,

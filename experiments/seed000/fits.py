@@ -14,9 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from bisvm import BilevelLinearSVC, BilevelSVC
 from bisvm.kernels import RBF
-from bisvm.machines.penalties import PerFeature, Shared
+from bisvm.machines.regularization import PerFeature, Shared
 from bisvm.optimizers import LBFGS, Optimizer
-from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED, Problem
+from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED, BoundedProblem
 from experiments.common import Spread, inverse, seed_H
 
 LOWER = 0.01
@@ -86,7 +86,6 @@ _THESIS: dict[str, Any] = {
     "cv": 5,
     "prior": None,
     "starts": 1,
-    "refit": "same",
     "tol": 1e-6,
 }
 LOG_LBFGS = LBFGS(max_iter=100, ftol=1e-6, gtol=1e-4)
@@ -107,8 +106,8 @@ def kernel_machine(
     return BilevelSVC(
         kernel,
         C=float(inverse(c)),
-        penalty=Shared((1 / UPPER_C, 1 / LOWER)),
-        intercept="none",
+        regularization=Shared((1 / UPPER_C, 1 / LOWER)),
+        fit_intercept=False,
         optimizer=optimizer,
         **{**_THESIS, **settings},
     )
@@ -126,8 +125,8 @@ def linear_machine(
     bounds = (1 / UPPER_C, 1 / LOWER)
     return BilevelLinearSVC(
         C=inverse(c) if multiple else float(inverse(c)),
-        penalty=PerFeature(bounds) if multiple else Shared(bounds),
-        intercept="penalized" if multiple else "free",
+        regularization=PerFeature(bounds) if multiple else Shared(bounds),
+        fit_intercept="penalized" if multiple else True,
         optimizer=optimizer,
         **{**_THESIS, **settings},
     )
@@ -178,7 +177,7 @@ class NaturalLBFGS(Optimizer):
         self.max_iter = max_iter
 
     def _minimize(
-        self, problem: Problem, like: OptimizeResult | None = None
+        self, problem: BoundedProblem, previous: OptimizeResult | None = None
     ) -> OptimizeResult:
         sign = np.where(np.arange(problem.start.size) < self.n_C, -1.0, 1.0)
         ends = np.stack([problem.lower, problem.upper], axis=1)

@@ -23,10 +23,9 @@ FOLDS = 5
 # and every one-vs-rest machine has hyperparameters of its own.
 THESIS: dict[str, Any] = {
     "criterion": "mse",
-    "intercept": "none",
+    "fit_intercept": False,
     "optimizer": "lbfgs",
     "prior": None,
-    "refit": "same",
     "shared": False,
     "starts": 1,
 }

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bisvm.optimizers import BFGS, LBFGS, RPROP, Optimizer
+from bisvm.optimizers import BFGS, LBFGS, Optimizer
+from bisvm.published import RPROP
 from experiments.common import Context, Result, Spread, Table
 from experiments.seed000.descent import (
     LOSSES,

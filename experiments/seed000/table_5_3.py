@@ -28,7 +28,8 @@ import numpy as np
 
 from bisvm import BilevelObjective, BilevelSVC, datasets, losses
 from bisvm.kernels import RBF
-from bisvm.optimizers import BFGS, LBFGS, RPROP, Optimizer
+from bisvm.optimizers import BFGS, LBFGS, Optimizer
+from bisvm.published import RPROP
 from experiments.common import (
     Context,
     HoldOut,
@@ -120,7 +121,7 @@ def hold_outs(n_splits: int) -> list[HoldOut]:
 
 
 def objective_of(
-    data: HoldOut, loss: losses.Loss, intercept: str = "none"
+    data: HoldOut, loss: losses.Loss, fit_intercept: bool = False
 ) -> BilevelObjective:
     """H as a function of log C and log gamma."""
     estimator = BilevelSVC(
@@ -128,7 +129,7 @@ def objective_of(
         loss=loss,
         criterion="mse",
         cv=data.cv,
-        intercept=intercept,
+        fit_intercept=fit_intercept,
         prior=None,
         tol=1e-5,
     )
@@ -163,7 +164,7 @@ def from_all_starts(objective: BilevelObjective, name: str) -> list[Path]:
 def _free_intercept(
     data: HoldOut, loss: losses.Loss, theta: np.ndarray
 ) -> tuple[float, float, float]:
-    path = descend(objective_of(data, loss, "free"), LBFGS(), theta)
+    path = descend(objective_of(data, loss, fit_intercept=True), LBFGS(), theta)
     log_C, log_gamma = path.theta[path.best]
     return float(np.exp(-log_C)), float(np.exp(log_gamma)), float(path.H.min())
 

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from bisvm import BilevelSVC, datasets
-from bisvm.optimizers import RPROP, Optimizer
+from bisvm.optimizers import Optimizer
+from bisvm.published import RPROP
 from experiments.common import (
     Context,
     Result,

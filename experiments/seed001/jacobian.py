@@ -216,7 +216,7 @@ def slopes_along(X: np.ndarray, y: np.ndarray, points: int = 121) -> Line:
         estimator = BilevelLinearSVC(
             loss="hinge",
             criterion="hinge",
-            intercept="none",
+            fit_intercept=False,
             solver=Dual(jacobian=rule),
             random_state=0,
         )

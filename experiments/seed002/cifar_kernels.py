@@ -20,7 +20,8 @@ from sklearn.svm import SVC
 from bisvm import BilevelSVC, datasets
 from bisvm.criteria import StructuralRisk
 from bisvm.kernels import RBF, Kernel, Polynomial
-from bisvm.optimizers import BFGS, GradientDescent, SpectralGradient
+from bisvm.optimizers import BFGS
+from bisvm.published import GradientDescent, SpectralGradient
 from bisvm.transforms import Convolution2D, Nonlinearity, Normalize, Pool2D
 from experiments.common import Spread
 
@@ -259,7 +260,6 @@ def on_structural_risk(images: Images, fit: Fit) -> Fit:
         starts=1,
         # Entries of filters are small, and the risk is steep where they add up.
         optimizer=SpectralGradient(step=1e-6, max_iter=STEPS),
-        refit=start.refit_C_,
     )
     learned = measured(images, lambda: machine.fit(images.train.X, images.train.y))
     return after(fit, learned)

@@ -24,7 +24,7 @@ from sklearn.exceptions import ConvergenceWarning
 from bisvm import BilevelSVC, datasets
 from bisvm.criteria import StructuralRisk
 from bisvm.kernels import Kernel, Polynomial
-from bisvm.optimizers import GradientDescent
+from bisvm.published import GradientDescent
 from bisvm.transforms import Convolution2D, Normalize
 from experiments.common import Spread, drawing
 

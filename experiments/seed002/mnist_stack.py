@@ -20,7 +20,7 @@ import numpy as np
 
 from bisvm import BilevelSVC
 from bisvm.kernels import RBF, Kernel
-from bisvm.optimizers import SpectralGradient
+from bisvm.published import SpectralGradient
 from bisvm.transforms import Chain, Convolution2D, Nonlinearity, Normalize, Pool2D
 from experiments.common import Context, Result, Table, drawing
 from experiments.seed002.mnist_kernels import (

@@ -25,14 +25,10 @@ from sklearn.utils.multiclass import _ovr_decision_function
 
 from bisvm import ConvolutionalLinearSVC, datasets
 from bisvm.losses import get_loss
-from bisvm.published.bilinear import (
-    BilinearProblem,
-    NewtonStep,
-    Patches,
-    PegasosStep,
-    alternate,
-)
-from bisvm.published.bilinear.alternating import start_at
+from bisvm.published.bilinear.patches import Patches
+from bisvm.published.bilinear.problem import BilinearProblem
+from bisvm.published.bilinear.steps import NewtonStep, PegasosStep
+from bisvm.published.bilinear.training import alternate, start_at
 from bisvm.published.pegasos import pegasos
 from experiments.common import Context, Result, Spread, Table, drawing
 
@@ -185,7 +181,7 @@ def grid_linear(digits: Digits) -> Fit:
 def pegasos_linear(
     X: np.ndarray, y: np.ndarray, lam: float, seed: int
 ) -> tuple[np.ndarray, float]:
-    return pegasos(X, y, lam, N_STEPS, True, seed)
+    return pegasos(X, y, lam, N_STEPS, True, seed)[:2]
 
 
 def liblinear_linear(

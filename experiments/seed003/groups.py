@@ -36,7 +36,7 @@ NOISE = {"0, 2, 4, 8": (0.0, 2.0, 4.0, 8.0), "0, 1, 2, 4": (0.0, 1.0, 2.0, 4.0)}
 SQUARED = {
     "loss": "squared_hinge",
     "criterion": "squared_hinge",
-    "intercept": "penalized",
+    "fit_intercept": "penalized",
 }
 MACHINES: dict[str, dict[str, Any]] = {"seed 003's": SQUARED, "default": {}}
 HELD_OUT = ("clean copies", "all copies")
@@ -203,7 +203,7 @@ def _fits(
     shared.fit(data.X, data.y, groups=data.patient)
     models = {
         kind: BilevelLinearSVC(
-            cv=cv, penalty="per_group", random_state=seed, **settings
+            cv=cv, regularization="per_group", random_state=seed, **settings
         ).fit(data.X, data.y, groups=data.patient, sample_groups=group)
         for kind, group in groups.items()
     }

@@ -25,7 +25,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from bisvm import BilevelLinearSVC, BilevelObjective, datasets
-from bisvm.optimizers import LBFGS, Bundle, Optimizer, VariableMetricBundle
+from bisvm.optimizers import LBFGS, Optimizer
+from bisvm.published import Bundle, VariableMetricBundle
 from experiments.common import Context, Result, Table, standardize
 
 TITLE = "Hinge on both levels: bundle methods against L-BFGS-B"
@@ -141,7 +142,11 @@ def sample(name: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def hinge_machine(seed: int = 0) -> BilevelLinearSVC:
     return BilevelLinearSVC(
-        loss="hinge", criterion="hinge", intercept="penalized", cv=5, random_state=seed
+        loss="hinge",
+        criterion="hinge",
+        fit_intercept="penalized",
+        cv=5,
+        random_state=seed,
     )
 
 

@@ -26,7 +26,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from bisvm import BilevelObjective
-from bisvm.optimizers import LBFGS, Bundle, Optimizer, VariableMetricBundle
+from bisvm.optimizers import LBFGS, Optimizer
+from bisvm.published import Bundle, VariableMetricBundle
 from experiments.common import Context, Result, Table
 from experiments.seed003.groups import noisy_copies
 from experiments.seed003.problems import (
@@ -119,7 +120,7 @@ def random_groups(name: str, count: int) -> BilevelObjective:
     # The methods were looked at on other groups, with seed 0.
     rng = np.random.default_rng([count, 1])
     groups = rng.permutation(np.arange(len(data.y)) % count)
-    model = estimator(data.splits, penalty="per_group")
+    model = estimator(data.splits, regularization="per_group")
     return BilevelObjective(model, data.X, data.y, sample_groups=groups)
 
 
@@ -134,7 +135,7 @@ def copied() -> BilevelObjective:
         ((shifts + train).ravel(), (shifts + out).ravel()) for train, out in data.splits
     ]
     return BilevelObjective(
-        estimator(splits, penalty="per_group"),
+        estimator(splits, regularization="per_group"),
         X,
         np.tile(data.y, copies),
         sample_groups=np.repeat(np.arange(copies), n),

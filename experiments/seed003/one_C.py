@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from bisvm import BilevelObjective
-from bisvm.optimizers import BFGS, LBFGS, Bundle, Optimizer, Scan, VariableMetricBundle
+from bisvm.optimizers import BFGS, LBFGS, Optimizer, Scan
+from bisvm.published import Bundle, VariableMetricBundle
 from experiments.common import Context, Result, Table
 from experiments.seed003.problems import (
     PER_CENT,

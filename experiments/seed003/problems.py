@@ -34,9 +34,8 @@ def estimator(cv: Any, **changes: Any) -> BilevelLinearSVC:
     settings = dict(
         loss="squared_hinge",
         criterion="squared_hinge",
-        intercept="penalized",
+        fit_intercept="penalized",
         prior=None,
-        refit="same",
         random_state=0,
     )
     return BilevelLinearSVC(cv=cv, **{**settings, **changes})

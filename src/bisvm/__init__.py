@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from bisvm.reporting import report
     from bisvm.selection import FeatureSelector
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "BilevelLinearSVC",
     "BilevelObjective",
@@ -68,7 +68,7 @@ _MODULES = (
     "io.onnx",
     "kernels",
     "losses",
-    "machines.penalties",
+    "machines.regularization",
     "optimizers",
     "plots",
     "published",
@@ -86,7 +86,9 @@ def __getattr__(name: str) -> Any:
     if name in _FOLDERS:
         return import_module(f"bisvm.{name}")
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        # Next time Python finds it without this function.
+        found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return found
     raise AttributeError(f"module 'bisvm' has no attribute {name!r}")
 
 

@@ -112,7 +112,7 @@ def test_archives_have_their_published_splits():
     try:
         sample = sets.sample("ida_thyroid", 1)
     except FileNotFoundError:
-        pytest.skip("no archive")
+        pytest.skip("needs the archive ida_thyroid.npz in BISVM_DATA")
     assert (sample.n, sample.d, len(sample.y_test)) == (140, 5, 75)
     with pytest.raises(ValueError, match="fewer with --splits"):
         sets.sample("ida_thyroid", 1000)

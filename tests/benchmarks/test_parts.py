@@ -12,7 +12,7 @@ from benchmarks import gradient, price, race, racers, scaling, sets, startup
 from benchmarks.judge import Judge, accuracy, own_problem
 from benchmarks.options import Options
 from bisvm import BilevelSVC
-from bisvm.data.scaling import column_scale
+from bisvm.data.matrices import column_scale
 from bisvm.estimators.objective import BilevelObjective
 
 TINY = "moons-60"

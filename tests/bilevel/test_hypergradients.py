@@ -1,7 +1,6 @@
 """The whole gradient of the upper level against tightly re-solved differences."""
 
 from dataclasses import fields, replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -15,8 +14,9 @@ from bisvm.criteria.priors import Shrinkage
 from bisvm.data.splits import Columns
 from bisvm.estimators.objective import BilevelObjective
 from bisvm.machines.model import Model
-from bisvm.machines.penalties import PerFeature
+from bisvm.machines.regularization import PerFeature
 from bisvm.testing import check_hypergradient
+from tests.covering import crossed
 from tests.problems import (
     INTERCEPTS,
     SMOOTH_LOSSES,
@@ -29,15 +29,17 @@ from tests.problems import (
 )
 
 MACHINES = {
-    "linear, one C": {"kernel": "linear", "penalty": "shared"},
-    "linear, one C per feature": {"kernel": "linear", "penalty": "per_feature"},
+    "linear, one C": {"kernel": "linear", "regularization": "shared"},
+    "linear, one C per feature": {"kernel": "linear", "regularization": "per_feature"},
     "rbf": {"kernel": "rbf"},
     "ard": {"kernel": "ard"},
 }
 
 X, y = toy_data(36)
+STORED = {"dense": X, "sparse": sparse_twin(X)}
 LANDMARKS = Landmarks(np.arange(0, 36, 4), theta=np.empty(0))
 WEIGHT = np.random.default_rng(1).uniform(0.3, 2.0, size=len(y))
+WEIGHTS = {"equal": None, "weighted": WEIGHT}
 
 # Margins keep this distance from every kink, and differences are taken within it.
 DISTANCE = 1e-3
@@ -132,21 +134,23 @@ def check(objective: BilevelObjective) -> np.ndarray:
     return theta
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("criterion", criteria.VALIDATION)
-@pytest.mark.parametrize("loss", SMOOTH_LOSSES)
-def test_hypergradients_are_those_of_the_validation_loss(loss, criterion, machine):
-    settings = {"loss": loss, "criterion": criterion, **MACHINES[machine]}
-    for intercept, weight in product(INTERCEPTS, (None, WEIGHT)):
-        settings |= {"intercept": intercept, "weight": weight}
-        dense = make_objective(thinned(X), y, **settings)
-        theta = check(dense)
-        # On sparse rows the same number comes out: no need for differences again.
-        sparse = make_objective(sparse_twin(X), y, **settings)
-        (value, gradient), (sparse_value, sparse_gradient) = dense(theta), sparse(theta)
-        assert sparse_value == pytest.approx(value, rel=1e-10)
-        error = np.linalg.norm(sparse_gradient - gradient)
-        assert error < 5e-7 * np.linalg.norm(gradient)
+@pytest.mark.parametrize(
+    "loss, criterion, machine, intercept, weight",
+    crossed(SMOOTH_LOSSES, list(criteria.VALIDATION), MACHINES, INTERCEPTS, WEIGHTS),
+)
+def test_hypergradients_are_those_of_the_validation_loss(
+    loss, criterion, machine, intercept, weight
+):
+    settings = {"loss": loss, "criterion": criterion, **machine}
+    settings |= {"intercept": intercept, "weight": weight}
+    dense = make_objective(thinned(X), y, **settings)
+    theta = check(dense)
+    # On sparse rows the same number comes out: no need for differences again.
+    sparse = make_objective(sparse_twin(X), y, **settings)
+    (value, gradient), (sparse_value, sparse_gradient) = dense(theta), sparse(theta)
+    assert sparse_value == pytest.approx(value, rel=1e-10)
+    error = np.linalg.norm(sparse_gradient - gradient)
+    assert error < 5e-7 * np.linalg.norm(gradient)
 
 
 @pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
@@ -213,7 +217,7 @@ def test_the_prior_is_part_of_the_value_and_of_the_gradient(machine):
 
 def test_the_intercept_has_a_hyperparameter_of_its_own_when_it_is_penalised():
     objective = make_objective(
-        X, y, kernel="linear", penalty=PerFeature(), intercept="penalized"
+        X, y, kernel="linear", regularization=PerFeature(), intercept="penalized"
     )
     assert len(objective.names) == X.shape[1] + 1
     check(objective)
@@ -228,13 +232,15 @@ def test_different_losses_give_different_hypergradients():
     assert np.linalg.norm(np.diff(gradients, axis=0), axis=1).min() > 1e-3
 
 
-@pytest.mark.parametrize("loss", SMOOTH_LOSSES)
-@pytest.mark.parametrize("kernel", ["rbf", "ard"])
-def test_a_machine_on_landmarks_has_its_own_exact_hypergradient(kernel, loss):
-    for intercept, data in product(INTERCEPTS, (X, sparse_twin(X))):
-        settings = {"kernel": kernel, "loss": loss, "intercept": intercept}
-        objective = make_objective(data, y, landmarks=LANDMARKS, **settings)
-        check(objective)
+@pytest.mark.parametrize(
+    "kernel, loss, intercept, data",
+    crossed(["rbf", "ard"], SMOOTH_LOSSES, INTERCEPTS, STORED),
+)
+def test_a_machine_on_landmarks_has_its_own_exact_hypergradient(
+    kernel, loss, intercept, data
+):
+    settings = {"kernel": kernel, "loss": loss, "intercept": intercept}
+    check(make_objective(data, y, landmarks=LANDMARKS, **settings))
 
 
 class Matrixless(Model):
@@ -245,7 +251,7 @@ class Matrixless(Model):
 
 
 @pytest.mark.parametrize("kernel", ["ard", "linear"])
-@pytest.mark.parametrize("data", [X, sparse_twin(X)], ids=["dense", "sparse"])
+@pytest.mark.parametrize("data", STORED.values(), ids=STORED)
 def test_conjugate_gradients_and_factors_give_one_hypergradient(kernel, data):
     problem = make_problem(data, y, kernel=kernel)
     parts = {f.name: getattr(problem.model, f.name) for f in fields(Model)}

@@ -61,7 +61,7 @@ def test_numbers_keep_their_notation(run):
     assert code == 0 and out == ["low", "low", "high", "high"]
     code, out, err = run("predict", "price\n12.000\n15000.55\n")
     assert code == 1 and out == ""
-    assert "t.csv, column 'price', row 2: '15000.55' is no number with a deci" in err
+    assert "t.csv, column 'price', row 2: '15000.55' is not a number with a" in err
     code, out, _ = run("predict", "price\n12000.0\n15000.55\n", "--decimal", "point")
     assert out == ["low", "high"]
 
@@ -91,9 +91,9 @@ def test_features_of_libsvm_that_the_model_cannot_know(run):
     code, out, _ = run("predict", None, "--first-index", "0", name="zero.libsvm")
     assert np.mean(np.array(out) == SIDE.astype(int).astype(str)) > 0.9
     code, _, err = run("predict", "1 2:0.5 4:1\n", name="more.libsvm")
-    assert code == 1 and "feature number 4, and the file that the model was" in err
+    assert code == 1 and "feature number 4, but the training file has 3" in err
     code, _, err = run("predict", "1.5,2.5,3.5\n", "--format", "csv")
-    assert code == 1 and "this is a CSV file, and the model was trained on a LIB" in err
+    assert code == 1 and "this is a CSV file, but the model was trained on a LIB" in err
 
 
 def test_a_large_sparse_model_reads_a_small_file(run, monkeypatch):
@@ -115,7 +115,7 @@ def test_columns_without_names_do_not_move(run):
     assert code == 0 and np.mean(np.array(whole) == CLASSES) > 0.9 and "note" not in err
     code, out, err = run("predict", rows(*X.T, SEVEN))
     assert code == 0 and out == whole
-    assert "of the file that the model was trained on without its target" in err
+    assert "the columns are those of the training file without the target" in err
     empty = rows([""] * 80, *X.T, SEVEN)
     assert run("predict", empty)[1] == whole
 
@@ -123,9 +123,9 @@ def test_columns_without_names_do_not_move(run):
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ((*X.T,), "has 3 columns, and the file that the model was trained on has 5"),
+        ((*X.T,), "has 3 columns, but the training file has 5"),
         ((CLASSES, *X.T), "column 'column 2': the file has 4 columns, as many as"),
-        ((*X.T, SEVEN, SEVEN), "column 'column 1': this is the place of the target"),
+        ((*X.T, SEVEN, SEVEN), "column 'column 1': the target has this position"),
         ((CLASSES, *X.T, SEVEN, SEVEN), "has 6 columns"),
     ],
 )
@@ -140,7 +140,7 @@ def test_a_header_stays_or_is_told(run):
     assert run("tune", text)[0] == 0
     whole = run("predict", text)[1]
     code, _, err = run("predict", rows(*X.T, CLASSES))
-    assert code == 1 and "none of the names" in err and "say --header no" in err
+    assert code == 1 and "no column name" in err and "use --header no" in err
     for columns in ((*X.T, CLASSES), X.T):
         assert run("predict", rows(*columns), "--header", "no")[1] == whole
     assert run("tune", rows(*X.T, CLASSES))[0] == 0
@@ -155,8 +155,8 @@ def test_separators_stay_or_are_told(run):
     whole = run("predict", text)[1]
     other = text.replace(";", "|")
     code, _, err = run("predict", other)
-    assert code == 1 and "separated by bars, and those of the file" in err
-    assert "say --separator bar" in err
+    assert code == 1 and "separated by bars, but those of the training file" in err
+    assert "use --separator bar" in err
     assert run("predict", other, "--separator", "bar")[1] == whole
     tabs = text.replace(";", "\t")
     assert run("predict", tabs, name="new.tsv")[1] == whole
@@ -174,7 +174,7 @@ def test_columns_whose_names_are_made_keep_their_place(run):
     less = rows(X[:, 0], X[:, 1], SEVEN, header="a,b,a")
     assert run("predict", less)[1] == whole
     code, _, err = run("predict", rows(X[:, 0], X[:, 1], header="a,b"))
-    assert code == 1 and "known by their place" in err
+    assert code == 1 and "identified by position" in err
 
 
 def test_words_for_missing_values_are_those_of_the_model(run):
@@ -185,7 +185,7 @@ def test_words_for_missing_values_are_those_of_the_model(run):
     code, out, _ = run("predict", "u,v\nunknown,1.5\n,1.5\nNA,1.5\n-,1.5\n")
     assert code == 0 and len(set(out)) == 1
     code, _, err = run("predict", "u,v\nnowhere,1.5\n")
-    assert code == 1 and "'nowhere' is no finite number" in err
+    assert code == 1 and "'nowhere' is not a finite number" in err
     words = ("--missing", "nowhere")
     assert run("predict", "u,v\nnowhere,1.5\n", *words)[1] == out[:1]
 
@@ -196,8 +196,8 @@ def test_any_word_may_be_a_class(run, one, two):
     classes[3] = ""
     code, out, err = run("tune", rows(*X.T, classes, header="u,v,w,class"))
     assert code == 0 and "classes\t2\n" in out and "rows\t79\n" in out
-    assert "1 rows without a target are left out" in err
-    assert f"'{one if one != '+' else two}' is a class of 'class': say --mis" in err
+    assert "1 rows without a target are dropped" in err
+    assert f"'{one if one != '+' else two}' is a class of 'class'; use --mis" in err
     code, out, _ = run("predict", rows(*X.T, header="u,v,w"))
     assert code == 0 and set(out) == {one, two}
 
@@ -208,7 +208,7 @@ def test_words_for_a_missing_target_are_asked_for(run):
     _, out, _ = run("tune", text)
     assert "classes\t3\n" in out and "rows\t80\n" in out
     _, out, err = run("tune", text, "--missing", "none")
-    assert "classes\t2\n" in out and "26 rows without a target are left out" in err
+    assert "classes\t2\n" in out and "26 rows without a target are dropped" in err
 
 
 def test_labels_are_spelled_as_in_the_file(run):
@@ -219,7 +219,7 @@ def test_labels_are_spelled_as_in_the_file(run):
     assert run("tune", text)[0] == 0
     assert set(run("predict", text)[1]) == {"1.000", "2,50"}
     code, _, err = run("predict", text.replace("2,50", "3,50"))
-    assert code == 0 and "holds '3,50', which is no class of the model" in err
+    assert code == 0 and "holds '3,50', which is not a class of the model" in err
 
 
 def test_dates_keep_the_order_of_day_and_month(run):
@@ -254,7 +254,7 @@ def test_dates_of_parquet_and_text(run):
     _, out, _ = run("predict", "day,u\n2020-11-02,0.1\n2020-02-11,0.1\n")
     assert out == ["late", "early"]
     code, _, err = run("predict", "day,u\n02/11/2020,0.1\n")
-    assert code == 1 and "'02/11/2020' is no date of the form YYYY-MM-DD" in err
+    assert code == 1 and "'02/11/2020' is not a date of the form YYYY-MM-DD" in err
 
 
 def test_typed_and_written_tables_are_read_alike(run):
@@ -282,7 +282,7 @@ def test_arrays_without_names_need_the_same_width(run):
     assert run("tune", None, name="train.npz")[0] == 0
     np.savez("less.npz", X=X)
     code, _, err = run("predict", None, name="less.npz")
-    assert code == 1 and "has 3 columns, and the file that the model was" in err
+    assert code == 1 and "has 3 columns, but the training file has" in err
 
 
 def test_a_model_without_a_format_guesses_and_says_so(run):
@@ -294,7 +294,7 @@ def test_a_model_without_a_format_guesses_and_says_so(run):
     bisvm.save(model, "m.skops")
     code, out, err = run("predict", text)
     assert code == 0 and out == whole
-    assert "m.skops does not say how its table was written" in err
+    assert "m.skops does not store the format of its table" in err
 
 
 def test_a_format_is_read_whole_or_not_at_all(run):

@@ -16,7 +16,7 @@ from bisvm.datasets import make_moons_with_noise
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     pandas = pytest.importorskip("pandas")
-    X, y = make_moons_with_noise(260, random_state=0)
+    X, y = make_moons_with_noise(160, random_state=0)
     path = tmp_path_factory.mktemp("moons") / "moons.csv"
     pandas.DataFrame(X).assign(moon=y).to_csv(path, index=False)
     return path

@@ -49,8 +49,8 @@ def test_an_export_of_an_office(run, tmp_path):
         "semicolons",
         "cp1252",
         "decimal sign is a comma",
-        "column 'Nr.' counts the rows: left out",
-        "column 'Land' has one value only: left out",
+        "column 'Nr.' counts the rows: not used",
+        "column 'Land' has one value only: not used",
         "column 'Übergabe' holds dates, read as %d.%m.%Y",
     ):
         assert said in err
@@ -76,7 +76,7 @@ def test_thirty_classes_some_of_two_rows(run, tmp_path):
     result = json.loads(out)
     assert result["classes"] == 30 and result["rows"] == 168
     assert set(result["relevance"]) == {"wert", "wert (2)", "Bemerkung", "column 4"}
-    assert "no row of 'Sorte 19', 'Sorte 29', 'Sorte 9' is held out" in err
+    assert "no row of class 'Sorte 19', 'Sorte 29', 'Sorte 9' is held out" in err
     code, out, _ = run("predict", "new.tsv", many_classes(seed=1), model)
     assert code == 0 and len(list(csv.reader(io.StringIO(out)))) == 169
     words = ("--target", "Sorte", "--trials", "2", *QUICK)
@@ -87,8 +87,8 @@ def test_thirty_classes_some_of_two_rows(run, tmp_path):
 def test_a_form_with_a_number_that_is_none(run):
     words = ("--target", WIDE_TARGET, *QUICK)
     code, _, err = run("tune", "wide.csv", wide(), *words)
-    assert code == 1 and "class '?' has one row only" in last(err)
-    assert "Say --missing=? if it stands for a missing value" in last(err)
+    assert code == 1 and "class '?' has only one row" in last(err)
+    assert "Use --missing=? if it means a missing value" in last(err)
     words = (*words, *NO_TARGET)
     for command in ("tune", "compare"):
         code, out, err = run(command, "wide.csv", wide(), *words)
@@ -97,9 +97,9 @@ def test_a_form_with_a_number_that_is_none(run):
     words = (*words, "--missing", "1e300")
     code, _, err = run("tune", "wide.csv", wide(), *words)
     assert code == 1
-    assert "column 'sensor', row 12: 'inf' is no finite number" in last(err)
+    assert "column 'sensor', row 12: 'inf' is not a finite number" in last(err)
     code, out, err = run("tune", "wide.csv", wide(), *words, "--missing", "inf")
-    assert code == 0 and "3 rows without a target are left out" in err
+    assert code == 0 and "3 rows without a target are dropped" in err
     assert "column 'empty' is empty" in err and "column 'remark' has 42 diff" in err
 
 
@@ -120,7 +120,7 @@ def test_categories_that_were_not_learned_are_named(run, tmp_path):
     content = german(40, 1).replace("Bäckergasse".encode("cp1252"), b"Neue Gasse")
     code, out, err = run("predict", "new.csv", content, model)
     assert code == 0 and len(out.split()) == 41
-    assert "column 'Straße' has categories that were not" in err
+    assert "column 'Straße' has categories that are not in" in err
     assert "'Neue Gasse'" in err and "unknown categories" not in err
 
 

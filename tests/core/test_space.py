@@ -50,7 +50,7 @@ def test_an_entry_that_belongs_to_no_feature_has_a_name_of_its_own():
 def test_the_intercept_has_its_name_where_features_have_none():
     X, y = toy_data(20)
     objective = make_objective(
-        X, y, kernel="linear", penalty="per_feature", intercept="penalized"
+        X, y, kernel="linear", regularization="per_feature", intercept="penalized"
     )
     assert objective.names == ["C[0]", "C[1]", "C[2]", "C[intercept]"]
 

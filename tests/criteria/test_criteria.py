@@ -5,15 +5,21 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
+from scipy.special import softmax
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.metrics import f1_score
+from sklearn.model_selection import RepeatedStratifiedKFold
 
+from bisvm import BilevelObjective, BilevelSVC
 from bisvm.criteria import (
     CRITERIA,
     VALIDATION,
     Blend,
     CalibratedLogistic,
     CalibratedSquaredError,
+    Criterion,
+    CriterionValue,
     MeanHinge,
     MeanLogistic,
     MeanSquaredError,
@@ -25,14 +31,16 @@ from bisvm.criteria import (
     Weighted,
     get_criterion,
 )
+from bisvm.testing import check_gradient
 
 EVERY = [kind() for kind in VALIDATION.values()] + [CalibratedLogistic(1e-2, 0.5)]
 
 
 def points(n):
     """Two tasks in two splits each, both labels in all of them."""
-    column = np.arange(n) % 4
-    return Points(np.where(np.arange(n) % 12 < 5, 1.0, -1.0), column % 2, column)
+    number = np.arange(n)
+    labels, column = np.where(number % 12 < 5, 1.0, -1.0), number % 4
+    return Points(labels, column % 2, column, number // 2)
 
 
 def sample(n=60, shift=0.8, seed=0):
@@ -141,7 +149,9 @@ def test_at_zero_is_the_loss_of_a_silent_machine(criterion):
     labels = np.array([1.0, 1.0, -1.0, -1.0, -1.0])
     one = np.zeros(5, dtype=int)
     weights = np.array([0.1, 0.4, 0.1, 0.1, 0.3])
-    result = criterion.evaluate(np.zeros(5), weights, Points(labels, one, one))
+    result = criterion.evaluate(
+        np.zeros(5), weights, Points(labels, one, one, np.arange(5))
+    )
     assert result.value == pytest.approx(criterion.at_zero, rel=1e-14)
 
 
@@ -263,7 +273,7 @@ def test_criteria_are_value_objects():
 
 
 def test_get_criterion():
-    assert {name: type(get_criterion(name)) for name in CRITERIA} == CRITERIA
+    assert all(get_criterion(name) == make() for name, make in CRITERIA.items())
     criterion = CalibratedLogistic(center=2.0)
     assert get_criterion(criterion) is criterion
     with pytest.raises(ValueError, match="Unknown criterion 'msee': .*'mse'.*'hinge'"):
@@ -291,7 +301,7 @@ def test_every_criterion_has_a_balanced_version(name):
 def test_what_cannot_be_weighted_or_blended_is_refused():
     with pytest.raises(ValueError, match="Unknown criterion 'blnd'.*mean 'blend'"):
         get_criterion("balanced_blnd")
-    with pytest.raises(ValueError, match="Unknown criterion 'structural_risk'"):
+    with pytest.raises(ValueError, match="StructuralRisk.* cannot be weighted"):
         get_criterion("balanced_structural_risk")
     with pytest.raises(ValueError, match="cannot be weighted"):
         get_criterion(Weighted(Weighted("mse")))
@@ -300,7 +310,7 @@ def test_what_cannot_be_weighted_or_blended_is_refused():
     for given in ("equal", {"a": -1.0}, {"a": 0.0}, {"a": math.nan}, None, 3.0):
         with pytest.raises(ValueError, match="class_weight=.*'balanced', or a dict"):
             get_criterion(Weighted("mse", given))
-    with pytest.raises(ValueError, match="has to know their labels.*Points"):
+    with pytest.raises(ValueError, match="needs their labels.*Points"):
         SmoothedF1().evaluate([0.5, 1.0], [0.5, 0.5])
 
 
@@ -421,10 +431,41 @@ def test_the_noise_of_a_ranking_is_that_of_delong():
     rng = np.random.default_rng(0)
     column = np.zeros(n, dtype=int)
     labels = np.where(np.arange(n) < 40, 1.0, -1.0)
-    whose, weights = Points(labels, column, column), np.full(n, 1 / n)
+    whose, weights = Points(labels, column, column, np.arange(n)), np.full(n, 1 / n)
     values, stated = [], []
     for _ in range(400):
         done = criterion.evaluate(rng.normal(0.5, 1.0, n), weights, whose)
         values.append(done.value)
         stated.append(np.sqrt(np.sum((weights * (done.losses - done.value)) ** 2)))
     assert np.std(values) == pytest.approx(np.mean(stated), rel=0.15)
+
+
+class Multinomial(Criterion):
+    """-log softmax of a row's decision values at its class, averaged over rows."""
+
+    def _evaluate(self, u, w, points):
+        order = np.lexsort((points.task, points.row))
+        n_tasks = int(points.task.max()) + 1
+        f, labels, weight = (
+            part[order].reshape(-1, n_tasks)
+            for part in (points.labels * u, points.labels, w)
+        )
+        p = softmax(f, axis=1)
+        own, share = labels > 0, weight.sum(axis=1)
+        losses, slopes = np.empty_like(u), np.empty_like(u)
+        by_row = -np.log(p[own])
+        losses[order] = np.repeat(by_row, n_tasks)
+        slopes[order] = (share[:, None] * (p - own) * labels).ravel()
+        return CriterionValue(float(share @ by_row), losses, slopes)
+
+
+def test_a_criterion_may_see_all_decision_values_of_a_row():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[::2], y[::2]
+    splits = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
+    model = BilevelSVC("rbf", loss="logistic", criterion=Multinomial(), cv=splits)
+    objective = BilevelObjective(model, X, y)
+    theta = objective.theta0
+    value, gradient = objective(theta)
+    assert 0.0 < value < np.log(3.0)
+    check_gradient(gradient, lambda x: objective(x)[0], theta, step=1e-3)

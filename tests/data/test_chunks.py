@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 import bisvm.data.chunks
 import bisvm.estimators.data
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, Chunks
-from bisvm.data.pieces import weighted_squares
-from bisvm.data.scaling import column_moments
+from bisvm.data.matrices import column_moments, weighted_squares
+from tests.covering import full
 from tests.problems import noisy, thinned, three_classes
 
 KINDS = {"dense": np.asarray, "sparse": sparse.csr_array}
@@ -25,6 +25,12 @@ SETTINGS = {"tol": 1e-6, "random_state": 0, "cv": 3}
 
 @pytest.fixture(params=KINDS, ids=str)
 def stored(request):
+    return KINDS[request.param]
+
+
+@pytest.fixture(params=["dense", *full("sparse")], ids=str)
+def searched(request):
+    """A whole search on sparse chunks takes long; for the others see H alone."""
     return KINDS[request.param]
 
 
@@ -43,7 +49,6 @@ def assert_same_fit(a, b, X):
     np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-8)
     np.testing.assert_allclose(a.intercept_, b.intercept_, rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(a.C_, b.C_, rtol=1e-9)
-    np.testing.assert_allclose(a.refit_C_, b.refit_C_, rtol=1e-9)
     np.testing.assert_allclose(a.relevance_, b.relevance_, rtol=1e-9, atol=1e-12)
     for first, second in zip(new_points(a), new_points(b), strict=True):
         assert first.stage == second.stage
@@ -117,9 +122,9 @@ def test_weighted_squares_leave_out_rows_without_weight(stored):
     D[8:16] = 0.0
     touched = []
 
-    def noted(piece):
-        touched.append(piece.shape[0])
-        return piece
+    def noted(block):
+        touched.append(block.shape[0])
+        return block
 
     chunks = Chunks.of(stored(X), rows=8).each(noted)
     ones = np.column_stack([X, np.ones(50)])
@@ -165,13 +170,13 @@ class Counted:
 
 def test_it_never_becomes_one_array():
     chunks = Chunks.of(np.eye(3))
-    with pytest.raises(TypeError, match="read in pieces"):
+    with pytest.raises(TypeError, match="read in blocks"):
         np.asarray(chunks)
     with pytest.raises(TypeError):
         np.ones(3) @ chunks
     with pytest.raises(TypeError):
         iter(chunks)
-    with pytest.raises(TypeError, match="read in pieces"):
+    with pytest.raises(TypeError, match="read in blocks"):
         StandardScaler().fit(chunks)
     with pytest.raises(ValueError, match="3 rows"):
         chunks.T @ np.ones(4)
@@ -190,32 +195,34 @@ def test_numbers_of_any_type_become_float64(dtype):
 
 
 @pytest.mark.parametrize(
-    ("penalty", "intercept"),
+    ("regularization", "fit_intercept"),
     [
-        ("shared", "free"),
+        ("shared", True),
         ("shared", "penalized"),
-        ("shared", "none"),
-        ("per_feature", "none"),
-        pytest.param("per_feature", "free", marks=pytest.mark.full),
+        ("shared", False),
+        ("per_feature", False),
+        pytest.param("per_feature", True, marks=pytest.mark.full),
         pytest.param("per_feature", "penalized", marks=pytest.mark.full),
     ],
 )
-def test_a_fit_is_that_in_memory(stored, penalty, intercept):
+def test_a_fit_is_that_in_memory(searched, regularization, fit_intercept):
     X, y = noisy()
-    model = BilevelLinearSVC(penalty=penalty, intercept=intercept, **SETTINGS)
-    inside = model.fit(stored(X), y)
+    model = BilevelLinearSVC(
+        regularization=regularization, fit_intercept=fit_intercept, **SETTINGS
+    )
+    inside = model.fit(searched(X), y)
     chunked = BilevelLinearSVC(**model.get_params()).fit(
-        Chunks(pairs(stored(X), y, 37))
+        Chunks(pairs(searched(X), y, 37))
     )
     assert_same_fit(inside, chunked, X)
 
 
 @pytest.mark.parametrize("loss", ["modified_log", "squared_hinge", "logistic"])
-def test_every_smooth_loss(stored, loss):
+def test_every_smooth_loss(searched, loss):
     X, y = noisy()
-    inside = BilevelLinearSVC(loss=loss, **SETTINGS).fit(stored(X), y)
+    inside = BilevelLinearSVC(loss=loss, **SETTINGS).fit(searched(X), y)
     chunked = BilevelLinearSVC(loss=loss, **SETTINGS).fit(
-        Chunks.of(stored(X), rows=50), y
+        Chunks.of(searched(X), rows=50), y
     )
     assert_same_fit(inside, chunked, X)
 
@@ -237,7 +244,7 @@ def test_several_classes(multi_class, shared):
 
 
 @pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
-def test_weights_splitters_and_groups_as_usual(stored):
+def test_weights_splitters_and_groups_as_usual(searched):
     X, y = noisy()
     rng = np.random.default_rng(0)
     weight = rng.integers(0, 3, size=len(y)).astype(float)
@@ -245,9 +252,9 @@ def test_weights_splitters_and_groups_as_usual(stored):
     given = {"sample_weight": weight, "groups": np.arange(len(y)) // 4}
     for cv in (3, ShuffleSplit(2, random_state=0), [(range(100), range(100, 240))]):
         settings = {**SETTINGS, "cv": cv, "class_weight": "balanced"}
-        inside = BilevelLinearSVC(**settings).fit(stored(X), y, **given)
+        inside = BilevelLinearSVC(**settings).fit(searched(X), y, **given)
         chunked = BilevelLinearSVC(**settings).fit(
-            Chunks(pairs(stored(X), y, 37)), **given
+            Chunks(pairs(searched(X), y, 37)), **given
         )
         assert_same_fit(inside, chunked, X)
 
@@ -260,11 +267,12 @@ def test_a_subsample_comes_first_where_there_are_many_rows():
     assert_same_fit(inside, chunked, X)
 
 
-def test_bring_your_own_optimizer():
+@pytest.mark.parametrize("loss", ["quartic", "modified_log", "logistic"])
+def test_bring_your_own_optimizer(stored, loss):
     X, y = noisy()
-    model = BilevelLinearSVC(**SETTINGS)
-    inside = BilevelObjective(model, X, y)
-    chunked = BilevelObjective(model, Chunks.of(X, rows=100), y)
+    model = BilevelLinearSVC(loss=loss, **SETTINGS)
+    inside = BilevelObjective(model, stored(X), y)
+    chunked = BilevelObjective(model, Chunks.of(stored(X), rows=100), y)
     for a, b in zip(inside(inside.theta0), chunked(inside.theta0), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9)
 
@@ -275,7 +283,7 @@ def test_bring_your_own_optimizer():
 def test_data_frames_bring_the_names_of_their_columns():
     X, y = noisy()
     frame = pd.DataFrame(X, columns=list("abcd"))
-    settings = {**SETTINGS, "penalty": "per_feature"}
+    settings = {**SETTINGS, "regularization": "per_feature"}
     inside = BilevelLinearSVC(**settings).fit(frame, y)
     data = Chunks(pairs(frame, pd.Series(y), 50))
     chunked = BilevelLinearSVC(**settings).fit(data)
@@ -296,14 +304,14 @@ def test_a_list_of_chunks_of_any_size():
 
 
 @pytest.fixture
-def small_pieces(monkeypatch):
+def small_blocks(monkeypatch):
     """In proportion to the data of a test."""
     monkeypatch.setattr(bisvm.data.chunks, "BLOCK_BYTES", 2**20)
-    monkeypatch.setattr(bisvm.data.chunks, "PIECE_BYTES", 2**18)
+    monkeypatch.setattr(bisvm.data.chunks, "PART_BYTES", 2**18)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_blocks")
 def test_a_large_memory_map_is_left_where_it_is(tmp_path, monkeypatch, dtype):
     X, y = _mapped(tmp_path, 20_000, 200, dtype)
     monkeypatch.setattr(bisvm.estimators.data, "MAPPED_LIMIT", 2**20)
@@ -318,15 +326,17 @@ def test_a_large_memory_map_is_left_where_it_is(tmp_path, monkeypatch, dtype):
     )
 
 
-@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.filterwarnings("ignore:Tuning stopped early")
 def test_memory_is_that_of_a_chunk(tmp_path):
     """Beside it there are arrays of n_samples x n_splits: labels, fitted values ..."""
     X, y = _mapped(tmp_path, 20_000, 200, np.float32)
-    settings = {**SETTINGS, "cv": 2, "tol": 1e-3, "penalty": "per_feature"}
+    settings = {**SETTINGS, "cv": 2, "tol": 1e-3, "regularization": "per_feature"}
     data, counting = _peak(lambda: Chunks(pairs(X, y, 1000)))
     assert counting < 3 * 1000 * 8 * X.shape[1]
     model = BilevelLinearSVC(**settings, max_iter=3)
+    # Modules and compiled code are loaded once, and are no part of the claim.
+    model.fit(Chunks(pairs(X[:200], y[:200], 100)))
     _, peak = _peak(lambda: model.fit(data))
     # A search keeps the warm starts that it began with: a few more of those arrays.
     assert peak < 0.35 * 8 * X.size

@@ -15,8 +15,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC
-from bisvm.data.pieces import weighted_squares
-from bisvm.data.scaling import column_moments
+from bisvm.data.matrices import column_moments, weighted_squares
 from bisvm.kernels import RBF
 from bisvm.search import units
 from tests.problems import noisy, thinned, three_classes
@@ -313,7 +312,7 @@ def test_every_kind_of_weight_and_several_classes():
 def test_data_frames_bring_the_names_of_their_columns():
     frame = pd.DataFrame(X, columns=list("abc"))
     labels = pd.Series(y)
-    settings = {**SETTINGS, "penalty": "per_feature"}
+    settings = {**SETTINGS, "regularization": "per_feature"}
     inside = BilevelLinearSVC(**settings).fit(frame, labels)
     spread = dd.from_pandas(frame, npartitions=3)
     there = BilevelLinearSVC(**settings).fit(

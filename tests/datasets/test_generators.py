@@ -2,16 +2,14 @@
 
 import numpy as np
 import pytest
-from scipy.stats import norm
 
 from bisvm.datasets import (
     make_moons_with_noise,
     make_rings,
-    make_signal_among_noise,
     make_xor,
 )
 
-GENERATORS = [make_moons_with_noise, make_signal_among_noise, make_rings, make_xor]
+GENERATORS = [make_moons_with_noise, make_rings, make_xor]
 
 
 @pytest.mark.parametrize("make", GENERATORS)
@@ -60,14 +58,6 @@ def test_moons_are_standardised_and_come_first():
     assert gap[:2].min() > 2 * gap[2:].max()
 
 
-def test_signal_has_the_bayes_error_it_promises():
-    X, y = make_signal_among_noise(40_000, 4, 6, separation=2.0, random_state=0)
-    error = np.mean((X[:, :4].sum(axis=1) > 0) != y)
-    assert error == pytest.approx(norm.cdf(-1.0), abs=0.006)
-    gap = X[y == 1].mean(axis=0) - X[y == 0].mean(axis=0)
-    np.testing.assert_allclose(gap, [1.0] * 4 + [0.0] * 6, atol=0.04)
-
-
 def test_rings_alternate_outwards():
     X, y = make_rings(400, n_rings=4, noise=0.01, random_state=0)
     radius = np.round(np.linalg.norm(X, axis=1)).astype(int)
@@ -90,7 +80,5 @@ def test_sizes_are_checked(make, argument, value):
 
 
 def test_numbers_of_parts_are_checked():
-    with pytest.raises(ValueError, match="n_signal must be at least 1; got 0"):
-        make_signal_among_noise(n_signal=0)
     with pytest.raises(ValueError, match="n_rings must be even.*; got 3"):
         make_rings(n_rings=3)

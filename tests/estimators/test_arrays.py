@@ -7,6 +7,7 @@ from scipy import sparse
 
 from bisvm import BilevelLinearSVC, BilevelSVC, ConvolutionalLinearSVC
 from bisvm.machines import linear
+from tests.covering import crossed
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 RNG = np.random.default_rng(0)
@@ -59,9 +60,8 @@ def decisions(model, X, y, **more):
     return model.fit(X, y, **more).decision_function(X)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_any_layout(make, layout):
-    changed = LAYOUTS[layout]
+@pytest.mark.parametrize("make, changed", crossed(ESTIMATORS, LAYOUTS, strength=1))
+def test_any_layout(make, changed):
     weight = (
         {} if isinstance(make(), ConvolutionalLinearSVC) else {"sample_weight": WEIGHT}
     )
@@ -71,18 +71,25 @@ def test_any_layout(make, layout):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "dtype", [np.float16, np.float32, np.int8, np.uint8, np.int64, bool, object]
-)
+TYPES = ["float16", "float32", "int8", "uint8", "int64", "bool", "object"]
+
+
+@pytest.mark.parametrize("make, dtype", crossed(ESTIMATORS, TYPES, strength=1))
 def test_any_type_of_numbers(make, dtype):
     given = X.astype(dtype)
     expected = decisions(make(), given.astype(float), y)
     np.testing.assert_allclose(decisions(make(), given, y), expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
-@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.float64])
-@pytest.mark.parametrize("thin", [linear.THIN, 0], ids=["factors", "products"])
+@pytest.mark.parametrize(
+    "kind, dtype, thin",
+    crossed(
+        ["csr", "csc", "coo"],
+        ["float32", "int32", "float64"],
+        {"factors": linear.THIN, "products": 0},
+        strength=1,
+    ),
+)
 def test_sparse_matrices_of_any_kind(monkeypatch, kind, dtype, thin):
     """CSC and COO become CSR; nothing is written to what was given."""
     monkeypatch.setattr(linear, "THIN", thin)

@@ -11,28 +11,31 @@ from bisvm import BilevelLinearSVC, BilevelSVC
 from bisvm.criteria.priors import Shrinkage
 from bisvm.kernels import RBF
 from bisvm.losses import ModifiedLog, Quartic
-from bisvm.machines.penalties import Shared
+from bisvm.machines.regularization import Shared
 from bisvm.optimizers import LBFGS
+from tests.covering import crossed
 from tests.problems import sparse_twin, toy_data, within
 
 X, y = toy_data(40)
-MAKERS = [
-    lambda **s: BilevelSVC("rbf", random_state=0, **s),
-    lambda **s: BilevelSVC("ard", random_state=0, **s),
-    lambda **s: BilevelLinearSVC(random_state=0, **s),
-    lambda **s: BilevelLinearSVC(penalty="per_feature", random_state=0, **s),
-]
-EACH = pytest.mark.parametrize(
-    "make", MAKERS, ids=["rbf", "ard", "linear", "one C per feature"]
-)
+MAKERS = {
+    "rbf": lambda **s: BilevelSVC("rbf", random_state=0, **s),
+    "ard": lambda **s: BilevelSVC("ard", random_state=0, **s),
+    "linear": lambda **s: BilevelLinearSVC(random_state=0, **s),
+    "one C per feature": lambda **s: BilevelLinearSVC(
+        regularization="per_feature", random_state=0, **s
+    ),
+}
+EACH = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+STORED = {"dense": np.asarray, "sparse": sparse_twin}
 QUIET = pytest.mark.filterwarnings("ignore:Tuning stopped early")
 
 
 # --- data -----------------------------------------------------------------------------
 
 
-@EACH
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(
+    "make, bad", crossed(MAKERS, [np.nan, np.inf, -np.inf], strength=1)
+)
 def test_numbers_that_are_not_finite_are_refused(make, bad):
     broken = X.copy()
     broken[3, 1] = bad
@@ -103,8 +106,7 @@ def test_two_points_cannot_be_split(make):
 
 
 @QUIET
-@EACH
-@pytest.mark.parametrize("stored", [np.asarray, sparse_twin], ids=["dense", "sparse"])
+@pytest.mark.parametrize("make, stored", crossed(MAKERS, STORED, strength=1))
 def test_constant_columns_do_no_harm(make, stored):
     padded = np.hstack([X, np.zeros((40, 1)), np.full((40, 1), 3.7)])
     model = make().fit(stored(padded), y)
@@ -144,22 +146,24 @@ def test_negative_weights_and_weights_that_are_all_zero_are_refused(make):
 
 
 @QUIET
-@EACH
-@pytest.mark.parametrize("scale", [1e-150, 1e150])
-@pytest.mark.parametrize("stored", [np.asarray, sparse_twin], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    "make, scale, stored", crossed(MAKERS, [1e-150, 1e150], STORED)
+)
 def test_absurd_scales_do_not_crash(make, scale, stored):
     data = stored(X) * scale
     with within(20):
         model = make().fit(data, y)
     assert np.all(np.isfinite(model.decision_function(data)))
-    if make in MAKERS[:2]:  # a linear machine's C starts at 1, whatever the scale
+    if make in (
+        MAKERS["rbf"],
+        MAKERS["ard"],
+    ):  # a linear machine's C starts at 1, whatever the scale
         plain = make().fit(stored(X), y)
         assert model.score(data, y) >= plain.score(stored(X), y) - 0.15
 
 
 @QUIET
-@EACH
-@pytest.mark.parametrize("stored", [np.asarray, sparse_twin], ids=["dense", "sparse"])
+@pytest.mark.parametrize("make, stored", crossed(MAKERS, STORED, strength=1))
 def test_features_of_absurdly_different_scales_do_not_crash(make, stored):
     data = stored(X) * np.array([1e150, 1e-150, 1.0])[None, :]
     with within(20):
@@ -211,6 +215,12 @@ def test_groups_that_are_missing_or_too_few_are_refused():
 # --- settings -------------------------------------------------------------------------
 
 
+def test_fista_is_refused_for_the_exact_hinge():
+    """Its solution does not tell which points are on the margin."""
+    with pytest.raises(ValueError, match="solver='fista'.*solver='auto'"):
+        BilevelSVC("rbf", loss="hinge", solver="fista").fit(X, y)
+
+
 @pytest.mark.parametrize(
     "settings, listed",
     [
@@ -219,11 +229,10 @@ def test_groups_that_are_missing_or_too_few_are_refused():
         ({"criterion": "mae"}, ["'mse'", "'hinge'", "'calibrated_logistic'"]),
         ({"optimizer": "adam"}, ["'lbfgs'", "'rprop'", "'grid'"]),
         ({"solver": "smoo"}, ["'auto'", "'newton'", "'fista'"]),
-        ({"penalty": "l2"}, ["'shared'", "'per_feature'"]),
+        ({"regularization": "l2"}, ["'shared'", "'per_feature'"]),
         ({"prior": "flat"}, ["'auto'", "'shrinkage'"]),
-        ({"intercept": "yes"}, ["'free'", "'penalized'", "'none'"]),
+        ({"fit_intercept": "yes"}, ["bool", "'penalized'"]),
         ({"multi_class": "crammer"}, ["'ovr'", "'ovo'"]),
-        ({"refit": "yes"}, ["'rescaled'", "'same'"]),
         ({"learn": "gama"}, ["'all'", "'C'", "'gamma'"]),
         ({"starts": "many"}, ["'auto'", "list of dicts"]),
         ({"starts": [{"c": 1.0}]}, ["'C'", "'gamma'"]),
@@ -245,11 +254,11 @@ def test_unknown_names_list_the_valid_ones(settings, listed):
         ({"C": 0.0}, "C must be positive"),
         ({"C": -1.0}, "C must be positive"),
         ({"C": np.nan}, "C must be positive"),
-        ({"C": [1.0, 2.0]}, "penalty='per_feature'"),
-        ({"kernel": "rbf", "penalty": "per_feature"}, "kernel='ard'"),
-        ({"penalty": Shared(C_bounds=(10.0, 1.0))}, "wrong way round"),
+        ({"C": [1.0, 2.0]}, "regularization='per_feature'"),
+        ({"kernel": "rbf", "regularization": "per_feature"}, "kernel='ard'"),
+        ({"regularization": Shared(C_bounds=(10.0, 1.0))}, "wrong way round"),
         (
-            {"C": 1.0, "penalty": Shared(C_bounds=(10.0, 20.0))},
+            {"C": 1.0, "regularization": Shared(C_bounds=(10.0, 20.0))},
             "C = 1 lies outside its bounds",
         ),
         ({"kernel": RBF(gamma_bounds=(10.0, 1.0))}, "wrong way round"),

@@ -5,8 +5,18 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bisvm import BilevelLinearSVC, BilevelSVC
 
+# The checks are about the interface, not about what is learned.
+QUICK = {"cv": 2, "random_state": 0, "starts": 1, "max_iter": 2}
+
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@parametrize_with_checks([BilevelSVC(), BilevelLinearSVC()])
+@parametrize_with_checks([BilevelSVC("rbf", **QUICK), BilevelLinearSVC(**QUICK)])
 def test_the_estimator_is_one_of_scikit_learns(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@parametrize_with_checks([BilevelSVC(), BilevelLinearSVC()])
+def test_it_is_with_the_defaults(estimator, check):
     check(estimator)

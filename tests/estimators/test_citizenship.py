@@ -21,7 +21,6 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.utils.estimator_checks import check_estimator
 
 from bisvm import BilevelLinearSVC, BilevelSVC
 from tests.problems import three_classes, toy_data
@@ -243,12 +242,6 @@ def test_assume_finite_is_respected(machine, monkeypatch):
     with sklearn.config_context(assume_finite=True):
         values = model.decision_function(holed)
     assert np.isfinite(values[:3]).all() and np.isfinite(values[4:]).all()
-
-
-@pytest.mark.full
-def test_check_estimator(machine):
-    """Settings of these tests too, not only the defaults."""
-    check_estimator(machine)
 
 
 # --- data frames ----------------------------------------------------------------------

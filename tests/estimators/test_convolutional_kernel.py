@@ -7,7 +7,7 @@ from sklearn.base import clone
 from bisvm import BilevelSVC, ConvolutionalSVC
 from bisvm.criteria import StructuralRisk
 from bisvm.kernels import RBF, Polynomial
-from bisvm.optimizers import GradientDescent
+from bisvm.published import GradientDescent
 from bisvm.transforms import Convolution2D, Nonlinearity, Normalize, Pool2D
 
 RNG = np.random.default_rng(0)
@@ -82,9 +82,11 @@ def test_filters_are_learned_on_held_out_images():
 
 def test_C_may_be_switched_on_at_the_end():
     model = ConvolutionalSVC(
-        (8, 8), (3, 3), kernel=Polynomial(2, gamma=1.0), C=1e3, refit=1e-2, **K_CSVM
+        (8, 8), (3, 3), kernel=Polynomial(2, gamma=1.0), C=1e3, **K_CSVM
     ).fit(X, y)
-    assert model.C_ == 1e3 and model.machine_.refit_C_ == 1e-2
+    last = BilevelSVC(model.kernel_, C=1e-2, learn=(), cv=2).fit(X.reshape(60, -1), y)
+    assert model.C_ == 1e3 and last.C_ == 1e-2
+    np.testing.assert_array_equal(last.kernel_.transform.filters, model.filters_[0])
 
 
 @pytest.mark.parametrize("multi_class", ["ovo", "ovr"])

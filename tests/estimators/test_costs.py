@@ -5,7 +5,8 @@ import pytest
 
 from bisvm import BilevelObjective, BilevelSVC, ConvolutionalLinearSVC
 from bisvm.criteria import VALIDATION, Weighted
-from bisvm.search.gains import Gain
+from bisvm.search.history import PairedDifference
+from tests.covering import crossed, full
 from tests.problems import three_classes, toy_data
 
 X, y = toy_data(60)
@@ -114,10 +115,10 @@ def test_shares_add_up_to_the_criterion_and_tell_its_noise(name):
     difference = low.criterion - high.criterion
     # The calibrated logistic loss has a ridge that belongs to no point.
     assert (low.shares - high.shares).sum() == pytest.approx(difference, abs=1e-3)
-    assert not Gain.between(low, low).exceeds(1.0)
+    assert not PairedDifference.between(low, low).exceeds(1.0)
 
 
-@pytest.mark.parametrize("name", ["smoothed_error", "f1", "auc"])
+@pytest.mark.parametrize("name", ["smoothed_error", *full("f1", "auc")])
 def test_the_error_of_a_gain_is_right(name):
     """Two machines that stay, on held-out rows drawn anew: stated error and spread."""
     rng = np.random.default_rng(0)
@@ -146,9 +147,13 @@ FIRST = np.arange(400) < 200
 
 
 @pytest.mark.parametrize(
-    "criterion", ["smoothed_error", "f1", "auc", "balanced_blend", "balanced_f1"]
+    "criterion, multi_class",
+    crossed(
+        ["smoothed_error", "f1", "auc", "balanced_blend", "balanced_f1"],
+        ["ovr", "ovo"],
+        strength=1,
+    ),
 )
-@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
 def test_estimators_learn_by_them(criterion, multi_class):
     rows, labels = three_classes(90)
     model = BilevelSVC("ard", criterion=criterion, multi_class=multi_class, cv=3)

@@ -125,6 +125,7 @@ def test_the_example_of_mlflow_logs_every_evaluation(monkeypatch, capsys):
     assert "callback" in run["model"].certificate_.reason
 
 
+@pytest.mark.full  # tests/test_examples.py runs it too
 def test_the_example_of_early_stopping_stops(capsys):
     runpy.run_path(str(EXAMPLES / "callback.py"))
     out = capsys.readouterr().out

@@ -121,7 +121,7 @@ def test_members_are_counted(given):
     "cv", [KFold(3), [(np.arange(60), np.arange(60, 120))]], ids=["folds", "pairs"]
 )
 def test_splits_that_cannot_be_drawn_anew_are_refused(cv):
-    with pytest.raises(ValueError, match="draws splits anew"):
+    with pytest.raises(ValueError, match="draws other splits"):
         BilevelSVC(ensemble=2, cv=cv).fit(X, Y)
 
 
@@ -235,5 +235,5 @@ def test_reports_say_how_many_there_are(tmp_path):
     path = bisvm.report(model, X, Y, tmp_path / "report.html", landscape=False)
     text = (tmp_path / "report.html").read_text()
     assert path is not None
-    assert "each tuned on its own splits" in text
+    assert "each tuned on its own folds" in text
     assert "The same machine, without a search" not in text

@@ -22,7 +22,9 @@ from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC
 from bisvm.criteria.priors import Shrinkage
 from bisvm.kernels import RBF
 from bisvm.losses import ModifiedLog, Quartic
-from bisvm.optimizers import RPROP, Grid
+from bisvm.optimizers import Grid
+from bisvm.published import RPROP
+from tests.covering import crossed
 from tests.problems import sparse_twin, thinned, three_classes, toy_data
 
 X, y = toy_data(80)
@@ -86,24 +88,29 @@ def test_the_decision_function_is_what_the_fitted_attributes_say():
     )
 
 
-def test_refit_rescales_c_by_the_share_of_the_folds():
-    model = svc(cv=StratifiedKFold(4)).fit(X, y)
-    assert model.refit_C_ == pytest.approx(0.75 * model.C_)
-    same = svc(cv=StratifiedKFold(4), refit="same").fit(X, y)
-    assert same.refit_C_ == pytest.approx(same.C_)
+@pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
+def test_with_the_exact_hinge_and_nothing_learned_it_is_libsvm(C):
+    model = svc(RBF(0.7), C=C, learn=(), loss="hinge").fit(X, y)
+    stock = SVC(C=C, gamma=0.7, tol=1e-8).fit(X, y)
+    assert model.C_ == C
+    np.testing.assert_allclose(
+        model.decision_function(X), stock.decision_function(X), atol=1e-5
+    )
+    np.testing.assert_array_equal(model.n_support_, stock.n_support_)
+    np.testing.assert_array_equal(model.support_, np.sort(stock.support_))
 
 
 def test_the_final_machine_is_libsvms_at_the_learned_values():
     model = svc(loss=Quartic(1e-3)).fit(X, y)
-    stock = SVC(C=model.refit_C_, gamma=model.hyperparameters_["gamma"], tol=1e-6)
+    stock = SVC(C=model.C_, gamma=model.hyperparameters_["gamma"], tol=1e-6)
     np.testing.assert_allclose(
         model.decision_function(X), stock.fit(X, y).decision_function(X), atol=1e-2
     )
 
 
 def test_the_final_linear_machine_is_liblinears_at_the_learned_c():
-    model = linear_svc(loss="squared_hinge", intercept="penalized").fit(X, y)
-    stock = LinearSVC(C=model.refit_C_, dual=False, tol=1e-10, max_iter=10**5)
+    model = linear_svc(loss="squared_hinge", fit_intercept="penalized").fit(X, y)
+    stock = LinearSVC(C=model.C_, dual=False, tol=1e-10, max_iter=10**5)
     np.testing.assert_allclose(
         model.decision_function(X), stock.fit(X, y).decision_function(X), atol=1e-4
     )
@@ -124,19 +131,27 @@ def test_what_is_not_learned_keeps_its_value():
 
 
 def test_one_c_per_feature_is_learned():
-    model = linear_svc(penalty="per_feature").fit(X, y)
+    model = linear_svc(regularization="per_feature").fit(X, y)
     assert model.C_.shape == (3,)
-    with_intercept = linear_svc(penalty="per_feature", intercept="penalized").fit(X, y)
+    with_intercept = linear_svc(
+        regularization="per_feature", fit_intercept="penalized"
+    ).fit(X, y)
     assert with_intercept.C_.shape == (4,)
 
 
-@pytest.mark.parametrize("loss", ["modified_log", "squared_hinge", "logistic"])
-@pytest.mark.parametrize("criterion", ["mse", "squared_hinge", "hinge", "logistic"])
-def test_every_loss_goes_with_every_criterion(loss, criterion):
-    for make in (svc, linear_svc):
-        model = make(loss=loss, criterion=criterion).fit(X, y)
-        assert model.criterion_value_ <= model.history_[0].criterion
-        assert model.score(X, y) > 0.7
+@pytest.mark.parametrize(
+    "loss, criterion, make",
+    crossed(
+        ["modified_log", "squared_hinge", "logistic"],
+        ["mse", "squared_hinge", "hinge", "logistic"],
+        {"kernel": svc, "linear": linear_svc},
+        strength=1,
+    ),
+)
+def test_every_loss_goes_with_every_criterion(loss, criterion, make):
+    model = make(loss=loss, criterion=criterion).fit(X, y)
+    assert model.criterion_value_ <= model.history_[0].criterion
+    assert model.score(X, y) > 0.7
 
 
 @pytest.mark.parametrize(
@@ -151,8 +166,8 @@ def test_every_loss_goes_with_every_criterion(loss, criterion):
         {"prior": Shrinkage(1.0), "kernel": "ard"},
         {"starts": 3},
         {"starts": [{"C": 10.0}, {"C": 0.1, "gamma": 1.0}]},
-        {"intercept": "none"},
-        {"intercept": "penalized"},
+        {"fit_intercept": False},
+        {"fit_intercept": "penalized"},
     ],
     ids=str,
 )
@@ -160,7 +175,7 @@ def test_parts_can_be_named_or_given_as_objects(settings):
     model = svc(**settings).fit(X, y)
     assert model.criterion_value_ <= model.history_[0].value
     assert model.score(X, y) > 0.75
-    if settings.get("intercept") == "none":
+    if settings.get("fit_intercept") is False:
         np.testing.assert_array_equal(model.intercept_, 0.0)
 
 
@@ -326,9 +341,10 @@ def test_metadata_is_routed_to_fit():
 # --- several classes ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
-@BOTH
+@pytest.mark.parametrize(
+    "make, multi_class, shared",
+    crossed({"kernel": svc, "linear": linear_svc}, ["ovr", "ovo"], [True, False]),
+)
 def test_several_classes(make, multi_class, shared):
     words = np.array(["a", "b", "c"])[y3]
     model = make(multi_class=multi_class, shared=shared).fit(X3, words)
@@ -341,7 +357,7 @@ def test_several_classes(make, multi_class, shared):
     if shared:
         assert np.ndim(model.C_) == 0
     else:
-        assert model.C_.shape == model.refit_C_.shape == (3,)
+        assert model.C_.shape == (3,)
         assert len(model.certificate_) == 3
         assert {record.task for record in model.history_} == {0, 1, 2}
 
@@ -367,7 +383,7 @@ def test_four_classes_have_six_pairs():
     assert model.decision_function(data).shape == (80, 4)
     assert model.score(data, labels) > 0.85
     stock = SVC(
-        C=model.refit_C_, gamma=model.hyperparameters_["gamma"],
+        C=model.C_, gamma=model.hyperparameters_["gamma"],
         decision_function_shape="ovr",
     )  # fmt: skip
     assert np.mean(stock.fit(data, labels).predict(data) == model.predict(data)) > 0.9

@@ -81,9 +81,9 @@ def test_a_stock_pipeline_loads_without_this_library():
     ("kernel", "settings", "reason"),
     [
         (RBF() @ Nonlinearity("tanh"), {}, "is no linear map of the columns"),
-        (Laplacian().on([0]) + RBF(), {}, "on some of the columns, beside others"),
+        (Laplacian().on([0]) + RBF(), {}, "on some of the columns, next to other"),
         (RBF() @ Projection(MAP) + Linear(), {}, "in a sum or product of kernels"),
-        (RBF(), dict(intercept="none"), "SVC always has a free intercept"),
+        (RBF(), dict(fit_intercept=False), "SVC always has a free intercept"),
         (RBF(), dict(shared=False), "hyperparameters of its own"),
     ],
 )

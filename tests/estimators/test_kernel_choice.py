@@ -16,15 +16,12 @@ from sklearn.model_selection import KFold
 
 import bisvm
 from bisvm import BilevelSVC
-from bisvm.bilevel.objective import COLD, Objective
-from bisvm.data.scaling import column_scale
+from bisvm.bilevel.objective import Objective
+from bisvm.data.matrices import column_scale
 from bisvm.datasets import make_moons_with_noise, make_rings
 from bisvm.kernels import RBF, Linear
-from bisvm.machines.penalties import PerFeature
-from bisvm.optimizers import BFGS
-from bisvm.search import kernel_choice, nested
-from bisvm.search.descent import Search, Trace
-from bisvm.search.gains import Gain
+from bisvm.machines.regularization import PerFeature
+from bisvm.search import refinement
 from bisvm.search.kernel_choice import candidates
 from bisvm.search.observer import Observer
 
@@ -71,7 +68,7 @@ def test_it_says_in_words_what_and_why(moons):
     said = str(moons[2].kernel_choice_)
     assert said.startswith("Chosen: a Gaussian kernel with one width for each feature.")
     assert "instead of one for all: the held-out loss is lower by" in said
-    assert "chosen without the rows that judge" in said
+    assert "in nested cross-validation" in said
     assert said.count("standard errors") >= 3
     X, y = linear_data()
     said = str(BilevelSVC(random_state=0).fit(X, y).kernel_choice_)
@@ -94,7 +91,7 @@ def test_groups_of_columns_are_a_candidate_for_data_as_measured():
 @pytest.mark.parametrize(
     ("settings", "kernel"),
     [
-        ({"penalty": "per_feature"}, Linear),
+        ({"regularization": "per_feature"}, Linear),
         ({"learn": "C"}, RBF),
         ({"learn": ("C", "gamma")}, RBF),
         ({"starts": 2}, RBF),
@@ -186,18 +183,6 @@ def test_files_keep_the_choice(moons, tmp_path):
     np.testing.assert_array_equal(back.decision_function(X), model.decision_function(X))
 
 
-def test_a_gain_and_its_error():
-    """Two groups of halves of one row each are one row; no noise is no error."""
-    simple, rich = np.array([0.3, 0.1, 0.2]), np.array([0.1, 0.1, 0.1])
-    gain = Gain.of(simple, rich, np.full(3, 1 / 3))
-    assert gain.value == pytest.approx(0.3)
-    assert gain.error == pytest.approx(np.sqrt(0.1**2 + 0.1**2 + 0.0**2))
-    assert gain.exceeds(2.0) and not gain.exceeds(2.2)
-    sure = Gain.of(np.full(4, 0.5), np.full(4, 0.25), np.full(4, 0.25))
-    assert sure.error == 0.0 and sure.in_errors == np.inf and sure.exceeds(100.0)
-    assert Gain.of(simple, simple, np.full(3, 1 / 3)).in_errors == 0.0
-
-
 def test_widths_that_only_fit_their_judges_are_turned_down():
     """Labels by chance in many columns: the paired gain is large, and does not last."""
     turned_down = 0
@@ -283,29 +268,9 @@ def test_a_richer_kernel_that_was_cut_short_is_told(pause, limit, said):
     assert not model.certificate_.converged and said in model.certificate_.reason
 
 
-def test_the_noise_of_pairs_of_classes_is_that_of_all_their_rows():
-    """A row weighs in a gain what it weighs on average over the sets."""
-    shares = np.array([[0.4, 0.2, 0.0], [0.0, 0.3, 0.1]])
-    weights = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]])
-
-    def tuned(shares):
-        return [
-            SimpleNamespace(
-                descent=SimpleNamespace(
-                    best=SimpleNamespace(shares=own, share_weights=weight)
-                )
-            )
-            for own, weight in zip(shares, weights, strict=True)
-        ]
-
-    gain = kernel_choice._gain(tuned(shares), tuned(0.5 * shares))
-    expected = Gain.of(shares.mean(0), 0.5 * shares.mean(0), weights.mean(0))
-    assert gain == expected
-
-
 def test_penalties_of_features_may_be_an_object():
     X, y = linear_data(80)
-    model = BilevelSVC(penalty=PerFeature(), cv=3, random_state=0).fit(X, y)
+    model = BilevelSVC(regularization=PerFeature(), cv=3, random_state=0).fit(X, y)
     assert model.kernel_choice_.name == "linear"
 
 
@@ -342,7 +307,7 @@ def test_all_machines_that_are_trained_are_counted(moons, kernel, monkeypatch):
 def test_a_check_that_was_cut_short_is_told(moons, number, monkeypatch):
     """The widths stand as they were found, with all that had spoken for them."""
     X, y, whole = moons
-    without = nested._without
+    without = refinement._without
 
     def late(search, trace, descent, split, steps):
         if split == number:
@@ -350,40 +315,10 @@ def test_a_check_that_was_cut_short_is_told(moons, number, monkeypatch):
             search = replace(search, observer=observer)
         return without(search, trace, descent, split, steps)
 
-    monkeypatch.setattr(nested, "_without", late)
+    monkeypatch.setattr(refinement, "_without", late)
     with pytest.warns(ConvergenceWarning, match="time limit"):
         model = BilevelSVC("ard", random_state=0).fit(X, y)
     assert not model.certificate_.converged
     assert model.hyperparameters_["gamma"] == pytest.approx(
         whole.hyperparameters_["gamma"]
     )
-
-
-def test_rows_that_judge_twice_are_no_two_judges(monkeypatch):
-    """Two splits that hold out the same rows are as sure as one of them."""
-    rng = np.random.default_rng(0)
-    weights = np.r_[np.full(8, 1 / 8), np.zeros(4)]
-    simple, rich = (
-        SimpleNamespace(shares=weights * rng.random(12), share_weights=weights)
-        for _ in range(2)
-    )
-    monkeypatch.setattr(nested, "evaluate", lambda *asked: (simple, Trace()))
-    objective = SimpleNamespace(on_split=lambda split, warm: (None, COLD))
-    search = Search(objective, BFGS(), Observer())
-    common = SimpleNamespace(
-        best=SimpleNamespace(theta=np.zeros(3), shares=np.zeros(12))
-    )
-    once, twice = (
-        nested.lasting_gain(
-            search, Trace(), common, [SimpleNamespace(split=0, at=rich)] * times
-        )
-        for times in (1, 2)
-    )
-    assert once.error > 0.0
-    assert twice.value == pytest.approx(once.value)
-    assert twice.error == pytest.approx(once.error)
-    # More widths than rows can choose are a choice of chance.
-    common.best.theta = np.zeros(12)
-    one = SimpleNamespace(split=0, at=rich)
-    many = nested.lasting_gain(search, Trace(), common, [one])
-    assert many.error == pytest.approx(once.error * np.sqrt(13.0 / 1.75))

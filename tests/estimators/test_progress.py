@@ -12,6 +12,7 @@ from bisvm import BilevelLinearSVC, BilevelSVC
 from bisvm.datasets import make_moons_with_noise
 from bisvm.losses import Quartic
 from bisvm.solvers import Newton
+from tests.covering import full
 from tests.problems import three_classes, toy_data
 
 X, y = toy_data(80)
@@ -181,13 +182,14 @@ def test_a_lower_level_that_was_not_solved_is_not_called_converged():
     assert model.certificate_.lower_residual > 1e-3
 
 
-def test_a_climb_that_is_stopped_anywhere_returns_the_best_point_it_told_of():
+@pytest.mark.parametrize("every", [15, *full(3)])
+def test_a_climb_that_is_stopped_anywhere_returns_the_best_point_it_told_of(every):
     X, y = make_moons_with_noise(150, n_noise=4, random_state=0)
     settings = {"kernel": "ard", "cv": 3, "random_state": 0}
     stages = [record.stage for record in BilevelSVC(**settings).fit(X, y).history_]
-    assert stages[-1] == "last steps"
-    numbers = [k for k in range(1, len(stages) + 1) if stages[k - 1] != "sketch"]
-    for number in numbers[::3] + numbers[-2:]:
+    assert stages[-1] == "final descent"
+    numbers = [k for k in range(1, len(stages) + 1) if stages[k - 1] != "subsample"]
+    for number in numbers[::every] + numbers[-2:]:
         told = []
 
         def stop(progress, number=number, told=told):

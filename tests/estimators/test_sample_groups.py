@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, Chunks
 from bisvm.data.splits import validated_on
-from bisvm.machines.penalties import PerGroup, Shared
+from bisvm.machines.regularization import PerGroup, Shared
 from tests.problems import sparse_twin, thinned, three_classes, toy_data
 
 X, y = toy_data(90)
@@ -21,11 +21,15 @@ LABELS = NAMES[np.arange(90) % 3]
 
 
 def svc(**settings):
-    return BilevelSVC("rbf", **{"penalty": "per_group", "random_state": 0, **settings})
+    return BilevelSVC(
+        "rbf", **{"regularization": "per_group", "random_state": 0, **settings}
+    )
 
 
 def linear_svc(**settings):
-    return BilevelLinearSVC(**{"penalty": "per_group", "random_state": 0, **settings})
+    return BilevelLinearSVC(
+        **{"regularization": "per_group", "random_state": 0, **settings}
+    )
 
 
 BOTH = pytest.mark.parametrize("make", [svc, linear_svc])
@@ -54,20 +58,9 @@ def test_a_group_with_wrong_labels_gets_the_smallest_c(make):
     np.testing.assert_array_equal(model.C_, model.hyperparameters_["C"])
 
 
-@BOTH
-def test_c_is_rescaled_group_by_group_for_all_rows(make):
-    fit = {"sample_groups": LABELS}
-    model = make().fit(X, y, **fit)
-    np.testing.assert_allclose(model.refit_C_, 0.8 * model.C_)
-    same = make(refit="same").fit(X, y, **fit)
-    np.testing.assert_array_equal(same.refit_C_, same.C_)
-    given = make(refit=2.0).fit(X, y, **fit)
-    np.testing.assert_array_equal(given.refit_C_, [2.0, 2.0, 2.0])
-
-
 def test_the_final_machine_is_libsvm_with_these_sample_weights():
     C = np.array([0.3, 1.0, 2.0])
-    model = svc(C=C, learn=(), loss="hinge", refit="same", tol=1e-6)
+    model = svc(C=C, learn=(), loss="hinge", tol=1e-6)
     model.fit(X, y, sample_groups=LABELS)
     weight = C[np.arange(90) % 3]
     gamma = model.hyperparameters_["gamma"]
@@ -118,7 +111,7 @@ def test_several_classes(shared):
     X3, y3 = three_classes(90)
     model = svc(shared=shared).fit(X3, y3, sample_groups=LABELS)
     shape = (3,) if shared else (3, 3)
-    assert model.C_.shape == model.refit_C_.shape == shape
+    assert model.C_.shape == shape
     assert np.shape(model.group_weights_["site b"]) == shape[1:]
     assert model.score(X3, y3) > 0.75
 
@@ -132,22 +125,22 @@ def test_optimizers_move_groups(optimizer):
 
 
 def test_widths_climb_after_the_groups():
-    model = BilevelSVC("ard", penalty="per_group", random_state=0)
+    model = BilevelSVC("ard", regularization="per_group", random_state=0)
     model.fit(X, y, sample_groups=LABELS)
     stages = [record.stage for record in model.history_]
-    assert stages.index("one C per group") < stages.index("one for each")
+    assert stages.index("one C per group") < stages.index("separate values")
     assert len(np.unique(model.C_)) == 3
 
 
 def test_an_estimator_refitted_without_groups_forgets_them():
     model = svc().fit(X, y, sample_groups=LABELS)
-    model.set_params(penalty="shared").fit(X, y)
+    model.set_params(regularization="shared").fit(X, y)
     assert model.group_names_ is None and model.group_weights_ is None
     assert np.ndim(model.C_) == 0
 
 
 def test_bounds_hold_every_group():
-    model = svc(penalty=PerGroup(C_bounds=(0.5, 0.6)), C=0.5)
+    model = svc(regularization=PerGroup(C_bounds=(0.5, 0.6)), C=0.5)
     model.fit(*flipped()[:2], sample_groups=flipped()[2])
     assert model.C_.min() >= 0.5 - 1e-9 and model.C_.max() <= 0.6 + 1e-9
 
@@ -215,7 +208,7 @@ def recorder(seen, **settings):
             seen.append(sample_groups)
             return super().fit(X, y, sample_weight, groups, sample_groups)
 
-    return Recorder(penalty="per_group", random_state=0, **settings)
+    return Recorder(regularization="per_group", random_state=0, **settings)
 
 
 def test_sample_groups_are_routed_through_pipelines_and_searches():
@@ -228,7 +221,7 @@ def test_sample_groups_are_routed_through_pipelines_and_searches():
         np.testing.assert_array_equal(seen.pop(), LABELS)
         search = GridSearchCV(
             pipeline,
-            {"recorder__intercept": ["free", "none"]},
+            {"recorder__fit_intercept": [True, False]},
             cv=3,
             scoring=scorer,
             error_score="raise",
@@ -247,7 +240,7 @@ def test_sample_groups_are_routed_through_pipelines_and_searches():
         )
         assert scores["test_score"].shape == (3,)
         with pytest.raises(TypeError, match="sample_groups"):
-            plain = BilevelLinearSVC(penalty="per_group")
+            plain = BilevelLinearSVC(regularization="per_group")
             plain.set_fit_request(sample_groups=False)
             make_pipeline(plain).fit(X, y, sample_groups=LABELS)
 
@@ -292,12 +285,14 @@ def test_missing_labels_of_pandas_are_refused():
 
 @BOTH
 def test_one_group_is_one_c(make):
-    with pytest.warns(UserWarning, match="one group only, all.*penalty='shared'"):
+    with pytest.warns(
+        UserWarning, match="one group only, all.*regularization='shared'"
+    ):
         model = make().fit(X, y, sample_groups=["all"] * 90)
     pairs = [(np.arange(45), np.arange(45, 90))]
     with pytest.warns(UserWarning, match="one group only"):
         model = make(cv=pairs).fit(X, y, sample_groups=["all"] * 90)
-    shared = make(cv=pairs, penalty="shared").fit(X, y)
+    shared = make(cv=pairs, regularization="shared").fit(X, y)
     # H is nearly flat in so large a C.
     assert model.C_ == pytest.approx(shared.C_, rel=1e-4)
 
@@ -325,8 +320,8 @@ def test_a_group_of_one_class_works_with_a_warning(make):
 
 @BOTH
 def test_groups_without_a_c_are_spread_with_a_warning(make):
-    with pytest.warns(UserWarning, match="Use penalty='per_group'"):
-        model = make(penalty="shared").fit(X, y, sample_groups=LABELS)
+    with pytest.warns(UserWarning, match="Use regularization='per_group'"):
+        model = make(regularization="shared").fit(X, y, sample_groups=LABELS)
     assert np.ndim(model.C_) == 0 and model.group_names_ is None
 
 
@@ -347,17 +342,17 @@ def rare(n=300, seed=0):
 @BOTH
 def test_class_weights_are_learned(make):
     Xr, yr = rare()
-    model = make(penalty="shared", class_weight="learn").fit(Xr, yr)
+    model = make(regularization="shared", class_weight="learn").fit(Xr, yr)
     assert list(model.group_weights_) == ["common", "rare"]
     assert model.C_.shape == (2,) and np.all(model.C_ > 0)
-    plain = make(penalty="shared").fit(Xr, yr)
+    plain = make(regularization="shared").fit(Xr, yr)
     assert model.criterion_value_ <= plain.criterion_value_ + 1e-4
 
 
 @BOTH
 def test_learned_class_weights_are_those_of_scikit_learn(make):
     Xr, yr = rare()
-    model = make(penalty="shared", class_weight="learn", loss="hinge", tol=1e-2)
+    model = make(regularization="shared", class_weight="learn", loss="hinge", tol=1e-2)
     model.set_params(criterion="blend").fit(Xr, yr)
     stock = model.to_sklearn().fit(Xr, yr)
     assert stock[-1].class_weight.keys() == {"common", "rare"}
@@ -369,8 +364,10 @@ def test_learned_class_weights_are_those_of_scikit_learn(make):
 
 def test_the_validation_loss_does_not_see_learned_class_weights():
     Xr, yr = rare()
-    plain = BilevelObjective(svc(penalty="shared"), Xr, yr)
-    learned = BilevelObjective(svc(penalty="shared", class_weight="learn"), Xr, yr)
+    plain = BilevelObjective(svc(regularization="shared"), Xr, yr)
+    learned = BilevelObjective(
+        svc(regularization="shared", class_weight="learn"), Xr, yr
+    )
     np.testing.assert_array_equal(
         plain.problem.columns.validation, learned.problem.columns.validation
     )
@@ -382,7 +379,7 @@ def test_the_validation_loss_does_not_see_learned_class_weights():
 @BOTH
 def test_several_classes_have_one_c_each_in_all_tasks(make, multi_class):
     X3, y3 = three_classes(90)
-    model = make(penalty="shared", class_weight="learn", multi_class=multi_class)
+    model = make(regularization="shared", class_weight="learn", multi_class=multi_class)
     model.fit(X3, y3)
     assert model.C_.shape == (3,) and list(model.group_weights_) == [0, 1, 2]
     assert model.score(X3, y3) > 0.75
@@ -391,10 +388,12 @@ def test_several_classes_have_one_c_each_in_all_tasks(make, multi_class):
 
 
 def test_classes_and_other_groups_do_not_go_together():
-    for penalty in ("per_group", "per_feature"):
-        with pytest.raises(ValueError, match="Use penalty='shared'"):
-            linear_svc(penalty=penalty, class_weight="learn").fit(
+    for regularization in ("per_group", "per_feature"):
+        with pytest.raises(ValueError, match="Use regularization='shared'"):
+            linear_svc(regularization=regularization, class_weight="learn").fit(
                 X, y, sample_groups=LABELS
             )
-    bounded = svc(penalty=Shared(C_bounds=(1.0, 1.5)), class_weight="learn").fit(X, y)
+    bounded = svc(regularization=Shared(C_bounds=(1.0, 1.5)), class_weight="learn").fit(
+        X, y
+    )
     assert bounded.C_.min() >= 1.0 - 1e-9 and bounded.C_.max() <= 1.5 + 1e-9

@@ -11,7 +11,8 @@ from sklearn.model_selection import FixedThresholdClassifier, StratifiedKFold
 
 import bisvm
 from bisvm import BilevelLinearSVC, BilevelSVC
-from bisvm.estimators.thresholds import HeldOutDecisions
+from bisvm.estimators.held_out import HeldOutDecisions
+from tests.covering import crossed
 from tests.problems import three_classes
 
 X, codes = make_classification(
@@ -56,9 +57,12 @@ GOALS = [
 ]
 
 
-@pytest.mark.parametrize("goal, metric", GOALS, ids=[str(goal) for goal, _ in GOALS])
-@pytest.mark.parametrize("shift", [0.0, 1.0, -5.0])
-def test_the_best_threshold_is_that_of_a_search_over_all(goal, metric, shift):
+@pytest.mark.parametrize(
+    "judged, shift",
+    crossed({str(one[0]): one for one in GOALS}, [0.0, 1.0, -5.0], strength=1),
+)
+def test_the_best_threshold_is_that_of_a_search_over_all(judged, shift):
+    goal, metric = judged
     rng = np.random.default_rng(0)
     positive = rng.random(80) < 0.7
     values = (rng.normal(size=80) + positive).round(1) + shift  # with ties
@@ -69,7 +73,8 @@ def test_the_best_threshold_is_that_of_a_search_over_all(goal, metric, shift):
         said = np.where(values > t, "well", "sick")
         return metric(np.where(positive, "well", "sick"), said, weight)
 
-    everywhere = np.concatenate([[-1e3, 1e3], np.linspace(-9.05, 9.05, 1811)])
+    # Between any two values there is one of these.
+    everywhere = np.concatenate([[-1e3, 1e3], np.linspace(-9.05, 9.05, 182)])
     best = max(score(t) for t in everywhere)
     assert score(found) == pytest.approx(best, abs=1e-12)
     if score(0.0) >= best - 1e-12:
@@ -119,7 +124,7 @@ def test_the_values_are_those_of_machines_that_have_not_seen_the_points(model):
     values = {"C": model.C_, "kernel": model.kernel_}
     expected = np.empty(len(y))
     for train, held_out in FOLDS:
-        one = BilevelSVC(learn=None, cv=2, refit="same", **values)
+        one = BilevelSVC(learn=None, cv=2, **values)
         one.fit(X[train], y[train])
         expected[held_out] = one.decision_function(X[held_out])
     np.testing.assert_allclose(model._decisions.values, expected, atol=1e-3)

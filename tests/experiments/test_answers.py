@@ -5,7 +5,15 @@ import pytest
 
 from bisvm import BilevelObjective
 from experiments.__main__ import main
-from experiments.answers import data, fresh, fresh_data, optimum, structure
+from experiments.answers import (
+    data,
+    fresh,
+    fresh_data,
+    later,
+    later_data,
+    optimum,
+    structure,
+)
 from experiments.common import Context
 from experiments.generalisation.rows import Rows
 
@@ -14,7 +22,7 @@ from experiments.generalisation.rows import Rows
 
 @pytest.mark.parametrize(
     "halves, name",
-    [(one.halves, name) for one in (data, fresh_data) for name in one.SETS],
+    [(one.halves, name) for one in (data, fresh_data, later_data) for name in one.SETS],
 )
 def test_sets_are_drawn_alike_and_every_fold_has_all_classes(halves, name):
     one, other = halves(name), halves(name)
@@ -55,6 +63,27 @@ def test_fresh_structures_are_what_they_are_called():
     assert np.array_equal(np.unique(y), [0, 1, 2])
     X, y = fresh_data.swiss_roll(100)
     assert X.shape == (100, 3)
+
+
+def test_later_sets_are_new_and_of_moderate_size():
+    assert not set(later_data.SETS) & {*data.SETS, *fresh_data.SETS}
+    seeds = {one.generate: one.seed for one in later_data.SETS.values()}
+    assert len(seeds) == len(set(seeds.values())) == 20
+    for name in later_data.SETS:
+        half = later_data.halves(name)
+        assert 150 <= len(half.y) <= 700 and half.X.shape[1] <= 30
+        assert np.bincount(half.y).max() <= 0.93 * len(half.y)
+
+
+def test_further_rows_are_other_rows_in_the_same_units():
+    half = later_data.halves("instruments, standardised")
+    X, y = later_data.further("instruments, standardised", 5000)
+    np.testing.assert_allclose(half.X.std(axis=0), 1.0)
+    np.testing.assert_allclose(X.std(axis=0), 1.0, atol=0.15)
+    assert X.shape == (5000, 8) and y.mean() == pytest.approx(0.5, abs=0.1)
+    assert not np.isin(X[:, 0], half.X[:, 0]).any()
+    raw = later_data.halves("instruments").X.std(axis=0)
+    assert raw.max() > 1e6 * raw.min()
 
 
 def test_real_sets_are_raw_or_standardised_on_the_training_rows():
@@ -101,8 +130,23 @@ def test_fresh_sets_have_files_of_their_own(tmp_path, monkeypatch):
     assert "Voronoi 20" in [row[0] for row in result.tables[0].rows]
 
 
+def test_what_is_below_the_grid_is_tested_on_further_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr(structure, "GRID_C", np.array([10.0]))
+    monkeypatch.setattr(structure, "GRID_GAMMA", np.array([1.0]))
+    monkeypatch.setattr(structure, "KERNELS", ("auto",))
+    # Every fit counts as below the grid.
+    monkeypatch.setattr(structure, "FLAGGED", -100.0)
+    monkeypatch.setattr(later, "FURTHER", 200)
+    context = Context(output=tmp_path, only=["categories"])
+    result = later.run(context)
+    (row,) = result.tables[2].rows
+    assert row[0] == "categories" and row[1].startswith("auto")
+    assert row[4] == pytest.approx(row[3] - row[2])
+    assert later.run(context).to_text() == result.to_text()
+
+
 def test_fits_below_the_grid_are_flagged(tmp_path):
-    keys, name = ("set", "rows", "grid"), structure._grid_name()
+    keys, name = ("set", "rows", "grid"), structure.grid_name()
     grids = Rows(tmp_path / "grid.csv", keys, structure.GRID_FIGURES)
     figures = dict.fromkeys(structure.GRID_FIGURES, 1.0) | {"accuracy": 90.0}
     grids.need(("a", 60, name), lambda: figures)

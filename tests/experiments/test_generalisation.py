@@ -127,6 +127,7 @@ def test_every_method_learns(method, monkeypatch):
 ARD = "bilevel, one per feature"
 
 
+@pytest.mark.full
 def test_the_study_in_small(tmp_path, monkeypatch):
     few = {"grid": methods.bilevel(C=0.1, learn=None), **methods.METHODS}
     few = {name: few[name] for name in ("grid", methods.DEFAULT, ARD, "bilevel, auto")}
@@ -184,6 +185,7 @@ def test_coverage_of_coins_counts_what_holds_one_half():
     assert found[3:7] == pytest.approx([50.0, 25.0, 25.0, 50.0])
 
 
+@pytest.mark.full
 def test_corrections_in_small(tmp_path, monkeypatch):
     monkeypatch.setattr(corrections, "SETS", ("iris", "moons"))
     monkeypatch.setattr(corrections, "SIZES", (60,))
@@ -207,6 +209,7 @@ def test_corrections_in_small(tmp_path, monkeypatch):
         assert found == pytest.approx(promise, abs=1e-5)
 
 
+@pytest.mark.full
 def test_unbalanced_classes_in_small(tmp_path, monkeypatch):
     few = {name: unbalanced.MODELS[name] for name in (unbalanced.DEFAULT, "f1")}
     monkeypatch.setattr(unbalanced, "MODELS", few)
@@ -256,6 +259,7 @@ def test_few_features_in_small(tmp_path, monkeypatch):
     assert len(list((tmp_path / "generalisation").iterdir())) == 1
 
 
+@pytest.mark.full
 def test_ensembles_in_small(tmp_path, monkeypatch):
     monkeypatch.setattr(ensembles, "SETS", ("iris", "moons"))
     monkeypatch.setattr(ensembles, "SIZES", (60,))
@@ -275,6 +279,7 @@ def test_ensembles_in_small(tmp_path, monkeypatch):
     assert "of 2" in result.tables[0].to_text() and "2 sets" in result.notes[0]
 
 
+@pytest.mark.full
 def test_selection_in_small(tmp_path, monkeypatch):
     monkeypatch.setattr(selection, "SETS", {"xor + 8 noise": 2})
     few = ("all columns", "relevance above mean", "l1, linear", "RFECV, linear")

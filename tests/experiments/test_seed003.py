@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bisvm import BilevelObjective
-from bisvm.optimizers import Bundle, VariableMetricBundle
+from bisvm.published import Bundle, VariableMetricBundle
 from experiments.seed003 import kinks, many_C, one_C
 from experiments.seed003.problems import (
     STARTS,
@@ -101,7 +101,7 @@ def test_the_lowest_minimum_with_the_usual_starts(name, optimizer):
 
 def test_searches_without_gradients_are_counted():
     X, y = toy_data(n=60)
-    model = estimator(3, penalty="per_group")
+    model = estimator(3, regularization="per_group")
     groups = np.arange(60) % 2
     objective = BilevelObjective(model, X, y, sample_groups=groups)
     found = many_C.searches(objective, (1.0,), limit=60)

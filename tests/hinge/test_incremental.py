@@ -8,14 +8,15 @@ from sklearn.datasets import make_classification, make_moons
 from sklearn.svm import SVC
 
 from bisvm.hinge import (
+    ActiveSet,
     IncrementalSVC,
     PathError,
     breakpoints,
     leave_one_out,
     solution,
-    working_set,
 )
 from bisvm.kernels import RBF
+from tests.covering import crossed
 from tests.hinge.machines import (
     KERNELS,
     Rounded,
@@ -71,28 +72,29 @@ class Mirror:
 
 def small_working_sets(monkeypatch, least):
     for name, value in {"_SIZE": 0, "_LEAST": least, "_SHARE": 0.1}.items():
-        monkeypatch.setattr(working_set, name, value)
+        monkeypatch.setattr(solution, name, value)
 
 
 @pytest.fixture
 def path_alone(monkeypatch):
     """The path of all points ends at the solution by itself: no repair, no refit."""
 
-    def settle(sets):
+    def make_exact(sets):
         sets.refresh()
         assert sets.residual() < 1e-9
-        passed = solution.settle(sets)
+        passed = solution.make_exact(sets)
         assert passed == 0
         return passed
 
-    monkeypatch.setattr(working_set, "_LEAST", 10**9)
-    monkeypatch.setattr("bisvm.hinge.exchange.settle", settle)
+    monkeypatch.setattr(solution, "_LEAST", 10**9)
+    monkeypatch.setattr("bisvm.hinge.exchange.make_exact", make_exact)
     monkeypatch.setattr("bisvm.hinge.exchange.solve", None)
 
 
 @pytest.mark.usefixtures("path_alone")
-@pytest.mark.parametrize("C", [0.02, 1.0, 50.0, 2000.0])
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(
+    "kernel, C", crossed(list(KERNELS), [0.02, 1.0, 50.0, 2000.0], strength=1)
+)
 def test_random_changes_agree_with_libsvm(kernel, C):
     rng = np.random.default_rng(7)
     mirror = Mirror(IncrementalSVC(KERNELS[kernel], C), *noisy_points(rng, 70))
@@ -122,8 +124,9 @@ def test_alpha_agrees_with_libsvm_where_it_is_unique():
 
 
 @pytest.mark.usefixtures("path_alone")
-@pytest.mark.parametrize("digits", [1.0, 2.0])
-@pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
+@pytest.mark.parametrize(
+    "kernel, digits", crossed(["linear", "poly", "rbf"], [1.0, 2.0], strength=1)
+)
 def test_many_equal_rows_and_ties(kernel, digits):
     """On a coarse grid points coincide, with equal and with opposite labels."""
     rng = np.random.default_rng(3)
@@ -158,18 +161,17 @@ def test_many_changes_keep_the_residual(changes, monkeypatch):
     assert np.all(worst < 1e-10)
 
 
-@pytest.mark.parametrize("C", [1.0, 50.0])
-@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("kernel, C", crossed(list(KERNELS), [1.0, 50.0], strength=1))
 def test_only_few_points_are_watched(kernel, C, monkeypatch):
     """Working sets that are too small at first; the machine is exact all the same."""
     small_working_sets(monkeypatch, 5)
-    sizes, restricted = [], working_set._restricted
+    sizes, restricted = [], ActiveSet.restricted
 
     def counted(sets, W):
         sizes.append(len(W))
         return restricted(sets, W)
 
-    monkeypatch.setattr(working_set, "_restricted", counted)
+    monkeypatch.setattr(ActiveSet, "restricted", counted)
     rng = np.random.default_rng(8)
     mirror = Mirror(IncrementalSVC(KERNELS[kernel], C), *noisy_points(rng, 300))
     for _ in range(8):
@@ -185,7 +187,7 @@ def test_a_path_lost_on_few_points_is_followed_on_all(monkeypatch):
         return breakpoints.follow(sets, *args)
 
     small_working_sets(monkeypatch, 5)
-    monkeypatch.setattr(working_set, "follow", lost_on_few)
+    monkeypatch.setattr(solution, "follow", lost_on_few)
     monkeypatch.setattr("bisvm.hinge.exchange.solve", None)
     rng = np.random.default_rng(8)
     mirror = Mirror(IncrementalSVC("rbf", 10.0), *noisy_points(rng, 300))
@@ -311,7 +313,7 @@ def test_a_path_that_is_lost_ends_in_a_refit(monkeypatch):
 
     rng = np.random.default_rng(1)
     mirror = Mirror(IncrementalSVC("rbf", 1.0), *noisy_points(rng, 50))
-    monkeypatch.setattr("bisvm.hinge.exchange.travel", lost)
+    monkeypatch.setattr("bisvm.hinge.exchange.follow_working_set", lost)
     mirror.swap(np.arange(5), *noisy_points(rng, 9))
     assert mirror.violation() < 1e-10
 

@@ -6,8 +6,7 @@ from scipy import sparse
 
 from bisvm.hinge import DenseGram, LinearGram
 from bisvm.hinge.gram import add_rows
-from bisvm.hinge.margin import MarginSystem
-from bisvm.hinge.triangular import backward, delete_row, forward
+from bisvm.hinge.margin import MarginSystem, backward, delete_row, forward
 
 
 def gram_of(rng, n=30, d=40):
@@ -80,7 +79,7 @@ def test_a_linear_gram_matrix_is_that_of_the_array(kind):
 def test_solves_the_system_while_members_come_and_go(bias):
     rng = np.random.default_rng(0)
     gram = gram_of(rng)
-    margin, members = MarginSystem(gram, bias), []
+    margin, members = MarginSystem.of(gram, bias), []
     held = rng.normal(size=30)
     margin.hold(held)
     for _ in range(120):
@@ -110,7 +109,7 @@ def test_solves_the_system_while_members_come_and_go(bias):
 
 def test_filled_at_once_or_one_by_one(monkeypatch):
     gram = gram_of(np.random.default_rng(1))
-    filled, grown, pieces = (MarginSystem(gram) for _ in range(3))
+    filled, grown, pieces = (MarginSystem.of(gram) for _ in range(3))
     assert not len(filled.fill(np.arange(5, 20)))
     assert all([grown.append(i) for i in range(5, 20)])
     monkeypatch.setattr("bisvm.hinge.margin._CHUNK", 4)
@@ -128,7 +127,7 @@ def test_of_many_dependent_points_a_basis_is_taken(bias, chunk, monkeypatch):
     monkeypatch.setattr("bisvm.hinge.margin._CHUNK", chunk)
     rng = np.random.default_rng(4)
     X = rng.integers(-1, 2, size=(60, 5)).astype(float)
-    margin = MarginSystem(LinearGram(X), bias)
+    margin = MarginSystem.of(LinearGram(X), bias)
     points = rng.permutation(60)
     rest = margin.fill(points)
     assert len(margin) == 5 + bias
@@ -149,19 +148,19 @@ def test_dependent_points_stay_out():
     Z = rng.normal(size=(6, 8))
     Z[5] = 0.3 * Z[0] + 0.7 * Z[1]
     Z[4] = 2.0 * Z[2]
-    margin = MarginSystem(Z @ Z.T)
+    margin = MarginSystem.of(Z @ Z.T)
     assert all([margin.append(i) for i in range(5)])  # Z[4] is not affine in Z[2]
     assert not margin.append(5)
     assert list(margin.members) == [0, 1, 2, 3, 4]
     np.testing.assert_allclose(
         margin.combination(5), [-0.3, -0.7, 0.0, 0.0, 0.0], atol=1e-10
     )
-    assert len(MarginSystem(Z @ Z.T).fill(np.arange(6))) == 1
+    assert len(MarginSystem.of(Z @ Z.T).fill(np.arange(6))) == 1
 
 
 def test_a_copy_is_independent():
     gram = gram_of(np.random.default_rng(3))
-    margin = MarginSystem(gram)
+    margin = MarginSystem.of(gram)
     assert not len(margin.fill(np.arange(8)))
     margin.remove(3)
     other = margin.copy()

@@ -106,7 +106,7 @@ def test_best_C_over_folds():
     X, y = problem(100, seed=5)
     splits = list(KFold(4, shuffle=True, random_state=0).split(X))
     C, H, curve = best_C("rbf", X, y, splits, C_min=0.01, C_max=100.0)
-    kernel = path_module.settled_kernel("rbf", X)
+    kernel = path_module.kernel_for("rbf", X)
 
     def brute(C):
         losses = []

@@ -8,6 +8,7 @@ from sklearn.svm import SVC, LinearSVC
 from bisvm.hinge import LinearGram, solve
 from bisvm.hinge.active_set import ERROR
 from bisvm.kernels import RBF
+from tests.covering import crossed
 from tests.hinge.machines import optimality
 
 
@@ -38,7 +39,7 @@ def labels(rng, X):
     return np.where(f + 0.6 * rng.normal(size=len(X)) > 0.2, 1.0, -1.0)
 
 
-PROBLEMS = [noisy, discrete, duplicated, separable]
+NAMED = {one.__name__: one for one in (noisy, discrete, duplicated, separable)}
 
 
 def primal(X, y, c, w, b=0.0):
@@ -63,9 +64,10 @@ def coefficients(X, sets):
 
 
 @pytest.mark.filterwarnings("ignore:Liblinear failed to converge")
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
-@pytest.mark.parametrize("C", [1e-3, 1.0, 30.0])
-@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize(
+    "problem, C, kind",
+    crossed(NAMED, [1e-3, 1.0, 30.0], {"dense": np.asarray, "csr": sparse.csr_array}),
+)
 def test_a_penalised_intercept_is_that_of_liblinear(problem, C, kind):
     """A constant column. LIBLINEAR itself does not always arrive."""
     rng = np.random.default_rng(0)
@@ -73,7 +75,7 @@ def test_a_penalised_intercept_is_that_of_liblinear(problem, C, kind):
     c = C * rng.uniform(0.5, 1.5, len(y))
     features = np.column_stack([X, np.ones(len(y))])
     gram, near = LinearGram(kind(features)), descended(features, y, c)
-    sets, _ = solve(gram, y, c, near=near, bias=False)
+    sets, _ = solve(gram, y, c, start=near, bias=False)
     assert sets.b == 0.0 and sets.residual() < 1e-9
     w = coefficients(features, sets)
     value = primal(features, y, c, w)
@@ -94,7 +96,7 @@ def test_a_free_intercept_is_that_of_svc(problem, C):
     X, y = problem(np.random.default_rng(1))
     X = np.round(X * 64) / 64  # so that LIBSVM's single precision is exact
     c = np.full(len(y), C)
-    sets, _ = solve(LinearGram(X), y, c, near=descended(X, y, c))
+    sets, _ = solve(LinearGram(X), y, c, start=descended(X, y, c))
     dense, _ = solve(X @ X.T, y, c)
     svc = SVC(kernel="linear", C=C, tol=1e-10, max_iter=2_000_000).fit(X, y)
     for one in (sets, dense):
@@ -107,9 +109,9 @@ def test_a_free_intercept_is_that_of_svc(problem, C):
         np.testing.assert_allclose(X @ w + one.b, svc.decision_function(X), atol=1e-4)
 
 
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("C", [1e-5, 1.0, 100.0])
-@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize(
+    "problem, C, bias", crossed(NAMED, [1e-5, 1.0, 100.0], [True, False])
+)
 def test_the_path_from_nothing_ends_at_the_same_machine(problem, C, bias):
     rng = np.random.default_rng(2)
     X, y = problem(rng)
@@ -118,7 +120,7 @@ def test_the_path_from_nothing_ends_at_the_same_machine(problem, C, bias):
     c[::7] = 0.0
     near = descended(X, y, c)
     found = [
-        solve(LinearGram(X), y, c, near=start, bias=bias)[0] for start in (near, None)
+        solve(LinearGram(X), y, c, start=start, bias=bias)[0] for start in (near, None)
     ]
     f = [coefficients(X, sets) @ X.T + sets.b for sets in found]
     np.testing.assert_allclose(f[0], f[1], atol=1e-8)
@@ -147,7 +149,7 @@ def test_no_bias_with_a_kernel_is_what_a_qp_solver_finds():
     solver = clarabel.DefaultSolver(Q, -np.ones(n), A, bound, cones, settings)
     alpha = np.array(solver.solve().x)
     for near in (None, alpha, np.clip(alpha + 0.1 * rng.normal(size=n), 0.0, c)):
-        sets, _ = solve(gram, y, c, near=near, bias=False)
+        sets, _ = solve(gram, y, c, start=near, bias=False)
         assert sets.residual() < 1e-12
         np.testing.assert_allclose(sets.alpha, alpha, atol=1e-6)
 
@@ -160,7 +162,7 @@ def test_far_more_free_vectors_than_dimensions():
     w = {}
     for bias in (True, False):
         near = rng.uniform(0.1, 0.9, len(y))
-        sets, _ = solve(LinearGram(X), y, c, near=near, bias=bias)
+        sets, _ = solve(LinearGram(X), y, c, start=near, bias=bias)
         assert len(sets.margin) <= 10 + bias and sets.residual() < 1e-10
         w[bias] = coefficients(X, sets)
         value = primal(X, y, c, w[bias], sets.b)

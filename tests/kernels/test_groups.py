@@ -29,17 +29,8 @@ def test_columns_of_one_order_of_magnitude_are_together_largest_first():
 
 def test_every_column_is_in_one_group():
     many = RNG.normal(size=(30, 40)) * 10.0 ** RNG.uniform(-6, 6, size=40)
-    for min_size in (1, 2, 5, 100):
-        groups = feature_groups(many, min_size=min_size)
-        assert sorted(np.concatenate(groups)) == list(range(40))
-        assert min(map(len, groups)) >= min(min_size, 40)
-
-
-def test_small_groups_join_the_nearer_neighbour():
-    assert plain(feature_groups(X, min_size=2)) == [[0, 3], [2, 4], [1, 5, 6]]
-    # 200 is 1.6 orders above 5, and 3 is 1.9 orders above 0.04.
-    assert plain(feature_groups(X, min_size=3)) == [[0, 2, 3, 4], [1, 5, 6]]
-    assert plain(feature_groups(X, min_size=8)) == [list(range(7))]
+    groups = feature_groups(many)
+    assert sorted(np.concatenate(groups)) == list(range(40))
 
 
 def test_every_group_can_have_a_kernel_of_its_own():
@@ -85,7 +76,6 @@ def test_standardised_columns_are_one_group():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"X": X, "min_size": 0}, "min_size must be at least 1, got 0"),
         ({"X": X[0]}, "two dimensions"),
         ({"X": np.where(X == X[3, 2], np.nan, X)}, "Column 2 of X has missing"),
     ],

@@ -60,13 +60,13 @@ class Twin:
         return Q
 
     def losses(self, z):
-        return [self.scale * W * part for part in self.loss.evaluate(Y * (self.M @ z))]
+        return [self.scale * W * part for part in self.loss.evaluate(self.M @ z, Y)]
 
     def value(self, z):
         return 0.5 * z @ self.Q @ z + self.losses(z)[0].sum()
 
     def gradient(self, z):
-        return self.Q @ z + self.M.T @ (Y * self.losses(z)[1])
+        return self.Q @ z + self.M.T @ self.losses(z)[1]
 
     def hessian(self, z):
         return self.Q + self.M.T @ (self.losses(z)[2][:, None] * self.M)

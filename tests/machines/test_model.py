@@ -8,15 +8,15 @@ from bisvm.kernels import RBF, Kernel, KernelGradient, Linear
 from bisvm.losses import Quartic
 from bisvm.machines import KernelMachine, LinearMachine, Sensitivity
 from bisvm.machines.model import Model
-from bisvm.machines.penalties import PerFeature, Shared
+from bisvm.machines.regularization import PerFeature, Shared
 
 X = np.random.default_rng(0).normal(size=(12, 3))
 LABELS = np.where(X[:, :2] > 0, 1.0, -1.0)
 TRAIN = np.array([1.0, 0.5])[None, :] * (np.arange(12) % 3 > 0)[:, None]
 
 
-def model(kernel, penalty=None, C=2.0, intercept="free"):
-    return Model(kernel, penalty or Shared(), C, Quartic(), intercept)
+def model(kernel, regularization=None, C=2.0, intercept="free"):
+    return Model(kernel, regularization or Shared(), C, Quartic(), intercept)
 
 
 def test_a_linear_kernel_is_trained_in_w():
@@ -66,7 +66,7 @@ def test_the_kernel_at_other_values_leaves_the_model_as_it_was():
     assert one.kernel == RBF()
 
 
-def test_a_penalty_for_linear_machines_is_refused_elsewhere():
+def test_a_regularization_for_linear_machines_is_refused_elsewhere():
     with pytest.raises(ValueError, match="kernel='ard'"):
         model(RBF(), PerFeature()).parameters(X)
 

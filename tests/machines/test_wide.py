@@ -18,9 +18,9 @@ STORED = {
 
 @pytest.mark.parametrize("stored", STORED)
 @pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
-@pytest.mark.parametrize("penalty", ["shared", "per_feature"])
+@pytest.mark.parametrize("regularization", ["shared", "per_feature"])
 def test_systems_of_points_and_of_features_give_one_hypergradient(
-    monkeypatch, stored, intercept, penalty
+    monkeypatch, stored, intercept, regularization
 ):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 120)) * (rng.random((30, 120)) < 0.3)
@@ -33,7 +33,7 @@ def test_systems_of_points_and_of_features_give_one_hypergradient(
             y,
             kernel="linear",
             intercept=intercept,
-            penalty=penalty,
+            regularization=regularization,
             loss="logistic",
         )
         values.append(objective(objective.theta0))

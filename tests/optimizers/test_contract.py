@@ -5,17 +5,8 @@ import pytest
 from scipy.optimize import OptimizeResult
 from sklearn.base import clone
 
-from bisvm.optimizers import (
-    LBFGS,
-    OPTIMIZERS,
-    RPROP,
-    Grid,
-    Scan,
-    get_optimizer,
-    minimize_grid,
-    minimize_lbfgs,
-    minimize_rprop,
-)
+from bisvm.optimizers import LBFGS, OPTIMIZERS, Grid, Scan, get_optimizer
+from bisvm.published import RPROP
 
 # A constant step has to suit the objective: it is tried on its own, below.
 # Others see more than the objective, and have tests of their own.
@@ -267,20 +258,6 @@ def test_the_iteration_limit(optimizer):
     assert result.status == 1 and not result.success
     assert "limit" in result.message
     assert result.fun < bowl(np.array([-3.0, 4.5]))[0]
-
-
-def test_functions_are_the_optimizers():
-    for function, optimizer in (
-        (minimize_lbfgs, LBFGS(ftol=1e-4)),
-        (minimize_rprop, RPROP(tol=1e-2)),
-        (minimize_grid, Grid(points=5)),
-    ):
-        result = function(bowl, [-2.0, 3.0], BOUNDS, **optimizer.get_params())
-        expected = optimizer.minimize(bowl, [-2.0, 3.0], BOUNDS)
-        assert result.nfev == expected.nfev
-        np.testing.assert_array_equal(result.x, expected.x)
-    with pytest.raises(TypeError, match="tau"):
-        minimize_rprop(bowl, [0.0, 0.0], BOUNDS, tau=1.0)
 
 
 @every

@@ -18,7 +18,7 @@ NAMES = np.array(["clean", "noisy", "worse"])
 
 @pytest.fixture(scope="module")
 def model():
-    svm = BilevelSVC("rbf", penalty="per_group", starts=1, random_state=0)
+    svm = BilevelSVC("rbf", regularization="per_group", starts=1, random_state=0)
     return svm.fit(X, y, sample_groups=NAMES[np.arange(60) % 3])
 
 
@@ -49,7 +49,7 @@ def test_weights_of_classes_learned_apart_are_averaged(model):
 def test_wrong_input_is_explained():
     with pytest.raises(NotFittedError):
         group_weights_data(BilevelSVC())
-    with pytest.raises(ValueError, match="penalty='per_group'"):
+    with pytest.raises(ValueError, match="regularization='per_group'"):
         group_weights_data(BilevelSVC("rbf", learn=()).fit(X, y))
 
 

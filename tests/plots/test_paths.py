@@ -8,7 +8,7 @@ from bisvm import BilevelSVC
 from bisvm.datasets import make_moons_with_noise
 from bisvm.kernels import FilterBank
 from bisvm.plots import PathDisplay, path_data
-from bisvm.plots.paths import NAMED, spread
+from bisvm.plots.history import NAMED, spread
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -44,7 +44,7 @@ def test_data_are_natural_values_at_every_evaluation(model):
 def test_some_hyperparameters_by_name(model):
     assert path_data(model, ["C", "gamma[2]"]).names == ("C", "gamma[2]")
     assert len(path_data(model, "gamma").names) == 4
-    with pytest.raises(ValueError, match="nothing of that name"):
+    with pytest.raises(ValueError, match="no such hyperparameter"):
         path_data(model, ["sigma"])
 
 
@@ -60,7 +60,7 @@ def test_parameters_that_are_no_logarithms_are_drawn_apart():
     data = path_data(svm, [linear[0].split("[")[0]])
     assert not data.log and list(data.names) == linear
     np.testing.assert_allclose(data.values[0], svm.history_[0].theta[-len(linear) :])
-    with pytest.raises(ValueError, match="draw them apart"):
+    with pytest.raises(ValueError, match="draw them separately"):
         path_data(svm, ["C", linear[0]])
     PathDisplay(data=data).plot().figure_.canvas.draw()
 

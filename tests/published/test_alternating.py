@@ -7,10 +7,8 @@ from sklearn.base import clone
 
 from bisvm import BilevelLinearSVC
 from bisvm.hinge.active_set import ERROR, MARGIN, REST
-from bisvm.published.alternating import arrays_of
-from bisvm.published.bilevel_sgd import BilevelSGD
-from bisvm.published.linear_folds import LinearFolds
-from bisvm.published.sgd_dcd import SGDDCD, visit, without_free
+from bisvm.published.alternating import LinearFolds, arrays_of
+from bisvm.published.single_loop import SGDDCD, BilevelSGD, visit, without_free
 from bisvm.solvers.rows import Dense
 from tests.problems import toy_data
 
@@ -414,7 +412,7 @@ def test_bad_folds(changes, message):
 @pytest.mark.parametrize("name", ["sgd-dcd", "bilevel-sgd"])
 def test_an_estimator_takes_the_methods_by_name(name):
     X, y = toy_data(60)
-    settings = {"loss": "hinge", "criterion": "hinge", "intercept": "penalized"}
+    settings = {"loss": "hinge", "criterion": "hinge", "fit_intercept": "penalized"}
     model = BilevelLinearSVC(optimizer=name, random_state=0, **settings).fit(X, y)
     again = BilevelLinearSVC(optimizer=name, random_state=0, **settings).fit(X, y)
     assert model.C_ == again.C_ == pytest.approx(model.result_.C)
@@ -427,8 +425,8 @@ def test_machines_that_the_methods_cannot_step_on_are_refused():
     for settings in (
         {},
         {"loss": "hinge", "criterion": "hinge"},
-        {"loss": "hinge", "intercept": "none"},
-        {"loss": "quartic", "criterion": "hinge", "intercept": "none"},
+        {"loss": "hinge", "fit_intercept": False},
+        {"loss": "quartic", "criterion": "hinge", "fit_intercept": False},
     ):
         with pytest.raises(ValueError, match="SGDDCD.*linear machine with the hinge"):
             BilevelLinearSVC(optimizer="sgd-dcd", **settings).fit(X, y)

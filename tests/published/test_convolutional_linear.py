@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bisvm import ConvolutionalLinearSVC
-from bisvm.published.bilinear import PegasosStep
+from bisvm.published.bilinear.steps import PegasosStep
 from tests.published.bilinear.bars import bars
 
 FIXED = ConvolutionalLinearSVC(filter_shape=(1,), learn=None)

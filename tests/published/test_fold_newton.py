@@ -97,7 +97,7 @@ def test_sparse_rows_and_samples():
 def test_an_estimator_takes_it_by_name():
     X, y = make_classification(150, 4, random_state=0)
     model = BilevelLinearSVC(
-        loss="hinge", criterion="hinge", intercept="none", optimizer="fold-newton"
+        loss="hinge", criterion="hinge", fit_intercept=False, optimizer="fold-newton"
     ).fit(X, y)
     assert model.score(X, y) > 0.8
     assert model.C_ == pytest.approx(model.result_.C)
@@ -105,7 +105,7 @@ def test_an_estimator_takes_it_by_name():
 
 def test_chunks_give_the_same_answer():
     X, y = make_classification(600, 6, flip_y=0.1, random_state=0)
-    settings = {"criterion": "hinge", "intercept": "none", "random_state": 0}
+    settings = {"criterion": "hinge", "fit_intercept": False, "random_state": 0}
     model = BilevelLinearSVC(
         loss=Quartic(0.03), optimizer=FoldNewton(first=100, growth=3.0), **settings
     )
@@ -114,7 +114,7 @@ def test_chunks_give_the_same_answer():
     assert parts.C_ == pytest.approx(whole.C_, rel=0.2)
     assert parts.criterion_value_ == pytest.approx(whole.criterion_value_, rel=1e-3)
     with pytest.raises(ValueError, match="no column of ones"):
-        model.set_params(intercept="penalized").fit(Chunks.of(X, y))
+        model.set_params(fit_intercept="penalized").fit(Chunks.of(X, y))
 
 
 def test_bad_arguments():

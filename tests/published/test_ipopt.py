@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bisvm.published import Ipopt, SLPFilter
-from bisvm.published.levels import Levels
+from bisvm.published.both_levels import Levels
 from bisvm.published.program import Swaps
 from bisvm.published.swapping import SwapHoldout
 from tests.published.program.toy import bilevel_program

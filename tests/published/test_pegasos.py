@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 from sklearn.svm import LinearSVC
 
-from bisvm.published.pegasos import draws, pegasos, pegasos_duals
+from bisvm.published.pegasos import draws, pegasos
 from tests.problems import thinned, toy_data
 
 
@@ -61,15 +61,15 @@ def test_it_comes_near_the_optimum(projection):
     ).fit(X, y)
     best = objective(X, y, lam, exact.coef_[0], exact.intercept_[0])
     for average, slack in ((True, 1.002), (False, 1.02)):
-        w, b = pegasos(X, y, lam, 300_000, projection, 0, average=average)
+        w, b, _ = pegasos(X, y, lam, 300_000, projection, 0, average=average)
         assert objective(X, y, lam, w, b) < slack * best
 
 
 def test_a_penalized_intercept_is_the_weight_of_a_constant_feature():
     X, y = data()
-    w, b = pegasos(X, y, 0.1, 500, seed=2, intercept="penalized")
+    w, b, _ = pegasos(X, y, 0.1, 500, seed=2, intercept="penalized")
     wide = np.column_stack([X, np.ones(len(X))])
-    whole, none = pegasos(wide, y, 0.1, 500, seed=2, intercept="none")
+    whole, none, _ = pegasos(wide, y, 0.1, 500, seed=2, intercept="none")
     np.testing.assert_array_equal(np.append(w, b), whole)
     assert none == 0.0
 
@@ -85,8 +85,7 @@ OPTIONS = [
 @pytest.mark.parametrize("options", OPTIONS)
 def test_the_duals_stand_for_the_weights(options):
     X, y = data()
-    w, b = pegasos(X, y, 0.01, 2000, seed=4, **options)
-    alpha = pegasos_duals(X, y, 0.01, 2000, seed=4, **options)
+    w, b, alpha = pegasos(X, y, 0.01, 2000, seed=4, **options)
     assert np.all(alpha >= 0) and np.any(alpha > 0)
     np.testing.assert_allclose(X.T @ (alpha * y), w, rtol=1e-9, atol=1e-12)
     if options["intercept"] == "penalized":
@@ -96,7 +95,7 @@ def test_the_duals_stand_for_the_weights(options):
 def test_the_duals_come_near_those_of_the_optimum():
     X, y = data(200)
     lam = 0.05
-    alpha = pegasos_duals(X, y, lam, 300_000, average=True, intercept="none")
+    alpha = pegasos(X, y, lam, 300_000, average=True, intercept="none").alpha
     w, bound = X.T @ (alpha * y), 1 / (lam * len(y))
     margins = y * (X @ w)
     np.testing.assert_allclose(alpha[margins < 0.9], bound, rtol=0.1)
@@ -116,8 +115,8 @@ def test_sparse_rows_are_rows(storage, options):
     np.testing.assert_array_equal(found[0], dense[0])
     assert found[1] == dense[1]
     np.testing.assert_array_equal(
-        pegasos_duals(storage(X), y, 0.1, 500, seed=3, **options),
-        pegasos_duals(X, y, 0.1, 500, seed=3, **options),
+        found.alpha,
+        dense.alpha,
     )
 
 
@@ -126,8 +125,8 @@ def test_weights_are_odds_of_being_drawn():
     weight = np.where(np.arange(len(y)) < 30, 2.0, 0.0)
     order = draws(len(y), 1000, 0, weight)
     assert order.max() < 30
-    w, _ = pegasos(X, y, 0.1, 2000, seed=1, sample_weight=weight)
-    half, _ = pegasos(X[:30], y[:30], 0.1, 2000, seed=1, sample_weight=weight[:30])
+    w, _, _ = pegasos(X, y, 0.1, 2000, seed=1, sample_weight=weight)
+    half, _, _ = pegasos(X[:30], y[:30], 0.1, 2000, seed=1, sample_weight=weight[:30])
     np.testing.assert_allclose(w, half)
 
 

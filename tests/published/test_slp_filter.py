@@ -114,8 +114,10 @@ def test_one_width_first_and_then_many():
     model = BilevelSVC(optimizer="slp-filter", max_iter=15, cv=split(40), **settings)
     with pytest.warns(ConvergenceWarning, match="limit on linear programs"):
         model.fit(X, y)
-    assert {"start", "one for all", "one for each"} <= {r.stage for r in model.history_}
-    lowest = min(r.value for r in model.history_ if r.stage == "one for all")
+    assert {"start", "shared values", "separate values"} <= {
+        r.stage for r in model.history_
+    }
+    lowest = min(r.value for r in model.history_ if r.stage == "shared values")
     assert model.criterion_value_ <= lowest + 1e-9
 
 
@@ -135,7 +137,7 @@ def test_time_and_callback_stop_it():
         (BilevelSVC("rbf", criterion="hinge"), "loss Quartic"),
         (BilevelSVC("rbf", loss="hinge"), "criterion Automatic"),
         (
-            BilevelSVC("rbf", loss="hinge", criterion="hinge", intercept="none"),
+            BilevelSVC("rbf", loss="hinge", criterion="hinge", fit_intercept=False),
             "intercept",
         ),
         (BilevelLinearSVC(loss="hinge", criterion="hinge"), "linear machine"),

@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, SwapHoldout
 from bisvm.bilevel.objective import Objective
 from bisvm.data.splits import class_tasks, split_columns
-from bisvm.plots.convergence import convergence_data
-from bisvm.published.walk import within_noise
+from bisvm.plots import convergence_data
+from bisvm.published.swapping import within_noise
 from bisvm.search.history import Record
 
 X, Y = make_moons(120, noise=0.25, random_state=0)
@@ -93,7 +93,7 @@ def test_bad_data():
         list(SwapHoldout().split(y, labels((50, 49, 1))))
     with pytest.raises(ValueError, match="smaller n_swaps"):
         list(SwapHoldout(0.3, n_swaps=60).split(y, y))
-    with pytest.raises(ValueError, match="would tear groups apart"):
+    with pytest.raises(ValueError, match="would separate groups"):
         list(SwapHoldout().split(y, y, groups=y))
 
 
@@ -209,10 +209,12 @@ def test_many_classes_weights_and_groups_of_samples():
     weight = np.where(np.arange(120) % 7, 1.0, 0.0)
     assert fitted(fit={"sample_weight": weight}).score(X, Y) > 0.85
     groups = fitted(
-        BilevelLinearSVC, penalty="per_group", fit={"sample_groups": np.arange(120) % 3}
+        BilevelLinearSVC,
+        regularization="per_group",
+        fit={"sample_groups": np.arange(120) % 3},
     )
     assert len(groups.group_weights_) == 3
-    with pytest.raises(ValueError, match="tear groups apart"):
+    with pytest.raises(ValueError, match="separate groups"):
         fitted(fit={"groups": np.arange(120)})
 
 

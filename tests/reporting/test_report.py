@@ -14,8 +14,10 @@ from sklearn.svm import SVC
 import bisvm
 from bisvm import BilevelLinearSVC, BilevelSVC, Chunks, ConvolutionalLinearSVC
 from bisvm.cli import main
+from bisvm.reporting.facts import _why_not
+from bisvm.selection.comparison import Rows
 from tests.reporting.conftest import LABEL, PICTURE, QUOTES, SCRIPT
-from tests.reporting.test_markup import Reader
+from tests.reporting.test_page import Reader
 
 X, y = load_iris(return_X_y=True)
 FEW = dict(compare=False, landscape=False)
@@ -68,14 +70,14 @@ def test_all_sections_and_pictures_are_there(text):
     assert sum(tag == "img" for tag, _ in page.tags) == 5
     assert ("html", {"lang": "en"}) in page.tags
     for words in (
-        "On 60 rows that were held out",
-        "Beside an SVC as it comes",
-        "Beside a grid search over an SVC",
+        "Accuracy on 60 held-out rows: ",
+        "the default SVC",
+        "the grid search",
         "has one value only",
         "2020-01-0",
-        "Both levels are solved.",
+        "Certified.",
         "scikit-learn",
-        "how much a wrong row counts against a simple rule",
+        "weight of training errors against a smooth decision",
     ):
         assert words in page.text, words
 
@@ -106,10 +108,10 @@ def test_several_classes_a_plain_pipeline_and_no_held_out_rows(tmp_path):
     path = bisvm.report(model, X, y, tmp_path / "iris.html", title="<Iris>")
     text = path.read_text(encoding="utf-8")
     page = Reader(text)
-    assert "No rows were held out to see how good it is on new ones" in page.text
-    promised = model[-1].expected_score_.value
-    assert f"On new rows {promised:.1%} are expected to be right" in page.text
-    assert "each row predicted by a machine that was not trained on it" in page.text
+    assert "No rows were held out to measure the accuracy" in page.text
+    score = model[-1].expected_score_.value
+    assert f"Expected accuracy on new data: {score:.1%} (90% interval" in page.text
+    assert "each row predicted by a machine trained without it" in page.text
     assert page.text.count("<Iris>") == 2
     made = {"X": X, "y": y}
     exec(code(text, "rebuild"), made)
@@ -125,7 +127,7 @@ def test_a_linear_machine_with_one_hyperparameter(tmp_path):
     )
     page = Reader(path.read_text(encoding="utf-8"))
     assert "Validation loss around the optimum at C = " in str(page.tags)
-    assert "No sign of over-fitting" in page.text
+    assert "No sign of overfitting" in page.text
 
 
 def test_filters_of_a_convolutional_machine(tmp_path):
@@ -136,8 +138,8 @@ def test_filters_of_a_convolutional_machine(tmp_path):
     path = bisvm.report(model, images, labels, tmp_path / "a.html", compare=False)
     page = Reader(path.read_text(encoding="utf-8"))
     pictures = [attributes["alt"] for tag, attributes in page.tags if tag == "img"]
-    assert "1 learned filters of 3 x 3." in pictures
-    assert "how strongly the filters are held small" in page.text
+    assert "1 learned filter of 3 x 3." in pictures
+    assert "penalty on the filters" in page.text
     assert "has no landscape" in page.text
 
 
@@ -147,7 +149,9 @@ def test_classes_apart_groups_and_nothing_learned(tmp_path):
     page = Reader(path.read_text(encoding="utf-8"))
     assert "no single objective" in page.text and "Class task 3" in page.text
     groups = np.array(["a", "b"])[np.arange(100) % 2]
-    grouped = BilevelLinearSVC(penalty="per_group", cv=2, tol=0.1, random_state=0)
+    grouped = BilevelLinearSVC(
+        regularization="per_group", cv=2, tol=0.1, random_state=0
+    )
     grouped.fit(X[50:], y[50:], sample_groups=groups)
     path = bisvm.report(
         grouped, X[50:], y[50:], tmp_path / "b.html", sample_groups=groups, **FEW
@@ -155,7 +159,7 @@ def test_classes_apart_groups_and_nothing_learned(tmp_path):
     assert "C of the groups: a" in path.read_text(encoding="utf-8")
     fixed = BilevelSVC("rbf", learn=(), cv=2).fit(X, y)
     path = bisvm.report(fixed, X, y, tmp_path / "c.html", **FEW)
-    assert "it was not asked for" in path.read_text(encoding="utf-8")
+    assert "compare=False" in path.read_text(encoding="utf-8")
 
 
 def test_rows_in_chunks_and_a_precomputed_kernel(tmp_path):
@@ -175,6 +179,14 @@ def test_rows_in_chunks_and_a_precomputed_kernel(tmp_path):
     )
 
 
+def test_many_rows_are_not_compared():
+    model = BilevelSVC("rbf", learn=(), cv=2).fit(X, y)
+    few = Rows(X, y, None, None, [])
+    assert _why_not(model, few) is None
+    many = Rows(X, np.repeat(y, 100), None, None, [])
+    assert "too long on 15,000 rows" in _why_not(model, many)
+
+
 def test_sample_weights_reach_all_methods(tmp_path):
     weight = np.where(y == 0, 1.0, 2.0)
     model = BilevelSVC("rbf", cv=2, tol=0.1, random_state=0).fit(X, y, weight)
@@ -182,7 +194,7 @@ def test_sample_weights_reach_all_methods(tmp_path):
         model, X, y, tmp_path / "a.html", sample_weight=weight, landscape=False
     )
     text = path.read_text(encoding="utf-8")
-    assert "grid search over an SVC" in text
+    assert "grid search" in text
     made = {"X": X, "y": y, "sample_weight": weight}
     exec(code(text, "rebuild"), made)
     np.testing.assert_allclose(

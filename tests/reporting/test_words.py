@@ -10,7 +10,7 @@ from bisvm.reporting.words import in_words
     "value, shown",
     [
         (0.07491, "gamma = 0.07491:"),
-        (np.full(13, 0.0749), "gamma = 0.0749 (13 values alike):"),
+        (np.full(13, 0.0749), "gamma = 0.0749 (13 equal values):"),
         (np.array([0.01, 0.5]), "gamma = 0.01 to 0.5 (2 values):"),
     ],
 )

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from bisvm.bilevel.evaluation import Evaluation
 from bisvm.bilevel.objective import COLD, Objective, WarmStart
+from bisvm.bilevel.problem import Evaluation
 from bisvm.optimizers import BFGS
-from bisvm.search.descent import Search, Trace
-from bisvm.search.observer import Observer
+from bisvm.search.descent import Search
+from bisvm.search.observer import Observer, Trace
 from tests.problems import make_problem, toy_data
 
 
@@ -38,7 +38,7 @@ def contents(trace: Trace) -> tuple:
         tuple(None if a is None else a.tobytes() for a in arrays),
         (warm.leverage, warm.single, warm.landmarks, warm.number),
         None if trace.best is None else told(trace.best),
-        tuple((key, told(one)) for key, one in trace.seen.items()),
+        tuple((key, told(one)) for key, one in trace.remembered.items()),
         trace.n_solved,
     )
 

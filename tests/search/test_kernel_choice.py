@@ -1,20 +1,23 @@
 """Which candidate kernel is chosen, given what their searches have found."""
 
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from bisvm.kernels import RBF, Linear
-from bisvm.search.gains import Gain, Step
+from bisvm.search.history import Comparison, PairedDifference
 from bisvm.search.kernel_choice import (
+    AS_GIVEN,
     EACH,
     GROUPS,
     LINEAR,
     ONE,
     Candidate,
     KernelChoice,
+    _difference,
     choose,
 )
 from bisvm.search.observer import TIME_STOP
@@ -24,6 +27,13 @@ CANDIDATES = [
     Candidate(EACH, RBF(per_feature=True), 1.0),
     Candidate(GROUPS, RBF(per_feature=True) + RBF(), 4.0),
 ]
+
+
+def choice_of(candidates, tune):
+    """Without a kernel in the units given."""
+    return choose(candidates, tune, local_loss=lambda kernel: 1.0)
+
+
 N = 100
 NOISE = np.random.default_rng(0).normal(size=(3, N)) / N
 
@@ -39,16 +49,16 @@ class Ended:
     best: At
     reason: str = "done"
     converged: bool = True
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Comparison, ...] = ()
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a search has found, as far as a choice looks at it."""
+    """What a choice needs of the result of a search."""
 
     descent: Ended
     solves: int = 10
-    tied: bool = False
+    shared: bool = False
     held_out: Any = None
 
 
@@ -57,7 +67,7 @@ class Searches:
     """Answers with these mean losses, one for each candidate in turn."""
 
     losses: list[float]
-    tied: bool = False
+    shared: bool = False
     reasons: dict[str, str] = field(default_factory=dict)
     tried: list[str] = field(default_factory=list)
 
@@ -67,21 +77,21 @@ class Searches:
         shares = self.losses[number] / N + 0.1 * NOISE[number]
         reason = self.reasons.get(candidate.name, "done")
         ended = Ended(At(shares, np.full(N, 1.0 / N)), reason, reason == "done")
-        return [Answer(ended, 10 * (number + 1), self.tied)]
+        return [Answer(ended, 10 * (number + 1), self.shared)]
 
 
 def test_richer_candidates_are_tried_while_held_out_rows_gain():
     searches = Searches([0.6, 0.4, 0.2])
-    answers, choice = choose(CANDIDATES, searches)
+    answers, choice = choice_of(CANDIDATES, searches)
     assert searches.tried == [LINEAR, EACH, GROUPS]
     assert choice.name == GROUPS and choice.kernel is CANDIDATES[2].kernel
     assert all(step.taken for step in choice.steps)
     assert answers[0].solves == 30 and choice.n_svm_evaluations == 30
 
 
-def test_the_climb_ends_at_the_first_candidate_that_gains_nothing():
+def test_the_choice_ends_at_the_first_candidate_that_gains_nothing():
     searches = Searches([0.4, 0.4, 0.1])
-    answers, choice = choose(CANDIDATES, searches)
+    answers, choice = choice_of(CANDIDATES, searches)
     assert searches.tried == [LINEAR, EACH]
     assert choice.name == LINEAR and answers[0].solves == 10
     assert choice.n_svm_evaluations == 20
@@ -92,51 +102,114 @@ def test_a_richer_candidate_must_gain_more_than_its_noise():
     """Ten groups of noise: about 0.14 standard errors of the difference in 1e-3."""
     shares = [0.5 / N + 0.1 * noise for noise in NOISE]
     for margin, taken in ((0.5, False), (2.0, True)):
-        plain = Gain.of(shares[0], shares[1], np.full(N, 1.0 / N))
-        lower = margin * plain.error - plain.value
-        _, choice = choose(CANDIDATES[:2], Searches([0.5, 0.5 - lower]))
+        plain = PairedDifference.of(shares[0], shares[1], np.full(N, 1.0 / N))
+        lower = margin * plain.standard_error - plain.value
+        _, choice = choice_of(CANDIDATES[:2], Searches([0.5, 0.5 - lower]))
         assert choice.steps[-1].taken is taken
-        assert choice.steps[-1].gain.in_errors == pytest.approx(margin, rel=0.05)
+        errors = choice.steps[-1].difference.in_standard_errors
+        assert errors == pytest.approx(margin, rel=0.05)
 
 
 def test_one_width_for_all_has_its_own_name():
-    _, choice = choose(CANDIDATES[:2], Searches([0.6, 0.3], tied=True))
+    _, choice = choice_of(CANDIDATES[:2], Searches([0.6, 0.3], shared=True))
     assert choice.name == ONE and choice.steps[-1].name == ONE
-    _, choice = choose(CANDIDATES[:2], Searches([0.6, 0.3]))
+    _, choice = choice_of(CANDIDATES[:2], Searches([0.6, 0.3]))
     assert choice.name == EACH
 
 
-def test_a_search_that_was_stopped_ends_the_climb():
+def test_a_search_that_was_stopped_ends_the_choice():
     searches = Searches([0.6, 0.3, 0.1], reasons={LINEAR: TIME_STOP})
-    answers, choice = choose(CANDIDATES, searches)
+    answers, choice = choice_of(CANDIDATES, searches)
     assert searches.tried == [LINEAR] and choice.steps == ()
     assert answers[0].descent.reason == TIME_STOP
 
 
 def test_the_simpler_answer_says_that_the_richer_one_was_cut_short():
     searches = Searches([0.4, 0.4, 0.1], reasons={EACH: TIME_STOP})
-    answers, choice = choose(CANDIDATES, searches)
+    answers, choice = choice_of(CANDIDATES, searches)
     assert choice.name == LINEAR
     assert not answers[0].descent.converged and answers[0].descent.reason == TIME_STOP
 
 
 def test_one_candidate_is_no_choice():
-    answers, choice = choose(CANDIDATES[:1], Searches([0.5]))
+    answers, choice = choice_of(CANDIDATES[:1], Searches([0.5]))
     assert choice == KernelChoice(LINEAR, CANDIDATES[0].kernel)
     assert len(answers) == 1
 
 
 def test_the_steps_within_a_search_are_part_of_the_reasons():
-    climbed = Step("one for each", Gain(0.1, 0.01), 4.0)
+    refined = Comparison("separate values", PairedDifference(0.1, 0.01), 4.0)
     plain = Searches([0.6, 0.3])
 
     def tune(candidate):
         (answer,) = plain(candidate)
-        return [replace(answer, descent=replace(answer.descent, steps=(climbed,)))]
+        return [replace(answer, descent=replace(answer.descent, steps=(refined,)))]
 
-    _, choice = choose(CANDIDATES[:2], tune)
-    assert choice.steps[0] is climbed and len(choice.steps) == 2
+    _, choice = choice_of(CANDIDATES[:2], tune)
+    assert choice.steps[0] is refined and len(choice.steps) == 2
     first, second = choice.reasons
     assert first.startswith("One width for each feature instead of one for all: the ")
     assert "10.0 standard errors (more than 4 needed)" in first
     assert str(choice).splitlines()[1:] == [f"- {first}", f"- {second}"]
+
+
+class TestUnits:
+    """One width in the units given is tried where local averages are better with it."""
+
+    PLAIN = RBF()
+    ORDERED = (CANDIDATES[0], Candidate(EACH, RBF(per_feature=True), 1.0, PLAIN))
+
+    def choose(self, searches, plain_loss=0.5):
+        def local_loss(kernel):
+            return plain_loss if kernel is self.PLAIN else 1.0
+
+        return choose(list(self.ORDERED), searches, local_loss)
+
+    def test_it_is_not_tried_if_its_distances_serve_no_better(self):
+        searches = Searches([0.6, 0.3])
+        _, choice = self.choose(searches, plain_loss=0.995)
+        assert searches.tried == [LINEAR, EACH] and choice.name == EACH
+
+    def test_with_one_width_either_way_the_lower_loss_counts(self):
+        for plain, taken in ((0.29, True), (0.31, False)):
+            searches = Searches([0.6, 0.3, plain], shared=True)
+            answers, choice = self.choose(searches)
+            assert searches.tried == [LINEAR, EACH, ONE]
+            assert choice.name == ONE
+            assert (choice.kernel == self.PLAIN) is taken
+            assert answers[0].solves == (30 if taken else 20)
+            (units,) = (step for step in choice.steps if step.name == AS_GIVEN)
+            assert units.taken is taken
+
+    def test_one_width_for_each_feature_must_be_better_beyond_its_noise(self):
+        _, choice = self.choose(Searches([0.6, 0.3, 0.3]))
+        assert choice.name == ONE and choice.kernel == self.PLAIN
+        assert "must be better by more than 4" in str(choice)
+        _, choice = self.choose(Searches([0.6, 0.3, 0.5]))
+        assert choice.name == EACH
+
+    def test_all_evaluations_are_counted(self):
+        _, choice = self.choose(Searches([0.6, 0.3, 0.2]))
+        assert choice.n_svm_evaluations == 10 + 20
+
+
+def test_the_noise_of_pairs_of_classes_is_that_of_all_their_rows():
+    """A row weighs in a difference what it weighs on average over the sets."""
+    shares = np.array([[0.4, 0.2, 0.0], [0.0, 0.3, 0.1]])
+    weights = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5]])
+
+    def tuned(shares):
+        return [
+            SimpleNamespace(
+                descent=SimpleNamespace(
+                    best=SimpleNamespace(shares=own, share_weights=weight)
+                )
+            )
+            for own, weight in zip(shares, weights, strict=True)
+        ]
+
+    found = _difference(tuned(shares), tuned(0.5 * shares))
+    expected = PairedDifference.of(
+        shares.mean(0), 0.5 * shares.mean(0), weights.mean(0)
+    )
+    assert found == expected

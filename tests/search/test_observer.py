@@ -8,8 +8,14 @@ import pytest
 
 from bisvm.bilevel.objective import COLD
 from bisvm.search.checkpoint import open_checkpoint
-from bisvm.search.observer import CALLBACK_STOP, TIME_STOP, Observer
-from bisvm.search.questions import Question, StopSearch, better
+from bisvm.search.observer import (
+    CALLBACK_STOP,
+    TIME_STOP,
+    Observer,
+    Question,
+    StopSearch,
+    better,
+)
 from tests.search.searches import Bowl
 
 POINTS = [np.array([x]) for x in (1.0, -0.5, 0.75, 0.25)]
@@ -38,15 +44,15 @@ def test_every_evaluation_is_recorded_in_turn():
     first = observer.records[0]
     assert (first.task, first.value, first.gradient_norm) == (2, 2.0, 2.0)
     assert (first.solves, first.inner_iterations, first.stage) == (3, 5, "test")
-    assert not observer.judging
+    assert not observer.nested_records
 
 
 def test_what_judges_the_search_is_no_part_of_its_record():
     told = []
     observer = Observer(callback=told.append)
-    observer.evaluate(question(judging=True))
+    observer.evaluate(question(nested=True))
     assert not observer.records and not told
-    assert [record.solves for record in observer.judging] == [3]
+    assert [record.solves for record in observer.nested_records] == [3]
 
 
 def test_the_best_is_the_lowest_that_counts():
@@ -88,8 +94,8 @@ def test_a_callback_that_returns_true_stops_after_the_evaluation():
     assert len(observer.records) == 3
     # Where to end, and what the last evaluation was.
     assert stop.value.theta == [-0.5]
-    assert stop.value.trace.evaluation.theta == [0.75]
-    assert stop.value.trace.best.theta == [-0.5]
+    assert stop.value.answer.evaluation.theta == [0.75]
+    assert stop.value.answer.best.theta == [-0.5]
 
 
 def test_the_last_evaluation_is_shown_and_told_to_nobody():
@@ -108,7 +114,7 @@ def test_a_deadline_stops_after_the_evaluation_and_not_before():
     assert late.is_late
     with pytest.raises(StopSearch, match=TIME_STOP) as stop:
         late.evaluate(question(objective=objective))
-    assert len(objective.solves) == 1 and stop.value.trace.best.value == 2.0
+    assert len(objective.solves) == 1 and stop.value.answer.best.value == 2.0
     early = Observer(deadline=time.perf_counter() + 60.0)
     assert not early.is_late and not Observer().is_late
     early.evaluate(question())
@@ -117,7 +123,7 @@ def test_a_deadline_stops_after_the_evaluation_and_not_before():
 def test_what_judges_is_stopped_as_well():
     late = Observer(deadline=time.perf_counter() - 1.0)
     with pytest.raises(StopSearch, match=TIME_STOP):
-        late.evaluate(question(judging=True))
+        late.evaluate(question(nested=True))
 
 
 # --- answers on file ------------------------------------------------------------------
@@ -189,7 +195,9 @@ def test_a_warm_start_that_is_not_used_again_is_not_kept(tmp_path):
     with open_checkpoint(tmp_path / "run.checkpoint", {}, None) as file:
         observer = Observer(answers=file.answers("0"))
         first = observer.evaluate(question(objective=objective))
-        passing = question(POINTS[1], objective, warm=first.warm, lasting=False)
+        passing = question(
+            POINTS[1], objective, warm=first.warm, keeps_warm_start=False
+        )
         observer.evaluate(passing)
         assert file.load("0", 1).warm is not None
         assert file.load("0", 2).warm is None

@@ -9,7 +9,13 @@ from bisvm.kernels import RBF
 from bisvm.optimizers import BFGS, Grid
 from bisvm.search import stages
 from bisvm.search.observer import CALLBACK_STOP, Observer
-from bisvm.search.stages import COARSE_ROWS, LADDER_RATIO, ladder, n_apart, tune
+from bisvm.search.stages import (
+    SAMPLE_RATIO,
+    SAMPLE_ROWS,
+    n_independent_starts,
+    sample_sizes,
+    tune,
+)
 from tests.problems import make_problem, toy_data
 from tests.search.searches import lowest, make_search, told
 
@@ -29,36 +35,41 @@ def stopped_at(number):
 
 @pytest.mark.parametrize("n", [100, 799, 800, 2000, 10_000, 123_456, 10**7])
 def test_samples_grow_in_equal_ratios_up_to_all_rows(n):
-    sizes = ladder(n)
-    if n < 2 * COARSE_ROWS:
+    sizes = sample_sizes(n)
+    if n < 2 * SAMPLE_ROWS:
         assert sizes == []
         return
     ratios = np.diff(np.log([*sizes, n]))
-    assert sizes[0] == COARSE_ROWS
-    assert np.exp(ratios.max()) < LADDER_RATIO * 1.01
+    assert sizes[0] == SAMPLE_ROWS
+    assert np.exp(ratios.max()) < SAMPLE_RATIO * 1.01
     np.testing.assert_allclose(ratios, ratios[0], atol=0.01)
 
 
 def test_named_starts_are_apart_where_the_optimizer_uses_them():
     dicts = [{"C": 1.0}, {"C": 10.0}]
-    assert [n_apart(s, BFGS()) for s in ("auto", 1, 3, dicts)] == [1, 1, 3, 2]
-    assert n_apart(3, Grid()) == 1
+    assert [n_independent_starts(s, BFGS()) for s in ("auto", 1, 3, dicts)] == [
+        1,
+        1,
+        3,
+        2,
+    ]
+    assert n_independent_starts(3, Grid()) == 1
 
 
 def test_starts_are_a_number_or_values():
     objective = make_search().objective
-    thetas = stages._starts(objective, 3, rng(), [])
+    thetas = stages._given_starts(objective, 3, rng(), [])
     np.testing.assert_array_equal(thetas[0], objective.theta0)
     assert len(thetas) == 3
     low, high = objective.bounds.T
     assert all(np.all((low <= theta) & (theta <= high)) for theta in thetas)
-    (theta,) = stages._starts(objective, [{"C": 2.0, "gamma": 0.5}], rng(), [])
+    (theta,) = stages._given_starts(objective, [{"C": 2.0, "gamma": 0.5}], rng(), [])
     np.testing.assert_allclose(np.exp(theta), [2.0, 0.5])
     for wrong in ("many", [], [1.0], 2.5, True):
         with pytest.raises(ValueError, match="is not understood"):
-            stages._starts(objective, wrong, rng(), [])
+            stages._given_starts(objective, wrong, rng(), [])
     with pytest.raises(ValueError, match="at least one start"):
-        stages._starts(objective, 0, rng(), [])
+        stages._given_starts(objective, 0, rng(), [])
 
 
 def test_the_lowest_of_several_starts_is_the_answer():
@@ -96,27 +107,27 @@ def test_nothing_to_learn_is_one_evaluation():
 
 def test_a_sample_has_the_shares_of_folds_and_classes():
     objective = Objective(make_problem(*MOONS, cv=5))
-    rows = stages._coarse_rows(objective, 400, rng())
+    rows = stages._subsample(objective, 400, rng())
     assert len(np.unique(rows)) == 400
     part = objective.problem.columns
     fold = part.validation[rows].argmax(axis=1)
     np.testing.assert_allclose(np.bincount(fold), 80, atol=1)
     labels = part.labels[rows, 0]
     assert abs(labels.mean()) < 0.02
-    np.testing.assert_array_equal(rows, stages._coarse_rows(objective, 400, rng()))
+    np.testing.assert_array_equal(rows, stages._subsample(objective, 400, rng()))
 
 
 def test_a_class_that_is_rare_leaves_no_sample():
     X, y = MOONS
     y = np.where(np.arange(1000) < 8, 1, 0)
     objective = Objective(make_problem(X, y, cv=2))
-    assert stages._coarse_rows(objective, 400, rng()) is None
+    assert stages._subsample(objective, 400, rng()) is None
 
 
 def test_c_shrinks_as_a_sample_grows():
     objective = make_search().objective
     theta = objective.theta0
-    grown = stages._grown(objective, theta, 10.0)
+    grown = stages._at_size(objective, theta, 10.0)
     np.testing.assert_allclose(grown - theta, [-0.2 * np.log(10.0), 0.0])
 
 
@@ -124,9 +135,11 @@ def test_many_rows_are_searched_by_way_of_a_sample():
     search = make_search(MOONS)
     found, trace = tune(search, "auto", rng())
     names = [record.stage for record in search.observer.records]
-    assert names.index("one for all") > names.index("sketch") > names.index("start")
+    assert (
+        names.index("shared values") > names.index("subsample") > names.index("start")
+    )
     assert len(found.best.shares) == 1000 and found.best is trace.best
-    assert found.looks.n_rows == ladder(1000)[0] and found.converged
+    assert found.tried_starts.n_rows == sample_sizes(1000)[0] and found.converged
 
 
 def test_a_search_is_a_function_of_its_answers():
@@ -155,7 +168,7 @@ def test_a_stop_returns_the_best_point_so_far():
         assert len(search.observer.records) == number
         assert found.best is trace.best
         assert found.best.value == lowest(search.observer)
-        assert found.fitted is not None and found.over_guess is not None
+        assert found.fitted is not None and found.over_constant is not None
 
 
 def test_a_stop_on_a_sample_ends_with_all_rows():
@@ -166,8 +179,24 @@ def test_a_stop_on_a_sample_ends_with_all_rows():
     records = search.observer.records
     assert [record.stage for record in records[3:]] == ["last"]
     best = min(records[:3], key=lambda record: record.value)
-    shrunk = stages._grown(search.objective, best.theta, 1000 / ladder(1000)[0])
+    shrunk = stages._at_size(search.objective, best.theta, 1000 / sample_sizes(1000)[0])
     np.testing.assert_allclose(found.best.theta, shrunk)
+
+
+def test_a_stop_in_the_grid_keeps_the_answer_before_it():
+    """Labels by chance: the whole range is tried, and each stop keeps the lowest H."""
+    X = np.random.default_rng(0).normal(size=(1000, 2))
+    noise = X, np.random.default_rng(1).integers(2, size=1000)
+    whole = make_search(noise)
+    tune(whole, "auto", rng())
+    on_all_rows = [r for r in whole.observer.records if r.stage == stages.SHARED]
+    last = on_all_rows[-1].number
+    # Two descents on all rows: by way of the first starts, and of the grid.
+    assert last - on_all_rows[0].number >= len(on_all_rows)
+    search = make_search(noise, observer=stopped_at(last))
+    found, trace = tune(search, "auto", rng())
+    lowest_value = min(record.value for record in on_all_rows)
+    assert found.best.value == lowest_value and found.best is trace.best
 
 
 def test_a_stop_in_the_first_start_keeps_its_best():

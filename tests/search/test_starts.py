@@ -1,77 +1,345 @@
-"""The search where H has kinks: the exact hinge with C and gamma learned."""
+"""Where a search begins, and whether its end can be believed."""
+
+import warnings
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
-from sklearn.datasets import make_circles, make_moons
-from sklearn.model_selection import StratifiedKFold
+from sklearn.datasets import load_wine, make_moons
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.preprocessing import scale
 
-from bisvm import BilevelObjective, BilevelSVC
+from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC
+from bisvm.kernels import RBF
+from bisvm.search.starts import (
+    LINEAR_RIDGE,
+    Baseline,
+    Start,
+    baselines,
+    best_starts,
+    first_starts,
+    gain_over_constant,
+    grid_of_starts,
+    local_average_loss,
+    lowest,
+    nearby_starts,
+    starts_between,
+    tried_starts,
+)
+from tests.problems import toy_data
+from tests.search.searches import make_search
 
-SETS = {
-    "moons": make_moons(70, noise=0.3, random_state=7),
-    "circles": make_circles(70, noise=0.2, factor=0.5, random_state=7),
+
+def rng():
+    return np.random.RandomState(0)
+
+
+def wave(k, n, seed=0):
+    x = np.random.default_rng(seed).uniform(-1.0, 1.0, (n, 1))
+    return x, np.sin(k * x[:, 0]) > 0
+
+
+def checkerboard(m, n, seed=0):
+    X = np.random.default_rng(seed).uniform(0.0, 1.0, (n, 2))
+    return X, np.floor(m * X).sum(axis=1) % 2
+
+
+def coins(n, d, seed):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, d)), rng.integers(0, 2, n)
+
+
+def quietly(model, *data, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(*data, **more)
+
+
+# --- structure that is finer than the start -------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", ["auto", "rbf", "ard"])
+def test_fine_waves_are_found(kernel):
+    X, y = wave(40, 800)
+    model = BilevelSVC(kernel, random_state=0).fit(X[:400], y[:400])
+    assert model.score(X[400:], y[400:]) > 0.93
+    assert model.certificate_.converged
+
+
+@pytest.mark.parametrize("optimizer", ["auto", "lbfgs", "rprop"])
+def test_checkerboards_are_found_by_any_optimizer(optimizer):
+    X, y = checkerboard(7, 800)
+    model = quietly(
+        BilevelSVC("rbf", optimizer=optimizer, random_state=0), X[:450], y[:450]
+    )
+    assert model.score(X[450:], y[450:]) > 0.8
+
+
+def test_a_number_of_starts_includes_that_of_local_averages():
+    X, y = wave(60, 600)
+    model = quietly(BilevelSVC("rbf", starts=2, random_state=0), X, y)
+    assert model.score(X, y) > 0.93
+    with pytest.warns(ConvergenceWarning, match="local averages of the labels"):
+        model = BilevelSVC("rbf", starts=1, random_state=0).fit(X, y)
+    assert not model.certificate_.converged
+
+
+def test_a_sample_that_is_too_coarse_is_left_out():
+    """Waves that 400 of 1600 rows do not show."""
+    X, y = wave(400, 1600)
+    model = BilevelSVC("rbf", random_state=0).fit(X, y)
+    assert "subsample" not in {record.stage for record in model.history_}
+    assert model.expected_score_.value > 0.8
+
+
+def test_columns_of_other_units_are_found():
+    """Of raw wine the kernel sees one column; only a large C sees the others."""
+    X, y = load_wine(return_X_y=True)
+    X, X_new, y, y_new = train_test_split(X, y, test_size=0.4, random_state=0)
+    model = quietly(BilevelSVC("rbf", random_state=0), X, y)
+    assert model.score(X_new, y_new) > 0.88
+
+
+# --- units ----------------------------------------------------------------------------
+
+MACHINES = {
+    "auto": lambda: BilevelSVC(random_state=0),
+    "ard": lambda: BilevelSVC("ard", random_state=0),
+    "poly": lambda: BilevelSVC("poly", random_state=0),
+    "hinge": lambda: BilevelSVC("rbf", loss="hinge", random_state=0),
+    "linear": lambda: BilevelLinearSVC(random_state=0),
+    "per feature": lambda: BilevelLinearSVC(
+        regularization="per_feature", random_state=0
+    ),
 }
 
 
-def hinge_svc(X, y, **settings):
-    folds = list(StratifiedKFold(3).split(X, y))
-    return BilevelSVC("rbf", loss="hinge", cv=folds, random_state=0, **settings)
+@pytest.mark.parametrize("factor", [1e-6, 1e-3, 1e6])
+@pytest.mark.parametrize("make", MACHINES.values(), ids=MACHINES)
+def test_neither_the_unit_of_X_nor_that_of_weights_matters(make, factor):
+    X, y = make_moons(100, noise=0.25, random_state=0)
+    X = X * [1.0, 30.0]
+    expected = quietly(make(), X, y).predict(X)
+    scaled = quietly(make(), factor * X, y)
+    np.testing.assert_array_equal(scaled.predict(factor * X), expected)
+    weighted = quietly(make(), X, y, sample_weight=np.full(len(y), factor))
+    np.testing.assert_array_equal(weighted.predict(X), expected)
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_a_fit_of_the_hinge_ends_at_a_minimum(name):
-    X, y = SETS[name]
-    model = hinge_svc(X, y).fit(X, y)
-    assert model.certificate_.converged
-    objective = BilevelObjective(hinge_svc(X, y), X, y)
-    theta = objective.space.theta(model.hyperparameters_)
-    H = objective(theta)[0]
-    corners = theta + 0.25 * np.array([[0.0, 0.0], [1.0, 0.5], [-0.5, 1.0]])
-    options = {"initial_simplex": corners, "maxfev": 80}
-    lower = minimize(
-        lambda x: objective(x)[0], theta, method="Nelder-Mead", options=options
+@pytest.mark.parametrize("name", ["ard", "per feature"])
+def test_units_of_single_columns_do_not_matter_where_each_has_its_own(name):
+    X, y = make_moons(100, noise=0.25, random_state=0)
+    expected = quietly(MACHINES[name](), X, y).predict(X)
+    units = np.array([1e-6, 1e4])
+    model = quietly(MACHINES[name](), X * units, y)
+    np.testing.assert_array_equal(model.predict(X * units), expected)
+
+
+def test_a_linear_machine_in_small_units_is_as_good():
+    X, y = load_wine(return_X_y=True)
+    raw, small = (
+        quietly(BilevelLinearSVC(random_state=0), unit * X, y) for unit in (1.0, 1e-3)
     )
-    assert lower.fun >= 0.995 * H
+    assert small.criterion_value_ == pytest.approx(raw.criterion_value_, rel=1e-5)
+    assert small.C_ == pytest.approx(1e6 * raw.C_, rel=1e-3)
 
 
-def test_all_evaluations_are_counted_and_the_same_again():
-    X, y = SETS["moons"]
-    model, again = (hinge_svc(X, y).fit(X, y) for _ in range(2))
-    assert model.hyperparameters_ == again.hyperparameters_
-    assert {"smooth", "one for all"} <= {one.stage for one in model.history_}
-    assert model.n_svm_evaluations_ == sum(one.solves for one in model.history_)
+# --- baselines -----------------------------------------------------------------------
 
 
-def test_a_search_over_kinks_can_be_stopped():
-    X, y = SETS["moons"]
-    seen = []
-
-    def stop(progress):
-        if progress.record.stage == "one for all":
-            seen.append(progress.record.value)
-        return len(seen) == 6
-
-    with pytest.warns(Warning, match="callback"):
-        model = hinge_svc(X, y, callback=stop).fit(X, y)
-    assert not model.certificate_.converged
-    objective = BilevelObjective(hinge_svc(X, y), X, y)
-    H = objective(objective.space.theta(model.hyperparameters_))[0]
-    assert H <= min(seen) * (1.0 + 1e-3)
+@pytest.fixture(scope="module")
+def objective():
+    X, y = make_moons(90, noise=0.2, random_state=0)
+    folds = list(StratifiedKFold(3).split(X, y))
+    return BilevelObjective(BilevelSVC("rbf", cv=folds, random_state=0), X, y).objective
 
 
-def test_a_search_over_kinks_goes_on_from_a_checkpoint(tmp_path):
-    X, y = SETS["moons"]
-    whole = hinge_svc(X, y).fit(X, y)
-    path = tmp_path / "run"
-    count = []
+def test_local_averages_are_those_of_a_plain_loop(objective):
+    average, _ = baselines(objective, np.random.RandomState(0))
+    columns, X = objective.problem.columns, objective.problem.X
+    theta = average.start.copy()
+    theta[1] += np.log(3.0)
+    gamma = objective.hyperparameters(theta)["gamma"]
+    right = np.zeros(len(X))
+    for k in range(columns.labels.shape[1]):
+        for i in np.flatnonzero(columns.validation[:, k]):
+            near = np.exp(-gamma * ((X[i] - X) ** 2).sum(axis=1)) * columns.train[:, k]
+            f = near @ columns.labels[:, k] / near.sum()
+            right[i] += columns.validation[i, k] * (f * columns.labels[i, k] > 0)
+    np.testing.assert_allclose(average.shares, right, atol=1e-12)
 
-    def stop(progress):
-        count.append(progress)
-        return len(count) == len(whole.history_) - 10
 
-    with pytest.warns(Warning, match="callback"):
-        hinge_svc(X, y, checkpoint=path, callback=stop).fit(X, y)
-    resumed = hinge_svc(X, y, checkpoint=path).fit(X, y)
-    assert resumed.hyperparameters_ == whole.hyperparameters_
-    assert len(resumed.history_) == len(whole.history_)
+def test_the_linear_rule_is_ridge_regression(objective):
+    from sklearn.linear_model import Ridge
+
+    _, linear = baselines(objective, np.random.RandomState(0))
+    columns, Z = objective.problem.columns, scale(objective.problem.X)
+    right = np.zeros(len(Z))
+    for k in range(columns.labels.shape[1]):
+        train = columns.train[:, k] > 0
+        labels = columns.labels[train, k]
+        ridge = Ridge(LINEAR_RIDGE * train.sum(), fit_intercept=False)
+        ridge.fit(Z[train], labels - labels.mean())
+        f = ridge.predict(Z) + labels.mean()
+        right += columns.validation[:, k] * (f * columns.labels[:, k] > 0)
+    np.testing.assert_allclose(linear.shares, right, atol=1e-12)
+
+
+def test_a_rule_that_is_always_right_beats_a_machine_that_is_not(objective):
+    validation = objective.problem.columns.validation
+    best, _ = objective.evaluate(objective.theta0 - 6.0)
+    rows = np.arange(len(validation))
+    always = Baseline("always", rows, validation.sum(axis=1), 0.0, 1.0)
+    never = Baseline("never", rows, np.zeros(len(rows)), 1.0, 1.0)
+    assert always.beats(objective, best) and not never.beats(objective, best)
+
+
+def test_one_coordinate_alone_is_scanned_over_its_bounds():
+    X, y = make_moons(60, noise=0.2, random_state=0)
+    objective = BilevelObjective(BilevelLinearSVC(random_state=0), X, y).objective
+    starts = np.ravel(first_starts(objective, []))
+    low, high = objective.bounds[0]
+    assert starts.min() < low + np.log(10.0) and starts.max() > high - np.log(10.0)
+    np.testing.assert_allclose(np.diff(np.sort(starts)), np.log(10.0))
+
+
+# --- starts ---------------------------------------------------------------------------
+
+
+def start(value, *theta, solved=True):
+    return Start(np.array(theta), value, solved)
+
+
+def test_the_lowest_start_of_a_plateau_is_the_nearest_to_the_first():
+    first, near, far = start(1.0, 0.0), start(0.5, 1.0), start(0.4999, 9.0)
+    assert lowest([first, far, near]) is near
+    lower = start(0.49, 9.0)
+    assert lowest([first, lower, near]) is lower
+    broken = start(np.inf, 2.0)
+    assert lowest([broken, near]) is near and lowest([broken]) is broken
+
+
+def test_a_second_start_is_far_and_nearly_as_low():
+    best, near, far = start(0.5, 0.0), start(0.51, 1.0), start(0.52, 9.0)
+    assert best_starts([best, near, far]) == [best, far]
+    assert best_starts([best, near, start(0.56, 9.0)]) == [best]
+    # On the same plateau there is nothing else to be found.
+    assert best_starts([best, start(0.5001, 9.0)]) == [best]
+
+
+def test_between_the_points_of_a_scan_there_are_four_more():
+    linear = make_search(kernel="linear").objective
+    theta = linear.theta0
+    found = np.ravel(starts_between(linear, theta)) - theta[0]
+    np.testing.assert_allclose(found, np.log(10.0) * np.array([-2, -1, 1, 2]) / 3)
+    # Two kinds of hyperparameters are not scanned.
+    assert starts_between(make_search().objective, np.zeros(2)) == []
+
+
+def test_a_grid_covers_all_widths_at_three_C():
+    objective = make_search().objective
+    grid = np.array(grid_of_starts(objective, []))
+    C, gamma = grid.T
+    assert len(np.unique(C.round(9))) == 3
+    assert gamma.max() > objective.bounds[1, 1] - np.log(5.0)
+    assert np.all(grid >= objective.bounds[:, 0])
+    told = Baseline("known", np.arange(1), np.ones(1), 0.0, 1.0, np.zeros(2))
+    assert len(grid_of_starts(objective, [told])) == len(grid) + 1
+
+
+def test_few_rows_have_starts_on_all_sides():
+    few, many = (make_search(toy_data(n)).objective for n in (60, 160))
+    sides = [len(nearby_starts(one, one.theta0)) for one in (few, many)]
+    assert sides == [13, 2]
+    # None leaves the bounds.
+    low = few.bounds[:, 0]
+    assert all(np.all(x >= low) for x in nearby_starts(few, low + 0.1))
+
+
+def test_baselines_propose_a_start_only_where_it_is_another():
+    objective = make_search().objective
+    theta0 = objective.theta0
+    told = [
+        Baseline("known", np.arange(1), np.ones(1), 0.0, 1.0, theta0 + shift)
+        for shift in (0.1, 3.0)
+    ]
+    found = first_starts(objective, told)
+    np.testing.assert_array_equal(found, [theta0, theta0 + 3.0])
+
+
+def test_skill_is_what_a_constant_does_not_have():
+    better, worse = (
+        Baseline("one", np.arange(1), np.ones(1), loss, 0.7) for loss in (0.5, 0.9)
+    )
+    assert better.skill == pytest.approx(0.2) and worse.skill == 0.0
+
+
+def test_linear_machines_and_blocks_have_no_baselines():
+    assert baselines(make_search(kernel="linear").objective, rng()) == []
+    assert local_average_loss(make_search(kernel="linear").objective, 0) == np.inf
+    assert local_average_loss(make_search().objective, 0) < 1.0
+
+
+def test_starts_are_told_in_natural_units(objective):
+    at, _ = objective.evaluate(objective.theta0)
+    tried = tried_starts(objective, [Start(at.theta, at.value)], at)
+    values = objective.hyperparameters(at.theta)
+    assert tried.points[0] == pytest.approx((values["C"], values["gamma"]))
+    assert tried.n_rows == 90 and tried.end == tried.points[0]
+
+
+# --- the certificate ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_labels_by_chance_are_no_better_than_guessing(seed):
+    X, y = coins(60, 5, seed)
+    with pytest.warns(ConvergenceWarning, match="no better than guessing"):
+        model = BilevelSVC(random_state=0).fit(X, y)
+    certificate = model.certificate_
+    assert not certificate.converged and certificate.no_better_than_constant
+    assert "Not converged: The model is no better than guessing" in str(certificate)
+
+
+def test_the_gain_over_a_guess_is_that_of_the_losses(objective):
+    best, _ = objective.evaluate(objective.theta0)
+    labels = objective.problem.columns.labels
+    zero, _ = objective.loss_of(np.zeros(labels.shape))
+    gain = gain_over_constant(objective, best)
+    # The classes are balanced: no constant is better than zero.
+    assert gain.value == pytest.approx(zero - best.criterion, rel=1e-2)
+
+
+def test_bounds_that_leave_out_every_good_width_are_said():
+    X, y = wave(40, 400)
+    narrow = RBF(gamma_bounds=(1e-3, 1e-1))
+    with pytest.warns(ConvergenceWarning, match="widen the bounds"):
+        model = BilevelSVC(narrow, random_state=0).fit(X, y)
+    assert model.certificate_.beaten_by == ("local averages of the labels",)
+    # All that the bounds allow has been mapped.
+    assert len(model.certificate_.tried_starts.values) > 5
+
+
+def test_an_answer_no_better_than_a_constant_is_not_believed():
+    """Five thin shells: local averages see little, a narrow kernel nearly all."""
+    rng = np.random.default_rng(0)
+    shell, X = rng.permutation(500) % 5, rng.standard_normal((500, 3))
+    X *= ((shell + 1.0) / np.linalg.norm(X, axis=1))[:, None] * [3.0, 1.0, 2.0]
+    model = BilevelSVC("ard", random_state=0).fit(X[:250], shell[:250] % 2)
+    assert model.certificate_.converged
+    assert model.score(X[250:], shell[250:] % 2) > 0.8
+
+
+def test_a_certificate_tells_the_starts():
+    X, y = wave(40, 400)
+    model = BilevelSVC("rbf", random_state=0).fit(X, y)
+    certificate = model.certificate_
+    tried = certificate.tried_starts
+    assert tried.n_rows == 400 and tried.names == ("C", "gamma")
+    assert tried.values[0] > 5.0 * tried.end_value
+    ratios = np.abs(np.log(np.array(tried.points) / np.array(tried.end))).max(axis=1)
+    elsewhere = np.array(tried.values)[ratios >= np.log(10.0)].min()
+    assert tried.next_best == pytest.approx(elsewhere / tried.end_value)
+    said = str(certificate)
+    assert said.startswith("Converged: ") and "2 starts" in said
+    assert "Better than a constant by" in said

@@ -16,10 +16,9 @@ from bisvm import BilevelLinearSVC, BilevelSVC, FeatureSelector
 from bisvm.criteria import Weighted
 from bisvm.datasets import (
     make_moons_with_noise,
-    make_signal_among_noise,
     make_xor,
 )
-from bisvm.selection.resampling import halves, limited, with_shadows
+from bisvm.selection.selector import halves, limited, with_shadows
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -98,9 +97,18 @@ def test_columns_that_tell_nothing_alone_are_found():
     assert selector.get_support(indices=True).tolist() == [0, 1]
 
 
+def signal_among_noise(n, n_noise):
+    """Classes whose means differ by three deviations along the first two features."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(n) % 2
+    inputs = rng.normal(size=(n, 2 + n_noise))
+    inputs[:, :2] += 3.0 / np.sqrt(2.0) * labels[:, None]
+    return inputs, labels
+
+
 def test_linear_machines_choose_too():
-    inputs, labels = make_signal_among_noise(300, 2, 8, random_state=0)
-    machine = BilevelLinearSVC(penalty="per_feature")
+    inputs, labels = signal_among_noise(300, 8)
+    machine = BilevelLinearSVC(regularization="per_feature")
     selector = FeatureSelector(machine, **QUICK).fit(inputs, labels)
     assert selector.get_support(indices=True).tolist() == [0, 1]
 
@@ -204,7 +212,7 @@ def test_onnx_takes_the_columns(fitted, kept):
 @pytest.mark.parametrize("kernel", ["ard", "rbf", "linear"])
 def test_scikit_learns_selectors_take_our_relevances(kernel):
     machine = BilevelSVC(kernel, tol=1e-2, random_state=0)
-    inputs, labels = make_signal_among_noise(200, 2, 4, random_state=0)
+    inputs, labels = signal_among_noise(200, 4)
     for getter in ("auto", "relevance_"):
         given = dict(importance_getter=getter)
         chosen = SelectFromModel(machine, **given).fit(inputs, labels)
@@ -228,13 +236,22 @@ def test_importances_are_relevances():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        (dict(n_pairs=0), "n_pairs must be a whole number"),
-        (dict(max_rows=2.5), "max_rows must be a whole number"),
-        (dict(min_features=-1), "min_features must be a whole number"),
-        (dict(threshold=0.5), "threshold must be above 0.5"),
-        (dict(threshold="all"), "threshold must be above 0.5"),
-        (dict(quantile=1.5), "quantile must be above 0.5"),
-        (dict(estimator=BilevelSVC("precomputed")), "no columns to choose from"),
+        (dict(n_pairs=0), "'n_pairs' parameter .* must be an int"),
+        (dict(max_rows=2.5), "'max_rows' parameter .* must be an int"),
+        (dict(min_features=-1), "'min_features' parameter .* must be an int"),
+        (
+            dict(threshold=0.5),
+            "'threshold' parameter .* in the range .0.5, 1",
+        ),
+        (
+            dict(threshold="all"),
+            "'threshold' parameter .* in the range .0.5, 1",
+        ),
+        (
+            dict(quantile=1.5),
+            "'quantile' parameter .* in the range .0.5, 1",
+        ),
+        (dict(estimator=BilevelSVC("precomputed")), "no features to choose from"),
         (dict(estimator=BilevelSVC(cv=[([0], [1])])), "index pairs of all rows"),
     ],
 )

@@ -84,8 +84,8 @@ def explicit_objective(M, Q, C, loss):
     """E and dE/dz of 1/2 z'Q z + C sum loss(Y M z)."""
 
     def objective(z):
-        value, slope, _ = get_loss(loss).evaluate(LABELS[:, 0] * (M @ z))
-        gradient = Q @ z + C * M.T @ (LABELS[:, 0] * slope)
+        value, slope, _ = get_loss(loss).evaluate(M @ z, LABELS[:, 0])
+        gradient = Q @ z + C * M.T @ slope
         return 0.5 * z @ Q @ z + C * value.sum(), gradient
 
     return objective
@@ -159,13 +159,13 @@ def test_a_large_C_is_that_of_a_trust_region_method(C):
     ridge = np.diag([*np.ones(n), 0.0])
 
     def value(z):
-        return 0.5 * z @ ridge @ z + C * loss.value(signed @ z).sum()
+        return 0.5 * z @ ridge @ z + C * loss.value(signed @ z, 1.0).sum()
 
     def gradient(z):
-        return ridge @ z + C * signed.T @ loss.evaluate(signed @ z)[1]
+        return ridge @ z + C * signed.T @ loss.evaluate(signed @ z, 1.0)[1]
 
     def hessian(z):
-        return ridge + C * (signed.T * loss.evaluate(signed @ z)[2]) @ signed
+        return ridge + C * (signed.T * loss.evaluate(signed @ z, 1.0)[2]) @ signed
 
     z = np.zeros(n + 1)
     options = {"gtol": 1e-6 * C, "maxiter": 5000}

@@ -12,6 +12,7 @@ from bisvm.losses import Hinge, ModifiedLog, Quartic, get_loss
 from bisvm.machines import KernelMachine, LinearMachine, linear
 from bisvm.solvers import FISTA, SOLVERS, Auto, Newton, NewtonCG, get_solver
 from bisvm.testing import check_solver
+from tests.covering import crossed
 from tests.problems import INTERCEPTS, SMOOTH_LOSSES, sparse_twin, toy_data, within
 
 
@@ -92,9 +93,9 @@ def test_conjugate_gradients_and_factors_solve_one_problem(intercept):
         np.testing.assert_allclose(b.fitted, a.fitted, atol=1e-8)
 
 
-@pytest.mark.parametrize("intercept", INTERCEPTS)
-@pytest.mark.parametrize("loss", SMOOTH_LOSSES)
-@pytest.mark.parametrize("C", [1e-2, 1.0, 1e3])
+@pytest.mark.parametrize(
+    "C, loss, intercept", crossed([1e-2, 1.0, 1e3], SMOOTH_LOSSES, INTERCEPTS)
+)
 def test_steps_that_stop_early_end_where_exact_ones_do(C, loss, intercept):
     X, y = toy_data(60)
     wide = np.random.default_rng(0).normal(size=(60, 150))

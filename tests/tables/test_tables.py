@@ -50,7 +50,11 @@ def test_english_groups_and_plain_text_stay_what_they_are():
     assert out["a"].tolist() == ["1234.5", "12"] and out["b"].tolist() == ["1,2,3", "x"]
 
 
-UNCLEAR, OTHER, NONE = "may have a decimal", "is no number with", "is no finite number"
+UNCLEAR, OTHER, NONE = (
+    "may have a decimal",
+    "is not a number with",
+    "is not a finite number",
+)
 # What cells are in files to predict, by the cells of the file to learn from.
 CELLS = ("12.000", "12,000", "12,5", "12.5", "1.234,5", "1,234.5", "1.000.000", "0.125")
 READ = {
@@ -223,8 +227,8 @@ def test_new_rows_are_held_to_the_types_that_were_learned():
     )
     types = ColumnTypes().fit(frame)
     for change, said in (
-        ({"a": ["1", "x", "3"]}, "column 'a', row 2: 'x' is no finite number"),
-        ({"a": ["1", "inf", "3"]}, "column 'a', row 2: 'inf' is no finite number"),
+        ({"a": ["1", "x", "3"]}, "column 'a', row 2: 'x' is not a finite number"),
+        ({"a": ["1", "inf", "3"]}, "column 'a', row 2: 'inf' is not a finite number"),
         (
             {"d": ["2020-01-01", "1.2.2020", None]},
             "'d', row 2: '1.2.2020' is no",

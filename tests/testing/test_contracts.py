@@ -227,27 +227,32 @@ def test_every_loss_keeps_the_contract(loss):
 
 
 class WrongSlope(losses.Logistic):
-    def _evaluate(self, u):
-        value, slope, curvature = super()._evaluate(u)
+    def _evaluate(self, f, y):
+        value, slope, curvature = super()._evaluate(f, y)
         return value, 1.001 * slope, curvature
 
 
 class WrongCurvature(losses.Logistic):
-    def _evaluate(self, u):
-        value, slope, curvature = super()._evaluate(u)
+    def _evaluate(self, f, y):
+        value, slope, curvature = super()._evaluate(f, y)
         return value, slope, 0.999 * curvature
 
 
 class Increasing(losses.Logistic):
-    def _evaluate(self, u):
-        value, slope, curvature = super()._evaluate(-u)
+    def _evaluate(self, f, y):
+        value, slope, curvature = super()._evaluate(-f, y)
         return value, -slope, curvature
 
 
+class OneSided(losses.Logistic):
+    def _evaluate(self, f, y):
+        return super()._evaluate(f, np.ones_like(y))
+
+
 class Overflowing(losses.Logistic):
-    def _evaluate(self, u):
-        t = np.exp(-u)
-        return np.log1p(t), -t / (1 + t), t / (1 + t) ** 2
+    def _evaluate(self, f, y):
+        t = np.exp(-y * f)
+        return np.log1p(t), -y * t / (1 + t), t / (1 + t) ** 2
 
 
 class Optimistic(losses.Logistic):
@@ -259,9 +264,10 @@ class Optimistic(losses.Logistic):
 @pytest.mark.parametrize(
     "loss, message",
     [
-        (WrongSlope(), "slope is not dl/du"),
-        (WrongCurvature(), "curvature is not d2l/du2"),
+        (WrongSlope(), "slope is not dl/df"),
+        (WrongCurvature(), "curvature is not d2l/df2"),
         (Increasing(), "increases with the margin"),
+        (OneSided(), "value for y = -1"),
         (Overflowing(), "evaluate warns"),
         (Optimistic(), "above max_curvature"),
     ],

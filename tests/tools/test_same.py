@@ -10,7 +10,7 @@ from bisvm.criteria import CRITERIA
 from bisvm.criteria.priors import PRIORS
 from bisvm.kernels import KERNELS
 from bisvm.losses import LOSSES
-from bisvm.machines.penalties import PENALTIES
+from bisvm.machines.regularization import REGULARIZATIONS
 from bisvm.optimizers import OPTIMIZERS
 from bisvm.solvers import SOLVERS
 from tools.same import answers
@@ -225,7 +225,7 @@ def test_skipped_cases_are_no_difference():
     [
         ("kernel", KERNELS),
         ("loss", LOSSES),
-        ("penalty", PENALTIES),
+        ("regularization", REGULARIZATIONS),
         ("criterion", CRITERIA),
         ("prior", PRIORS),
         ("optimizer", OPTIMIZERS),

@@ -6,7 +6,7 @@ from scipy.fft import dctn
 from scipy.signal import correlate, correlate2d
 from scipy.sparse import csr_array
 
-from bisvm.transforms import Chain, Convolution1D, Convolution2D, Parallel, windows
+from bisvm.transforms import Chain, Convolution1D, Convolution2D, Parallel, grids
 
 RNG = np.random.default_rng(3)
 
@@ -69,7 +69,7 @@ def test_blocks_change_nothing(monkeypatch):
     convolution = Convolution2D(F, padding="same", stride=2)
     Z, G = convolution(X), RNG.normal(size=(7, 5, 5, 3))
     whole = convolution.pullback(X, G)
-    monkeypatch.setattr(windows, "BLOCK_ENTRIES", 1300)
+    monkeypatch.setattr(grids, "BLOCK_ENTRIES", 1300)
     np.testing.assert_allclose(convolution(X), Z, rtol=1e-13)
     blocks = convolution.pullback(X, G)
     np.testing.assert_allclose(blocks.theta, whole.theta, rtol=1e-12)

@@ -8,8 +8,14 @@ from scipy import sparse
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import normalize
 
-from bisvm.transforms import Nonlinearity, Normalize, Parallel, Projection, Scale
-from bisvm.transforms import projection as projections
+from bisvm.transforms import (
+    Nonlinearity,
+    Normalize,
+    Parallel,
+    Projection,
+    Scale,
+    features,
+)
 
 RNG = np.random.default_rng(11)
 
@@ -26,10 +32,10 @@ def test_principal_axes_as_sklearn():
 
 def test_principal_axes_of_many_features(monkeypatch):
     X = RNG.normal(size=(30, 50)) * np.linspace(1.0, 9.0, 50) + 3.0
-    few = projections.principal_axes(X, 3)
-    monkeypatch.setattr(projections, "DENSE_FEATURES", 10)
-    np.testing.assert_allclose(projections.principal_axes(X, 3), few, atol=1e-8)
-    thin = projections.principal_axes(sparse.csr_array(X), 3)
+    few = features.principal_axes(X, 3)
+    monkeypatch.setattr(features, "DENSE_FEATURES", 10)
+    np.testing.assert_allclose(features.principal_axes(X, 3), few, atol=1e-8)
+    thin = features.principal_axes(sparse.csr_array(X), 3)
     np.testing.assert_allclose(thin, few, atol=1e-8)
 
 

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from bisvm.transforms import Pool1D, Pool2D, windows
+from bisvm.transforms import Pool1D, Pool2D, grids
 
 RNG = np.random.default_rng(5)
 
@@ -24,23 +24,16 @@ def test_signals_as_loops(kind, window, stride):
     full = [TWINS[kind](X[:, s : s + window], axis=1) for s in starts]
     pool = Pool1D(window, kind, stride=stride)
     np.testing.assert_allclose(pool(X), np.stack(full, axis=1))
-    rest = starts[-1] + stride
-    if starts[-1] + window < 11 and rest < 11:
-        full.append(TWINS[kind](X[:, rest : rest + window], axis=1))
-    pool = pool.replace(partial=True)
-    np.testing.assert_allclose(pool(X), np.stack(full, axis=1))
 
 
 @pytest.mark.parametrize("kind", TWINS)
 def test_images_as_loops(kind):
     X = RNG.normal(size=(3, 7, 8))
-    found = Pool2D((2, 3), kind, partial=True)(X)
-    assert found.shape == (3, 4, 3)
-    for i, j in np.ndindex(4, 3):
+    found = Pool2D((2, 3), kind)(X)
+    assert found.shape == (3, 3, 2)
+    for i, j in np.ndindex(3, 2):
         window = X[:, 2 * i : 2 * i + 2, 3 * j : 3 * j + 3]
         np.testing.assert_allclose(found[:, i, j], TWINS[kind](window, axis=(1, 2)))
-    dropped = Pool2D((2, 3), kind)(X)
-    np.testing.assert_array_equal(dropped, found[:, :3, :2])
 
 
 def test_energy_is_that_of_the_seed():
@@ -72,7 +65,7 @@ def test_blocks_change_nothing(kind, monkeypatch):
     X, G = RNG.normal(size=(7, 9, 3)), RNG.normal(size=(7, 4, 3))
     pool = Pool1D(2, kind)
     Z, whole = pool(X), pool.pullback(X, G).X
-    monkeypatch.setattr(windows, "BLOCK_ENTRIES", 60)
+    monkeypatch.setattr(grids, "BLOCK_ENTRIES", 60)
     np.testing.assert_array_equal(pool(X), Z)
     np.testing.assert_array_equal(pool.pullback(X, G).X, whole)
 
@@ -81,7 +74,7 @@ def test_blocks_change_nothing(kind, monkeypatch):
     ("pool", "X", "message"),
     [
         (Pool1D(9), np.ones((2, 8)), "does not fit into samples of size (8,)"),
-        (Pool2D((2, 9)), np.ones((2, 8, 8)), "partial=True"),
+        (Pool2D((2, 9)), np.ones((2, 8, 8)), "use a smaller one"),
         (Pool1D(0), np.ones((2, 8)), "window must be an integer of at least 1"),
         (Pool1D(2, stride=1.5), np.ones((2, 8)), "stride must be an integer"),
         (Pool1D(2, "men"), np.ones((2, 8)), "Did you mean 'mean'?"),

@@ -134,7 +134,7 @@ def learned(model: Any) -> dict[str, Any]:
     landmarks = _listed(lib.attribute(model, "landmarks"))
     history = lib.attribute(model, "history")
     certificates = lib.certificates(model)
-    plain = ("refit_C", "H", "evaluations", "relevance", "threshold", "gap")
+    plain = ("H", "evaluations", "relevance", "threshold", "gap")
     return {
         **hyperparameters(model),
         **{name: lib.attribute(model, name) for name in plain},

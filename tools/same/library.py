@@ -40,8 +40,8 @@ from bisvm.kernels import (
     on_groups,
 )
 from bisvm.losses import Quartic
-from bisvm.optimizers import GradientDescent, Grid
-from bisvm.published import FoldNewton, SwappingHoldOut
+from bisvm.optimizers import Grid
+from bisvm.published import FoldNewton, GradientDescent, SwappingHoldOut
 from bisvm.transforms import (
     Columns,
     Convolution1D,
@@ -61,7 +61,6 @@ HYPERPARAMETERS: dict[str, str] = {}
 # Name of an answer -> fitted attribute that holds it.
 ATTRIBUTES = {
     "hyperparameters": "hyperparameters_",
-    "refit_C": "refit_C_",
     "H": "criterion_value_",
     "evaluations": "n_svm_evaluations_",
     "history": "history_",

@@ -4,50 +4,60 @@ With optimality r(x, theta) = 0 and H = H(F(x, theta)),
 
     dH/dtheta = P dF/dtheta - lambda' dr/dtheta,     (dr/dx)' lambda = (dF/dx)' P,
 
-P = dH/dF. One linear solve a column, with the matrix of a Newton step, however many
-hyperparameters there are. The same lambda tells what an x that is not quite optimal
-does to H: to first order H(x) is wrong by lambda' r(x). With that taken off it is wrong
-to second order only, and a loose solution will do.
+P = dH/dF. One linear solve per column, with the matrix of a Newton step, however many
+hyperparameters there are. The same lambda gives the error of H at an x that is not
+quite optimal: lambda' r(x), to first order. After that correction the error is of
+second order, so that a loose solution is enough.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
+from bisvm.core.types import Array
 from bisvm.machines import Machine, Sensitivity
+from bisvm.machines.base import column_dots
 from bisvm.solvers import Solution
 
-# Where the adjoint is found by iterations it need not be better than x is.
+# Iterative solves of the adjoint need not be much more accurate than x itself: relative
+# residual, as a share of the residual of x.
 ADJOINT_SHARE = 0.1
 
 
 def implicit_gradient(
-    machine: Machine, solution: Solution, cotangent: np.ndarray
+    machine: Machine, solution: Solution, cotangent: Array
 ) -> Sensitivity:
-    """Derivative of H with respect to all that the machine is made of.
+    """Differentiate H with respect to the parts of a machine.
 
-    cotangent : (n, q), P = dH/dF at the solution.
+    Parameters
+    ----------
+    machine : Machine
+    solution : Solution
+    cotangent : array of shape (n, q)
+        P = dH/dF at the solution.
+
+    Returns
+    -------
+    Sensitivity
     """
     return gradient_and_error(machine, solution, cotangent)[0]
 
 
 def gradient_and_error(
-    machine: Machine, solution: Solution, cotangent: np.ndarray
-) -> tuple[Sensitivity, np.ndarray]:
-    """The same, and lambda_k' r_k (q,), by how much every column makes H wrong.
+    machine: Machine, solution: Solution, cotangent: Array
+) -> tuple[Sensitivity, Array]:
+    """Return also lambda_k' r_k (q,), the error of H from every column.
 
-    r is the gradient of the training objective, so that lambda' r is its derivative
-    along the adjoint function.
+    r is the gradient of the training objective, so lambda' r is its derivative along
+    the adjoint function.
     """
     x, tangent = solution.x, solution.tangent
     within = ADJOINT_SHARE * float(solution.residual.max())
     adjoint = machine.within(within).linearize(tangent).adjoint(cotangent)
     along = machine.inner(x, adjoint.function, adjoint.values)
-    along = along + np.einsum("ik,ik->k", tangent.slope, adjoint.values)
+    along = along + column_dots(tangent.slope, adjoint.values)
     gradient = machine.sensitivity(x, tangent, adjoint, cotangent)
     return gradient, along
 
 
 def envelope_gradient(machine: Machine, solution: Solution) -> Sensitivity:
-    """Derivative of the lower level's own optimum: no system is solved for it."""
+    """Differentiate the optimum of the lower level itself: no solve is needed."""
     return machine.envelope(solution.x, solution.tangent)

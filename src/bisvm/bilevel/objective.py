@@ -2,8 +2,8 @@
 
     value, gradient of  H(theta) = criterion(held-out values of the machines at theta)
 
-`Objective` never changes. What one evaluation leaves to the next, so that its solves
-start near their end, is a value: `evaluation, warm = objective.evaluate(theta, warm)`.
+`Objective` never changes. The warm start that one evaluation leaves to the next is a
+value: `evaluation, warm = objective.evaluate(theta, warm)`.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ import time
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from bisvm.bilevel.adjoint import envelope_gradient, gradient_and_error
-from bisvm.bilevel.evaluation import Evaluation
-from bisvm.bilevel.problem import Landmarks, Problem
-from bisvm.core.parts import INVERSE_WIDTH, DegenerateError
+from bisvm.bilevel.problem import Evaluation, Landmarks, Problem
+from bisvm.core.parts import INVERSE_WIDTH, DegenerateError, Value
 from bisvm.core.space import Space
 from bisvm.core.threads import one_blas_thread
+from bisvm.core.types import Array, ArrayLike, Matrix
 from bisvm.criteria import CriterionValue, Points, StructuralRisk
 from bisvm.criteria.priors import Prior
 from bisvm.data.splits import Columns
@@ -30,22 +29,23 @@ from bisvm.solvers import Solution
 
 # Optimality residual of the lower level behind a public objective's values.
 PUBLIC_TOL = 1e-9
-# Without a previous evaluation, residuals up to this share of the square root of the
-# accuracy will do, since the remaining error is of second order; else up to this share
-# of what was enough before.
+# Residual of a first evaluation, as a share of the square root of the accuracy (the
+# remaining error is of second order); later, as a share of what was enough before.
 FIRST_SHARE = 0.1
 SAFE_SHARE = 0.3
-# Smaller residuals are rounding errors, and do not tell what a residual does to H.
+# Smaller residuals are rounding errors, from which no leverage can be computed.
 TELLING = 1e-7
-# Error of H by residual before it is known.
+# Error of H per residual, before it is known.
 NO_LEVERAGE = float(np.finfo(float).tiny)
-# Landmarks are chosen for widths narrower by this factor than those they are for.
+# Landmarks are chosen for inverse widths larger by this factor, so that they stay good
+# while theta moves.
 NARROWER = 1.3
-# Tolerances for which single precision is considered, and the share of one that its
-# errors of fitted values may reach.
+# Smallest tolerance for which single precision is tried, and the share of a tolerance
+# that its errors of fitted values may reach.
 SINGLE_TOL = 1e-5
 SINGLE_SHARE = 0.3
-# Share of H that may be corrected for a lower level that was solved loosely.
+# Largest first-order correction of H, as a share of H: beyond it the expansion is not
+# trusted.
 CORRECTABLE = 0.1
 
 
@@ -53,29 +53,29 @@ CORRECTABLE = 0.1
 class WarmStart:
     """What one evaluation of an objective leaves to the next.
 
-    fitted : (n, q), fitted values from which the solver starts; None to start from zero
+    fitted : (n, q), fitted values from which the solver starts; None for a cold start
     theta, coef, intercept : the last solution and the theta it belongs to, or None
-    leverage : relative error of H divided by the residual behind it
+    leverage : relative error of H divided by the residual that caused it
     single : whether single precision may be tried
     landmarks : rows to which the machines are restricted, or None for all of them
-    number : of the evaluation on file that has left it, or 0
+    number : number of the evaluation in the checkpoint that left it, or 0
     """
 
-    fitted: np.ndarray | None = None
-    theta: np.ndarray | None = None
-    coef: np.ndarray | None = None
-    intercept: np.ndarray | None = None
+    fitted: Array | None = None
+    theta: Array | None = None
+    coef: Array | None = None
+    intercept: Array | None = None
     leverage: float = NO_LEVERAGE
     single: bool = True
     landmarks: Landmarks | None = None
     number: int = 0
 
     def without_solution(self) -> WarmStart:
-        """Fitted values stay: they do not depend on what the machines are made of."""
+        """Drop the coefficients; fitted values serve other machines as well."""
         return replace(self, theta=None, coef=None, intercept=None)
 
-    def after(self, theta: np.ndarray, solution: Solution) -> WarmStart:
-        """The next start. One bad theta must not spoil all that follow."""
+    def after(self, theta: Array, solution: Solution) -> WarmStart:
+        """Return the start after a solution; a cold one if that is not finite."""
         if not np.isfinite(solution.fitted).all():
             return replace(self.without_solution(), fitted=None)
         x = solution.x
@@ -93,9 +93,9 @@ COLD = WarmStart()
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """H, its gradient, and how the lower level was solved, at any theta.
+    """H and its gradient as functions of theta.
 
-    The splits are frozen in the problem: H is a deterministic function of theta up to
+    The splits are fixed in the problem: H is a deterministic function of theta, up to
     the inner tolerance. theta holds the learned hyperparameters in the optimizer's
     coordinates; `hyperparameters(theta)` gives natural units.
     """
@@ -108,40 +108,40 @@ class Objective:
         return Space(problem.parameters, problem.learn, problem.feature_names)
 
     @property
-    def theta0(self) -> np.ndarray:
+    def theta0(self) -> Array:
         return self.space.theta0
 
     @property
-    def bounds(self) -> np.ndarray:
+    def bounds(self) -> Array:
         return self.space.bounds
 
     @property
     def names(self) -> list[str]:
         return self.space.names
 
-    def hyperparameters(self, theta: Any) -> dict[str, Any]:
-        """All hyperparameters at theta, in natural units: numbers, or arrays."""
+    def hyperparameters(self, theta: ArrayLike) -> dict[str, Value]:
+        """Return all hyperparameters at theta, in natural units."""
         return self.space.values(theta)
 
     # --- evaluation -------------------------------------------------------------------
 
     def evaluate(
         self,
-        theta: Any,
+        theta: ArrayLike,
         warm: WarmStart = COLD,
         accuracy: float | None = None,
         tol: float | None = None,
     ) -> tuple[Evaluation, WarmStart]:
-        """Evaluate H, its gradient, and what the next evaluation may start from.
+        """Evaluate H and its gradient, and return the next warm start.
 
         Parameters
         ----------
         theta : array of shape (n_learned,)
         warm : WarmStart
         accuracy : float, optional
-            Relative error of H that is good enough. How a residual becomes an error of
-            H is known only with the adjoint: machines are solved to `tol`, by default
-            as loosely as the last evaluation suggests, and then as closely as needed.
+            Relative error of H that is good enough. The adjoint shows which error of H
+            a residual causes: machines are solved to `tol`, by default as loosely as
+            the last evaluation suggests, and then again as closely as needed.
         tol : float, optional
             Residual of the lower level; `usual_tol(warm)` without an accuracy.
         """
@@ -167,23 +167,23 @@ class Objective:
         return done, warm
 
     def usual_tol(self, warm: WarmStart) -> float:
-        """The residual of a machine on features is an average over points."""
+        """Residual of the lower level; smaller on landmarks, where it is an average."""
         on_features = warm.landmarks is not None
         return self.problem.inner_tol * (0.01 if on_features else 1.0)
 
     def _evaluate(
-        self, theta: Any, warm: WarmStart, tol: float | None
+        self, theta: ArrayLike, warm: WarmStart, tol: float | None
     ) -> tuple[Evaluation, WarmStart]:
-        """Evaluate once; in double precision where single has no solution."""
+        """Evaluate once; in double precision if single precision fails."""
         began = time.perf_counter()
-        theta = np.array(theta, dtype=float)
+        point = np.array(theta, dtype=float)
         found = None
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             try:
-                found, warm = self._attempt(theta, warm, tol)
+                found, warm = self._attempt(point, warm, tol)
                 if found is None and warm.single and self._in_single(warm) is not None:
                     double = replace(warm, single=False)
-                    found, warm = self._attempt(theta, double, tol)
+                    found, warm = self._attempt(point, double, tol)
             except DegenerateError as error:
                 warnings.warn(
                     f"{error} The search turns back and keeps the best point so far.",
@@ -191,14 +191,14 @@ class Objective:
                     stacklevel=2,
                 )
         if found is None:
-            # Too far out for a linear system: a step that is not to be taken.
-            found, warm = self._failed(theta), replace(warm, fitted=None)
+            # The linear systems have no solution: a step that must not be taken.
+            found, warm = self._failed(point), replace(warm, fitted=None)
         return replace(found, seconds=time.perf_counter() - began), warm
 
     def _attempt(
-        self, theta: np.ndarray, warm: WarmStart, tol: float | None
+        self, theta: Array, warm: WarmStart, tol: float | None
     ) -> tuple[Evaluation | None, WarmStart]:
-        """The evaluation, or None where a linear system has no solution."""
+        """Return the evaluation, or None if a linear system has no solution."""
         try:
             warm = self.with_landmarks(warm)
             values = self.space.values(theta)
@@ -213,11 +213,11 @@ class Objective:
         return found, warm
 
     def _solve(
-        self, values: dict[str, Any], warm: WarmStart, tol: float
+        self, values: dict[str, Value], warm: WarmStart, tol: float
     ) -> tuple[Machine, Solution, WarmStart]:
-        """The machine, and its solution from the last fitted values.
+        """Return the machine and its solution from the warm start.
 
-        In single precision as long as its errors do not count against the tolerance.
+        In single precision as long as its errors are far below the tolerance.
         """
         problem, start = self.problem, warm.fitted
         single = self._in_single(warm) if warm.single and tol >= SINGLE_TOL else None
@@ -230,14 +230,14 @@ class Objective:
         machine = problem.machine(values, problem.X, warm.landmarks)
         return machine, problem.solver.solve(machine, start, tol), warm
 
-    def _in_single(self, warm: WarmStart) -> np.ndarray | None:
+    def _in_single(self, warm: WarmStart) -> Array | None:
         """Inputs in single precision, for machines on all rows."""
         return self.problem.single if warm.landmarks is None else None
 
     def _judge(
         self,
-        theta: np.ndarray,
-        values: dict[str, Any],
+        theta: Array,
+        values: dict[str, Value],
         machine: Machine,
         solution: Solution,
         landmarks: Landmarks | None,
@@ -268,7 +268,7 @@ class Objective:
             held_out=solution.fitted[problem.columns.outside],
         )
 
-    def _failed(self, theta: np.ndarray) -> Evaluation:
+    def _failed(self, theta: Array) -> Evaluation:
         n, n_columns = self._held_out.shape
         return Evaluation(
             theta=theta,
@@ -286,10 +286,10 @@ class Objective:
 
     def _upper(
         self, machine: Machine, solution: Solution
-    ) -> tuple[float, np.ndarray, Sensitivity, float]:
-        """H without its prior, every row's share, the way down to theta, and H's error.
+    ) -> tuple[float, Array, Sensitivity, float]:
+        """Return H without its prior, shares of rows, dH by the machine, and H's error.
 
-        The error of an optimum is of second order in the residual.
+        On training data the error is of second order in the residual.
         """
         if self.problem.criterion.on_training:
             risk = float(machine.value(solution.x, solution.tangent).sum())
@@ -300,7 +300,7 @@ class Objective:
         cotangent[self._held_out] = upper.slopes * self._points.labels
         sensitivity, wrong = gradient_and_error(machine, solution, cotangent)
         value, error = upper.value, float(np.abs(wrong).sum())
-        # Rounding errors of fitted values have no sign in common.
+        # Rounding errors of fitted values are independent: their norm counts.
         error += machine.rounding(solution.x) * float(np.linalg.norm(cotangent))
         if error <= CORRECTABLE * abs(value):
             value -= float(wrong.sum())
@@ -309,7 +309,7 @@ class Objective:
     # --- the criterion on rows --------------------------------------------------------
 
     @cached_property
-    def _held_out(self) -> np.ndarray:
+    def _held_out(self) -> Array:
         return self.problem.columns.validation > 0
 
     @cached_property
@@ -317,37 +317,38 @@ class Objective:
         return self.problem.columns.points
 
     @cached_property
-    def share_weights(self) -> np.ndarray:
+    def share_weights(self) -> Array:
         """Weight of every observation in the criterion."""
         return self._observations(self.problem.columns.validation.sum(axis=1))
 
-    def loss_of(self, fitted: np.ndarray) -> tuple[float, np.ndarray]:
-        """The criterion at decision values (n, q), and every observation's share."""
+    def loss_of(self, fitted: Array) -> tuple[float, Array]:
+        """Return the criterion at decision values (n, q), and observations' shares."""
         upper = self._criterion(fitted)
         return upper.value, self._observations(self._by_row(upper.losses))
 
-    def _criterion(self, fitted: np.ndarray) -> CriterionValue:
+    def _criterion(self, fitted: Array) -> CriterionValue:
         """The criterion on the held-out margins."""
         held_out, points = self._held_out, self._points
         margins = points.labels * fitted[held_out]
         weights = self.problem.columns.validation[held_out]
         return self.problem.criterion.evaluate(margins, weights, points)
 
-    def _observations(self, by_row: np.ndarray) -> np.ndarray:
-        """Summed over the rows that belong together."""
+    def _observations(self, by_row: Array) -> Array:
+        """Sum over the rows of each observation."""
         groups = self.problem.groups
         return by_row if groups is None else np.bincount(groups, by_row)
 
-    def _by_row(self, losses: np.ndarray) -> np.ndarray:
+    def _by_row(self, losses: Array) -> Array:
         """Losses of the held-out entries, weighted and summed over the columns."""
         shares = np.zeros(self._held_out.shape)
         shares[self._held_out] = losses
-        return (shares * self.problem.columns.validation).sum(axis=1)
+        by_row: Array = (shares * self.problem.columns.validation).sum(axis=1)
+        return by_row
 
     def _regularization(
-        self, theta: np.ndarray, values: dict[str, Any]
-    ) -> tuple[float, np.ndarray]:
-        """What is added to the criterion: a prior, or the structural risk's own."""
+        self, theta: Array, values: dict[str, Value]
+    ) -> tuple[float, Array]:
+        """Return the prior, or the regularization of the structural risk."""
         criterion = self.problem.criterion
         if isinstance(criterion, StructuralRisk):
             learned = [p for p in self.space.parameters if self.space.learns(p.name)]
@@ -356,8 +357,8 @@ class Objective:
             return value, self.space.restrict({**others, **by_name})
         return self.prior(theta)
 
-    def prior(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        """What the prior adds to the criterion, and its gradient."""
+    def prior(self, theta: Array) -> tuple[float, Array]:
+        """Return the prior's value, in units of the criterion, and its gradient."""
         value, gradient = 0.0, np.zeros_like(theta)
         if self.problem.prior is not None:
             for vector in self.space.vectors:
@@ -371,12 +372,10 @@ class Objective:
 
     # --- landmarks --------------------------------------------------------------------
 
-    def restricted(self, warm: WarmStart, theta: np.ndarray) -> WarmStart:
-        """With machines that are functions of rows that carry the kernel near theta.
+    def restricted(self, warm: WarmStart, theta: Array) -> WarmStart:
+        """Choose landmarks for theta, to be used by all following evaluations.
 
-        They stay for all evaluations to come, so that H is one function of theta. They
-        are chosen for widths a little narrower than theta's, to stay good as it moves.
-        No landmarks where all rows are needed.
+        H is then one function of theta. There are none where all rows are needed.
         """
         rule = self.problem.approximation
         if rule is None:
@@ -389,26 +388,26 @@ class Objective:
         return replace(warm.without_solution(), landmarks=chosen)
 
     def unrestricted(self, warm: WarmStart) -> WarmStart:
-        """With machines that are functions of all rows again."""
+        """Return the warm start without landmarks."""
         return replace(warm.without_solution(), landmarks=None)
 
     def with_landmarks(self, warm: WarmStart) -> WarmStart:
-        """With landmarks for theta0, if the machines need some and have none."""
+        """Choose landmarks for theta0, if machines need some and have none."""
         if self.problem.approximated and warm.landmarks is None:
             return self.restricted(warm, self.theta0)
         return warm
 
     def cold(self, warm: WarmStart) -> WarmStart:
-        """A start from nothing; landmarks stay only where they need not be chosen."""
+        """Return a cold start; landmarks stay unless machines need them anyway."""
         kept = None if self.problem.approximated else warm.landmarks
         return WarmStart(landmarks=kept)
 
     def passed(self, warm: WarmStart) -> WarmStart:
-        """After an evaluation that was looked up, and whose end was taken over."""
+        """Return the start after an evaluation that came from the checkpoint."""
         return WarmStart(landmarks=self.with_landmarks(warm).landmarks)
 
-    def landmarks_fit(self, warm: WarmStart, theta: np.ndarray) -> bool:
-        """Whether landmarks, if there have to be any, are for widths like theta's."""
+    def landmarks_fit(self, warm: WarmStart, theta: Array) -> bool:
+        """Whether landmarks, if any are needed, were chosen for widths like these."""
         landmarks = warm.landmarks
         if landmarks is None:
             return not self.problem.approximated
@@ -417,10 +416,10 @@ class Objective:
 
     # --- related objectives, each with where its solves start -------------------------
 
-    def on_rows(self, rows: np.ndarray, warm: WarmStart) -> tuple[Objective, WarmStart]:
-        """The same objective on some of the rows, which stand for all of them.
+    def on_rows(self, rows: Array, warm: WarmStart) -> tuple[Objective, WarmStart]:
+        """Return the objective on a sample of the rows.
 
-        Their training losses count as much as those of all rows.
+        Their training weights are scaled to the sum over all rows.
         """
         part = self.problem.subsample(rows)
         ratio = self.problem.columns.train.sum() / part.columns.train.sum()
@@ -429,22 +428,22 @@ class Objective:
         return Objective(replace(part, columns=columns)), WarmStart(fitted)
 
     def on_split(self, number: int, warm: WarmStart) -> tuple[Objective, WarmStart]:
-        """The same objective on one of its splits."""
+        """Return the objective on one of its splits."""
         return self.on_columns(self.problem.columns.of_split(number), warm)
 
     def on_columns(
         self, columns: Columns, warm: WarmStart
     ) -> tuple[Objective, WarmStart]:
-        """The same objective on another partition of the rows."""
+        """Return the objective on other splits of the rows."""
         part = Objective(replace(self.problem, columns=columns))
         return part, WarmStart(landmarks=warm.landmarks)
 
     def without(
         self, number: int, warm: WarmStart
     ) -> tuple[Objective, WarmStart] | None:
-        """The same objective on the rows that one split trains on, and on other splits.
+        """Return the objective on the training rows of one split, with other splits.
 
-        None if a machine would have no points of one sign, or no split is left.
+        None if a machine would lack a class, or no split is left.
         """
         columns = self.problem.columns
         held_out = self._held_out[:, columns.split == number].any(axis=1)
@@ -461,21 +460,21 @@ class Objective:
     def with_prior(
         self, prior: Prior | None, warm: WarmStart
     ) -> tuple[Objective, WarmStart]:
-        """The same objective under another prior."""
+        """Return the objective with another prior."""
         other = Objective(replace(self.problem, prior=prior))
         return other, WarmStart(warm.fitted, landmarks=warm.landmarks)
 
     def for_many(self) -> Objective:
-        """The same objective with the criterion for many hyperparameters."""
+        """Return the objective with the criterion for many hyperparameters."""
         criterion = self.problem.criterion.for_many()
         if criterion is self.problem.criterion:
             return self
         return Objective(replace(self.problem, criterion=criterion))
 
     def judged(self, evaluation: Evaluation) -> Evaluation:
-        """An evaluation of the same machines, by this objective's criterion.
+        """Return an evaluation of the same machines, with this objective's criterion.
 
-        H, which it had minimised, and the gradient stay.
+        Its H, by which it was found, and the gradient stay.
         """
         if not np.isfinite(evaluation.value):
             return evaluation
@@ -485,22 +484,22 @@ class Objective:
         value, shares = self.loss_of(fitted)
         return replace(evaluation, criterion=value, shares=shares)
 
-    def values_at(self, X: Any, warm: WarmStart) -> np.ndarray | None:
-        """The functions of the last solution at other points, scaled as `problem.X`."""
-        if warm.theta is None:
+    def values_at(self, X: Matrix, warm: WarmStart) -> Array | None:
+        """Evaluate the last solution at other points, scaled as `problem.X`."""
+        if warm.theta is None or warm.coef is None or warm.intercept is None:
             return None
         problem = self.problem
-        x = Coefficients(warm.coef, warm.intercept)  # type: ignore[arg-type]
+        x = Coefficients(warm.coef, warm.intercept)
         if problem.model.linear:
-            return X @ x.coef + x.intercept
+            return np.asarray(X @ x.coef + x.intercept)
         used = np.flatnonzero(x.coef.any(axis=1))
         rows = used if warm.landmarks is None else warm.landmarks.rows[used]
         kernel = problem.model.kernel_at(self.space.values(warm.theta))
         gram = kernel.gram(X, problem.X[rows])
-        return gram @ x.coef[used] + x.intercept
+        return np.asarray(gram @ x.coef[used] + x.intercept)
 
-    def mean_fitted(self, warm: WarmStart) -> np.ndarray | None:
-        """Fitted values of every class task, averaged over its splits: (n, n_tasks)."""
+    def mean_fitted(self, warm: WarmStart) -> Array | None:
+        """Average fitted values of every class task over its splits: (n, n_tasks)."""
         if warm.fitted is None:
             return None
         task = self.problem.columns.task

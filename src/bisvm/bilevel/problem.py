@@ -1,25 +1,25 @@
-"""A bilevel program with its data and its splits, before anything is evaluated."""
+"""A bilevel program with its data and its splits, and what one evaluation returns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Required, TypedDict, Unpack
 
 import numpy as np
 
-from bisvm.core.parts import Parameter
+from bisvm.core.parts import Parameter, Value
+from bisvm.core.types import Array
 from bisvm.criteria import Criterion
 from bisvm.criteria.priors import Prior
-from bisvm.data.sample_groups import SampleGroups
-from bisvm.data.splits import Columns, row_kinds
+from bisvm.data.matrices import Inputs
+from bisvm.data.splits import Columns, SampleGroups, row_kinds
 from bisvm.machines import Machine
-from bisvm.machines.approximation import EXACT_ROWS, Approximation
-from bisvm.machines.model import Frame, Model
+from bisvm.machines.model import EXACT_ROWS, Approximation, Frame, Model
 from bisvm.solvers import Solver
 
-# Rows from which on single precision is worth its errors.
+# Rows from which on single precision is faster than its rounding errors cost.
 SINGLE_ROWS = 500
 
 
@@ -27,56 +27,108 @@ SINGLE_ROWS = 500
 class Landmarks:
     """Rows to which a machine is restricted, and the theta they were chosen for."""
 
-    rows: np.ndarray
-    theta: np.ndarray
+    rows: Array
+    theta: Array
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """H at one theta, and how it was computed.
+
+    value : H, prior included
+    gradient : dH/dtheta
+    shares : contribution of every observation, a row or a group of rows, to the
+        criterion
+    share_weights : the observations' weights in it; they sum to one
+    criterion : H without the prior
+    residual : largest optimality residual of the lower level
+    solves, iterations : lower-level problems solved, and the solver's steps in all
+    error : first-order error of H by that residual; H has been corrected for it, so
+        that the remaining error is smaller
+    landmarks : rows to which the machines were restricted, or None
+    held_out : decision values of held-out points, where `Columns.outside` is true
+    """
+
+    theta: Array
+    value: float
+    gradient: Array
+    shares: Array
+    share_weights: Array
+    criterion: float
+    residual: float
+    solves: int
+    iterations: int
+    converged: bool
+    seconds: float
+    error: float = 0.0
+    landmarks: Landmarks | None = None
+    held_out: Array = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def accuracy(self) -> float:
+        """The error relative to the size of H."""
+        return self.error / max(abs(self.value), np.finfo(float).tiny)
+
+
+class ProblemOptions(TypedDict, total=False):
+    """Fields of a `Problem` that do not depend on the data."""
+
+    criterion: Required[Criterion]
+    prior: Prior | None
+    solver: Solver
+    learn: Iterable[str] | str | None
+    feature_names: Sequence[str] | None
+    inner_tol: float
+    approximation: Approximation | None
+    groups: Array | None
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A bilevel program with its data and its splits, ready to be evaluated.
+    """A bilevel program with its data and its splits, ready for evaluation.
 
-    parameters : the hyperparameters, as the whole data suggest their starts and bounds
-    X : inputs, inside the frame of a linear machine
-    approximation : how rows are chosen to which a kernel machine may be restricted;
-        None for the whole Gram matrix throughout
-    groups : (n,), numbers of the observations that rows belong to; None if each is one
-    sample_groups : the rows that have a C of their own, or None
+    parameters : the hyperparameters, with starts and bounds from all data
+    X : inputs, in the coordinates `frame` of a linear machine
+    approximation : how landmarks are chosen; None for the whole Gram matrix throughout
+    groups : (n,), number of the observation that a row belongs to; None if every row is
+        one
+    sample_groups : the groups of rows with one C each, or None
     """
 
     model: Model
     parameters: tuple[Parameter, ...]
-    X: Any
+    X: Inputs
     frame: Frame | None
-    sample_weight: np.ndarray
+    sample_weight: Array
     columns: Columns
     criterion: Criterion
     prior: Prior | None
     solver: Solver
-    learn: Any = "all"
+    learn: Iterable[str] | str | None = "all"
     feature_names: Sequence[str] | None = None
     inner_tol: float = 1e-6
     approximation: Approximation | None = None
-    groups: np.ndarray | None = None
+    groups: Array | None = None
     sample_groups: SampleGroups | None = None
 
     @classmethod
     def of(
         cls,
         model: Model,
-        X: Any,
-        sample_weight: np.ndarray,
+        X: Inputs,
+        sample_weight: Array,
         columns: Columns,
         *,
         sample_groups: SampleGroups | None = None,
-        **rest: Any,
+        **rest: Unpack[ProblemOptions],
     ) -> Problem:
-        """The program on inputs as they were given."""
+        """Build the program from inputs in their original units."""
         rest["criterion"].check(columns.points)
         frame = model.frame(X, sample_weight)
         return cls(
             model=model,
             parameters=model.parameters(X, sample_weight, sample_groups),
-            X=X if frame is None else frame.inside(X),
+            X=X if frame is None else frame.scaled(X),
             frame=frame,
             sample_weight=sample_weight,
             columns=columns,
@@ -85,25 +137,29 @@ class Problem:
         )
 
     @property
-    def row_kinds(self) -> np.ndarray:
-        """(n,), what a sample of the rows must hold in its share: labels and groups."""
+    def row_kinds(self) -> Array:
+        """(n,), the strata of a subsample: labels and groups of samples."""
         kinds, groups = row_kinds(self.columns.labels), self.sample_groups
         return kinds if groups is None else kinds * len(groups) + groups.codes
 
     @cached_property
-    def single(self) -> np.ndarray | None:
-        """Inputs in single precision, for machines on all rows; None without a twin."""
-        has_twin = self.model.loss.twin is not None
-        if not has_twin or self.model.linear or len(self.sample_weight) < SINGLE_ROWS:
+    def single(self) -> Array | None:
+        """Inputs in single precision; None where they are of no use."""
+        loss = self.model.loss
+        compiled = loss.compiled and loss.twice_differentiable
+        if not compiled or self.model.linear or len(self.sample_weight) < SINGLE_ROWS:
             return None
         return self.model.kernel.single(self.X)
 
     def machine(
-        self, values: dict[str, Any], X: Any, landmarks: Landmarks | None = None
+        self,
+        values: Mapping[str, Value],
+        X: Inputs,
+        landmarks: Landmarks | None = None,
     ) -> Machine:
-        """The machine at these hyperparameters, on all rows or on landmarks.
+        """Return the machine at these hyperparameters, on all rows or on landmarks.
 
-        X : the inputs, in double or single precision
+        X holds the inputs in double or single precision.
         """
         return self.model.machine(
             values,
@@ -117,11 +173,11 @@ class Problem:
 
     @property
     def approximated(self) -> bool:
-        """Whether there is no machine but one on landmarks."""
+        """Whether all machines are restricted to landmarks."""
         return self.approximation is not None and self.approximation.needed
 
-    def subsample(self, rows: np.ndarray) -> Problem:
-        """The same program on some of the rows; few have their whole Gram matrix."""
+    def subsample(self, rows: Array) -> Problem:
+        """Return the program on some of the rows, without landmarks if they are few."""
         columns = self.columns
         validation = columns.validation[rows]
         share = validation.sum(axis=0) * validation.shape[1]

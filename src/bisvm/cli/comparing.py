@@ -1,125 +1,132 @@
-"""bisvm compare: the same rows, columns and folds for several methods."""
+"""bisvm compare: several methods on the same rows, columns and folds."""
 
 from __future__ import annotations
 
 import time
+from argparse import Namespace
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
-from sklearn.pipeline import Pipeline
+from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
-from bisvm.cli.demo import ProgressLine
 from bisvm.cli.output import say, write_json, write_rows
 from bisvm.cli.tasks import (
     Task,
-    accuracy,
     machine_of,
     prepared,
     read_task,
-    say_how_columns_were_taken,
+    say_how_columns_were_read,
 )
-from bisvm.plots.landscape import GRID_C, GRID_GAMMA, stock_grid, svc_gamma
-from bisvm.reporting.comparison import on_folds
+from bisvm.core.progress import ProgressLine
+from bisvm.data.splits import Split
+from bisvm.selection.comparison import (
+    SMALL,
+    Entry,
+    Rows,
+    default_entry,
+    grid_entry,
+    own_entry,
+    svc_grid,
+)
 from bisvm.tables import DataError
+
+if TYPE_CHECKING:
+    import optuna
 
 COLUMNS = ("method", "tuned", "cross_validated", "test", "seconds")
 
 
-def run(options: Any) -> int:
+def run(options: Namespace) -> int:
     task = read_task(options)
     folds = _folds(task, options)
     front = prepared(options, task, None)[:-1]
-    say_how_columns_were_taken(front.fit(task.X, task.y))
-    inputs = front.transform(task.X)
-    methods: dict[str, Callable[..., tuple[Any, int, float]]] = {
-        "SVC": _default,
-        f"grid {len(GRID_C)} x {len(GRID_GAMMA)}": _grid,
-        f"Optuna, {options.trials} trials": _optuna,
-        "bisvm": _bisvm,
+    say_how_columns_were_read(front.fit(task.X, task.y))
+    held_out = len(task.y_test) > 0
+    rows = Rows(
+        front.transform(task.X),
+        task.y,
+        front.transform(task.X_test) if held_out else None,
+        task.y_test if held_out else None,
+        folds,
+    )
+    methods: dict[str, Callable[[], Entry]] = {
+        "default SVC": lambda: default_entry(rows),
+        f"grid {SMALL} x {SMALL}": lambda: grid_entry(rows, size=SMALL),
+        f"Optuna, {options.trials} trials": lambda: _optuna(rows, options),
+        "bisvm": lambda: _bisvm(rows, options),
     }
-    rows = []
+    results: list[tuple[str, int, float | None, float | None, float]] = []
     for name, method in methods.items():
         try:
             with ProgressLine(name):
-                began = time.perf_counter()
-                machine, tuned, score = method(inputs, task.y, folds, options)
-                seconds = time.perf_counter() - began
+                one = method()
         except ImportError as error:
             say(f"note: {error}")
             continue
-        model = Pipeline([*front.steps, ("machine", machine)])
-        test = accuracy(model, task.X_test, task.y_test)
-        rows.append((name, tuned, score, test and test["accuracy"], seconds))
+        test = None if one.right is None else float(one.right.mean())
+        results.append((name, one.tuned, one.cross_validated, test, one.seconds))
     if options.json:
-        write_json({"methods": [dict(zip(COLUMNS, row, strict=True)) for row in rows]})
+        write_json({"methods": [dict(zip(COLUMNS, r, strict=True)) for r in results]})
     else:
-        write_rows([COLUMNS, *map(_shown, rows)])
-    if not len(task.y_test):
-        say("No rows were held out: the column 'test' is empty.")
+        shown = [
+            (name, tuned, _share(score), _share(test), f"{seconds:.2f}")
+            for name, tuned, score, test, seconds in results
+        ]
+        write_rows([COLUMNS, *shown])
+    if not held_out:
+        say("note: no rows were held out, so the column 'test' is empty.")
     return 0
 
 
-def _shown(row: tuple[Any, ...]) -> list[str]:
-    name, tuned, score, test, seconds = row
-    cells = [name, str(tuned), f"{score:.4f}", "" if test is None else f"{test:.4f}"]
-    return [*cells, f"{seconds:.2f}"]
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
 
 
-def _folds(task: Task, options: Any) -> list[Any]:
+def _folds(task: Task, options: Namespace) -> list[Split]:
     counts = np.unique(task.y, return_counts=True)[1]
     number = min(options.cv, int(counts.min()))
     if number < 2:
-        raise DataError("a class has one row only to learn from.", path=task.table.path)
+        raise DataError(
+            "a class has only one training row; expected two or more.",
+            path=task.table.path,
+        )
     if number < options.cv:
-        say(f"note: {number} folds: the smallest class has no more rows.")
+        say(f"note: {number} folds, since the smallest class has {number} rows.")
     splitter = StratifiedKFold(number, shuffle=True, random_state=options.seed)
     return list(splitter.split(np.zeros(len(task.y)), task.y))
 
 
-def _default(inputs: Any, y: Any, folds: Any, options: Any) -> tuple[Any, int, float]:
-    scores = cross_val_score(SVC(), inputs, y, cv=folds)
-    return SVC().fit(inputs, y), 0, float(scores.mean())
-
-
-def _grid(inputs: Any, y: Any, folds: Any, options: Any) -> tuple[Any, int, float]:
-    search = GridSearchCV(SVC(), stock_grid(inputs), cv=folds, n_jobs=options.n_jobs)
-    search.fit(inputs, y)
-    return search, 2, float(search.best_score_)
-
-
-def _optuna(inputs: Any, y: Any, folds: Any, options: Any) -> tuple[Any, int, float]:
+def _optuna(rows: Rows, options: Namespace) -> Entry:
     try:
         import optuna
     except ImportError:
         raise ImportError(
-            "Optuna is not installed, and left out: pip install bisvm[bench]"
+            "Optuna is not installed and is skipped: pip install bisvm[bench]"
         ) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    unit = svc_gamma(inputs)
+    ranges = {name: (v[0], v[-1]) for name, v in svc_grid(rows.X).items()}
 
-    def machine(trial: Any) -> SVC:
-        C = trial.suggest_float("C", 1e-2, 1e4, log=True)
-        gamma = trial.suggest_float("gamma", 1e-3 * unit, 1e2 * unit, log=True)
-        return SVC(C=C, gamma=gamma)
+    def score(trial: optuna.Trial) -> float:
+        values = {
+            name: trial.suggest_float(name, *limits, log=True)
+            for name, limits in ranges.items()
+        }
+        return rows.score(SVC(**values))
 
+    began = time.perf_counter()
     study = optuna.create_study(
         direction="maximize", sampler=optuna.samplers.TPESampler(seed=options.seed)
     )
-    study.optimize(
-        lambda trial: float(
-            cross_val_score(machine(trial), inputs, y, cv=folds).mean()
-        ),
-        n_trials=options.trials,
-        timeout=options.time_limit,
-    )
-    return SVC(**study.best_params).fit(inputs, y), 2, float(study.best_value)
+    study.optimize(score, n_trials=options.trials, timeout=options.time_limit)
+    model = SVC(**study.best_params).fit(rows.X, rows.y)
+    seconds = time.perf_counter() - began
+    detail = f"{options.trials} trials"
+    return Entry("Optuna", 2, detail, study.best_value, rows.right(model), seconds)
 
 
-def _bisvm(inputs: Any, y: Any, folds: Any, options: Any) -> tuple[Any, int, float]:
-    machine = machine_of(options).set_params(cv=folds).fit(inputs, y)
-    tuned = sum(np.size(value) for value in machine.hyperparameters_.values())
-    scores = cross_val_score(on_folds(machine), inputs, y, cv=folds)
-    return machine, tuned, float(scores.mean())
+def _bisvm(rows: Rows, options: Namespace) -> Entry:
+    began = time.perf_counter()
+    machine = machine_of(options).set_params(cv=rows.folds).fit(rows.X, rows.y)
+    return own_entry(machine, rows, time.perf_counter() - began)

@@ -1,188 +1,76 @@
-"""The library in half a minute: `python -m bisvm.cli.demo`.
+"""The library in half a minute: `bisvm demo`, or `python -m bisvm.cli.demo`.
 
-Tunes C and one gamma per feature of an SVM on scikit-learn's breast cancer data, beside
-a default SVC and a grid search on the same folds, and draws the features' relevances.
+Tunes C and one gamma per feature of an SVM on scikit-learn's breast cancer data,
+compares it with a default SVC and a grid search, and plots the features' relevances.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
-import sys
 import textwrap
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from threading import Event, Thread
-from typing import Any, TextIO
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
-from sklearn.model_selection import (
-    GridSearchCV,
-    StratifiedKFold,
-    cross_val_score,
-    train_test_split,
-)
+from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from bisvm import BilevelSVC
+from bisvm.core.progress import ProgressLine
 from bisvm.plots import RelevanceDisplay, relevance_data
+from bisvm.reporting.words import difference_in_words
+from bisvm.search.history import Progress
+from bisvm.selection.comparison import (
+    USUAL,
+    Entry,
+    Rows,
+    default_entry,
+    grid_entry,
+    own_entry,
+)
 
 SEED = 0
-GRID = {"C": np.logspace(-2, 3, 11), "gamma": np.logspace(-4, 0.5, 10)}
-SHOWN = 8
-BAR = 30
+# Features that are listed, and the length of the longest bar in characters.
+SHOWN, BAR = 8, 30
 
 
-@dataclass(frozen=True)
-class DemoTask:
-    """Standardised training and held-out data, and the folds that all methods share."""
-
-    X: np.ndarray
-    y: np.ndarray
-    X_held_out: np.ndarray
-    y_held_out: np.ndarray
-    folds: list[tuple[np.ndarray, np.ndarray]]
-    names: list[str]
-
-
-@dataclass(frozen=True)
-class DemoEntry:
-    """One line of the table.
-
-    tuned : number of hyperparameters
-    accuracy : mean over the folds
-    right : which of the held-out points were predicted correctly
-    seconds : to tune and fit
-    """
-
-    method: str
-    tuned: int
-    accuracy: float
-    right: np.ndarray
-    seconds: float
-
-
-def breast_cancer() -> DemoTask:
-    """70% to learn from and 30% held out, both with their share of the classes."""
+def breast_cancer() -> tuple[Rows, list[str]]:
+    """Standardised data, 70% for training and 30% for testing, and feature names."""
     data = load_breast_cancer()
-    X, X_held_out, y, y_held_out = train_test_split(
+    X, X_test, y, y_test = train_test_split(
         data.data, data.target, test_size=0.3, stratify=data.target, random_state=SEED
     )
     scaler = StandardScaler().fit(X)
-    X, X_held_out = scaler.transform(X), scaler.transform(X_held_out)
+    X, X_test = scaler.transform(X), scaler.transform(X_test)
     folds = StratifiedKFold(5, shuffle=True, random_state=SEED).split(X, y)
     names = [str(name) for name in data.feature_names]
-    return DemoTask(X, y, X_held_out, y_held_out, list(folds), names)
+    return Rows(X, y, X_test, y_test, list(folds)), names
 
 
-# --- progress -------------------------------------------------------------------------
-
-
-class ProgressLine:
-    """A line on stderr for one step: alive on a terminal, else written when it is done.
-
-    with Step("grid search") as step:
-        step.detail = "third of ten"
-    """
-
-    def __init__(self, text: str, stream: TextIO | None = None):
-        self.text = text
-        self.detail = ""
-        self.stream = sys.stderr if stream is None else stream
-        self._done = Event()
-
-    @property
-    def seconds(self) -> float:
-        return time.perf_counter() - self._began
-
-    def __enter__(self) -> ProgressLine:
-        self._began = time.perf_counter()
-        self._painter = Thread(target=self._paint, daemon=True)
-        if self.stream.isatty():
-            self._painter.start()
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self._done.set()
-        if self._painter.ident is not None:
-            self._painter.join()
-            self.stream.write("\r\x1b[K")
-        print(self._line(), file=self.stream, flush=True)
-
-    def _line(self) -> str:
-        return f"  {self.text:<42} {self.seconds:5.1f} s   {self.detail}".rstrip()
-
-    def _paint(self) -> None:
-        while not self._done.wait(0.1):
-            self.stream.write(f"\r\x1b[K{self._line()[:78]}")
-            self.stream.flush()
-
-
-# --- the four methods -----------------------------------------------------------------
-
-
-def default_svc(task: DemoTask) -> DemoEntry:
-    with ProgressLine("SVC as it comes"):
-        began = time.perf_counter()
-        model = SVC().fit(task.X, task.y)
-        seconds = time.perf_counter() - began
-        scores = cross_val_score(SVC(), task.X, task.y, cv=task.folds)
-    return _entry("SVC, default", 0, model, float(scores.mean()), seconds, task)
-
-
-def grid_search(task: DemoTask, grid: dict[str, np.ndarray]) -> DemoEntry:
-    size = " x ".join(str(len(values)) for values in grid.values())
-    with ProgressLine(f"grid search over C and gamma, {size}") as step:
-        search = GridSearchCV(SVC(), grid, cv=task.folds).fit(task.X, task.y)
-        seconds = step.seconds
-    name = f"SVC, grid search {size}"
-    return _entry(name, 2, search, search.best_score_, seconds, task)
-
-
-def compile_loops(task: DemoTask) -> None:
-    """The first fit after an installation compiles: in no method's time."""
-    with ProgressLine("compiling, if it is the first time"):
-        BilevelSVC("rbf", starts=1, cv=task.folds, random_state=SEED).fit(
-            task.X, task.y
+def compile_loops(rows: Rows) -> None:
+    """The first fit after an installation compiles; no method is charged for it."""
+    with ProgressLine("compiling, the first time only"):
+        BilevelSVC("rbf", starts=1, cv=rows.folds, random_state=SEED).fit(
+            rows.X, rows.y
         )
 
 
-def bilevel(task: DemoTask, kernel: str, text: str) -> tuple[DemoEntry, BilevelSVC]:
-    """From one start: no climb from one gamma to many, but straight to all of them."""
+def bilevel(rows: Rows, kernel: str, text: str) -> tuple[Entry, BilevelSVC]:
+    """Tune from one start: all gammas at once, without learning one gamma first."""
     with ProgressLine(f"bisvm, C and {text}") as step:
 
-        def show(progress: Any) -> None:
+        def show(progress: Progress) -> None:
             count = progress.record.number
             step.detail = f"{count} evaluations, loss {progress.best_value:.4f}"
 
         model = BilevelSVC(
-            kernel=kernel, starts=1, cv=task.folds, callback=show, random_state=SEED
-        ).fit(task.X, task.y)
+            kernel=kernel, starts=1, cv=rows.folds, callback=show, random_state=SEED
+        ).fit(rows.X, rows.y)
         seconds = step.seconds
-    tuned = sum(np.size(value) for value in model.hyperparameters_.values())
-    scores = cross_val_score(at_values_of(model), task.X, task.y, cv=task.folds)
-    name = f"bisvm, {text}"
-    return _entry(name, tuned, model, float(scores.mean()), seconds, task), model
-
-
-def at_values_of(model: BilevelSVC) -> BilevelSVC:
-    """An estimator that learns no hyperparameters, but has those of a tuned one."""
-    return BilevelSVC(model.kernel_, C=model.C_, learn=(), cv=2, refit="same")
-
-
-def _entry(
-    method: str, tuned: int, model: Any, accuracy: float, seconds: float, task: DemoTask
-) -> DemoEntry:
-    right = model.predict(task.X_held_out) == task.y_held_out
-    return DemoEntry(method, tuned, accuracy, right, seconds)
-
-
-# --- what is printed ------------------------------------------------------------------
+    return own_entry(model, rows, seconds, f"bisvm, {text}"), model
 
 
 def learned_values(model: BilevelSVC, names: Sequence[str]) -> str:
@@ -190,7 +78,7 @@ def learned_values(model: BilevelSVC, names: Sequence[str]) -> str:
     gamma = model.hyperparameters_["gamma"]
     width = max(map(len, data.names[:SHOWN]))
     lines = [
-        f"Learned: C = {model.C_:.3g}, and for each of {len(names)} features a gamma.",
+        f"Learned: C = {model.C_:.3g}, and one gamma for each of the features.",
         "",
         f"  {'most relevant':<{width}}    gamma  relevance",
     ]
@@ -202,86 +90,82 @@ def learned_values(model: BilevelSVC, names: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def comparison(entries: Sequence[DemoEntry]) -> str:
+def comparison(entries: Sequence[Entry]) -> str:
     width = max(len(entry.method) for entry in entries)
     header = f"  {'':<{width}}  tuned  cross-validated  held out   seconds"
     lines = [header, "  " + "-" * (len(header) - 2)]
-    for entry in entries:
+    for one in entries:
         lines.append(
-            f"  {entry.method:<{width}}  {entry.tuned:5d}  {entry.accuracy:15.1%}"
-            f"  {entry.right.mean():8.1%}  {entry.seconds:8.2f}"
+            f"  {one.method:<{width}}  {one.tuned:5d}  {one.cross_validated:15.1%}"
+            f"  {np.mean(np.asarray(one.right)):8.1%}  {one.seconds:8.2f}"
         )
     return "\n".join(lines)
 
 
-def verdict(grid: DemoEntry, many: DemoEntry) -> str:
-    """What the table says, and what it does not."""
-    gained = int(np.sum(many.right & ~grid.right))
-    lost = int(np.sum(grid.right & ~many.right))
-    # Points on which two equal methods disagree fall to either side at random.
-    if abs(gained - lost) <= 2 * math.sqrt(gained + lost):
-        judgement = "That is chance: one gamma is enough for these data"
-    else:
-        judgement = "That is more than chance"
+def verdict(grid: Entry, many: Entry) -> str:
+    """What the table shows, and what it does not."""
     sentences = (
-        f"By gradients {many.tuned} hyperparameters took {many.seconds:.1f} s; "
-        f"trying pairs of {grid.tuned} took {grid.seconds:.1f} s.",
-        f"Of {len(grid.right)} held-out tumours, one gamma per feature gets {gained} "
-        f"right that the grid gets wrong, and {lost} wrong that it gets right. "
-        f"{judgement}.",
-        "Where some features are noise it pays: see examples/plot_moons.py.",
+        f"{many.tuned} hyperparameters by gradients: {many.seconds:.1f} s. "
+        f"{grid.tuned} hyperparameters by a grid: {grid.seconds:.1f} s.",
+        difference_in_words(many, grid) or "",
+        "One gamma per feature pays where some features are noise: see "
+        "examples/plot_moons.py.",
     )
     return "\n".join(textwrap.fill(sentence, 80) for sentence in sentences)
 
 
 def draw(model: BilevelSVC, names: Sequence[str], folder: Path) -> str:
-    """Write the picture; say where it is, or why there is none."""
+    """Write the plot; say where it is, or why there is none."""
     try:
         import matplotlib
     except ImportError:
-        return "No picture: matplotlib is not installed (pip install bisvm[plots])."
+        return "No plot: matplotlib is not installed (pip install bisvm[plots])."
     matplotlib.use("Agg")
     display = RelevanceDisplay.from_estimator(model, feature_names=names)
-    display.ax_.set_title("What the SVM looks at: breast cancer data", loc="left")
+    display.ax_.set_title("Relevant features of the breast cancer data", loc="left")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "relevance.png"
     display.figure_.savefig(path, dpi=90)
-    return f"Picture: {path}"
+    return f"Plot: {path}"
 
 
-def run(folder: Path, grid: dict[str, np.ndarray] = GRID) -> list[DemoEntry]:
-    """The whole demonstration; returns the lines of its table."""
-    task = breast_cancer()
+def demonstrate(folder: Path, size: int = USUAL) -> list[Entry]:
+    """Run the demonstration with a grid of size x size; return the table's lines."""
+    rows, names = breast_cancer()
     print(
         "bisvm: an SVM that tunes itself\n"
         "===============================\n"
-        f"Breast cancer data: {len(task.y)} tumours to learn from, "
-        f"{len(task.y_held_out)} held out, {len(task.names)} features.\n"
+        f"Breast cancer data: {len(rows.y)} tumours for training, "
+        f"{len(rows.X_test)} held out, {len(names)} features.\n"
         "Four ways to set the hyperparameters, on the same folds and one thread:\n",
         flush=True,
     )
     with threadpool_limits(1):
-        compile_loops(task)
-        entries = [default_svc(task), grid_search(task, grid)]
-        entries.append(bilevel(task, "rbf", "one gamma")[0])
-        many, model = bilevel(task, "ard", "one gamma per feature")
-        entries.append(many)
-    print(f"\n{learned_values(model, task.names)}\n\n{comparison(entries)}\n")
-    print(f"{verdict(entries[1], many)}\n\n{draw(model, task.names, folder)}")
+        compile_loops(rows)
+        with ProgressLine("default SVC"):
+            default = default_entry(rows)
+        with ProgressLine(f"grid search over C and gamma, {size} x {size}"):
+            grid = grid_entry(rows, size=size)
+        grid = replace(grid, method=f"{grid.method} {size} x {size}")
+        one, _ = bilevel(rows, "rbf", "one gamma")
+        many, model = bilevel(rows, "ard", "one gamma per feature")
+    entries = [default, grid, one, many]
+    print(f"\n{learned_values(model, names)}\n\n{comparison(entries)}\n")
+    print(f"{verdict(grid, many)}\n\n{draw(model, names, folder)}")
     return entries
+
+
+def run(options: argparse.Namespace) -> int:
+    demonstrate(options.output or Path("demo-output"))
+    return 0
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bisvm.cli.demo", description=__doc__
     )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=Path("demo-output"),
-        help="folder of the picture (default: %(default)s)",
-    )
-    run(parser.parse_args(arguments).output)
+    parser.add_argument("--output", type=Path, help="folder for the plot")
+    run(parser.parse_args(arguments))
 
 
 if __name__ == "__main__":

@@ -2,41 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from argparse import Namespace
+
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 
 from bisvm.cli.output import one_line, write_json
-from bisvm.cli.predicting import load_pipeline, of_a_file
+from bisvm.cli.predicting import load_pipeline, naming_the_file
 from bisvm.cli.tasks import expected
-from bisvm.reporting.words import (
-    certificate_in_words,
-    certificates_of,
-    expected_in_words,
-    in_words,
-)
+from bisvm.reporting.words import certificates_of, expected_in_words, in_words
 from bisvm.tables import ColumnTypes
 from bisvm.tables.preparing import columns_of, relevances_by_column
 
-SHOWN = 20
-BAR = 30
+# Columns that are listed, and the length of the longest bar in characters.
+SHOWN, BAR = 20, 30
+PLURAL = {"category": "categorical", "date": "of dates", "number": "numeric"}
 
 
-def run(options: Any) -> int:
+def run(options: Namespace) -> int:
     model = load_pipeline(options.model)
-    with of_a_file(options.model):
-        said = facts(model) if options.json else words(model)
-    if isinstance(said, dict):
-        write_json(said)
-    else:
-        print("\n".join(said))
+    with naming_the_file(options.model):
+        if options.json:
+            write_json(facts(model))
+        else:
+            print("\n".join(words(model)))
     return 0
 
 
-def facts(model: Any) -> dict[str, Any]:
+def facts(model: Pipeline) -> dict[str, object]:
     machine = model[-1]
     return {
         "classes": list(machine.classes_),
         "kernel": one_line(repr(machine.kernel_)),
-        "kernel_choice": chosen_in_words(machine),
+        "kernel_choice": kernel_choice_in_words(machine),
         "hyperparameters": machine.hyperparameters_,
         "inputs": columns_of(model),
         "relevance": relevances_by_column(model),
@@ -47,64 +45,64 @@ def facts(model: Any) -> dict[str, Any]:
     }
 
 
-def words(model: Any) -> list[str]:
-    """Lines for people."""
+def words(model: Pipeline) -> list[str]:
+    """Lines to read."""
+    machine = model[-1]
+    certificates = certificates_of(machine)
     return [
         *_about(model),
         "",
-        *_hyperparameters(model),
+        *kernel_choice_in_words(machine),
+        "Learned on held-out rows:",
+        *(f"  {in_words(*pair)}" for pair in machine.hyperparameters_.items()),
         "",
         *_relevance(model),
         "",
-        *_certificate(model[-1]),
+        "Certificate:",
+        *(f"  {one_line(line)}" for one in certificates for line in _lines(one)),
     ]
 
 
-def _about(model: Any) -> list[str]:
+def _lines(text: object) -> list[str]:
+    return str(text).splitlines()
+
+
+def _about(model: Pipeline) -> list[str]:
     machine = model[-1]
     classes = [one_line(str(name)) for name in machine.classes_]
     shown = ", ".join(classes[:10]) + (", ..." if len(classes) > 10 else "")
-    vectors = getattr(machine, "support_", None)
-    of = "" if vectors is None else f", made of {len(vectors)} support vectors"
-    promised = getattr(machine, "expected_score_", None)
+    support = getattr(machine, "support_", None)
+    vectors = "" if support is None else f"; {len(support)} support vectors"
+    score = expected_in_words(machine)
     return [
         f"A classifier of {len(classes)} classes: {shown}.",
-        f"{machine.n_features_in_} inputs{_kinds(model)}{of}.",
-        *([] if promised is None else [expected_in_words(promised)]),
+        f"{machine.n_features_in_} inputs{_kinds(model)}{vectors}.",
+        *([] if score is None else [score]),
     ]
 
 
-def _kinds(model: Any) -> str:
+def _kinds(model: Pipeline) -> str:
     if not isinstance(model[0], ColumnTypes):
         return ""
     kinds = list(model[0].kinds_.values())
-    plural = {"category": "categories", "date": "dates", "number": "numbers"}
-    counted = [f"{kinds.count(kind)} of {plural[kind]}" for kind in sorted(set(kinds))]
+    counted = [f"{kinds.count(kind)} {PLURAL[kind]}" for kind in sorted(set(kinds))]
     return f" from {len(kinds)} columns ({', '.join(counted)})"
 
 
-def _hyperparameters(model: Any) -> list[str]:
-    machine = model[-1]
-    lines = [*chosen_in_words(machine), "Learned on held-out rows:"]
-    for name, value in machine.hyperparameters_.items():
-        lines.append(f"  {in_words(name, value)}")
-    return lines
-
-
-def chosen_in_words(machine: Any) -> list[str]:
-    """What kernel="auto" chose, and why; nothing where the kernel was given."""
+def kernel_choice_in_words(machine: BaseEstimator) -> list[str]:
+    """What kernel="auto" chose, and why; nothing if the kernel was given."""
     choice = getattr(machine, "kernel_choice_", None)
-    return [] if choice is None else str(choice).splitlines()
+    return [] if choice is None else _lines(choice)
 
 
-def _relevance(model: Any) -> list[str]:
+def _relevance(model: Pipeline) -> list[str]:
     shares = relevances_by_column(model)
     if not shares:
         return ["This kernel has no relevances of columns."]
     names = [one_line(name) for name in list(shares)[:SHOWN]]
     width = min(max(map(len, names)), 40)
     most = max(max(shares.values()), 1e-300)
-    lines = ["Columns by their share in what the decision depends on:"]
+    lines = ["Relevance of the columns (their share in the decision):"]
     for name, share in zip(names, shares.values(), strict=False):
         bar = "#" * round(BAR * share / most)
         lines.append(f"  {name[:width]:<{width}}  {share:6.1%}  {bar}".rstrip())
@@ -112,10 +110,5 @@ def _relevance(model: Any) -> list[str]:
         rest = sum(list(shares.values())[SHOWN:])
         lines.append(f"  {f'the other {len(shares) - SHOWN}':<{width}}  {rest:6.1%}")
     for name, why in getattr(model[0], "dropped_", {}).items():
-        lines.append(f"  (column {one_line(name)!r} {why}: left out)")
+        lines.append(f"  (column {one_line(name)!r} {why}: not used)")
     return lines
-
-
-def _certificate(machine: Any) -> list[str]:
-    every = [certificate_in_words(one) for one in certificates_of(machine)]
-    return [line for first, *rest in every for line in (one_line(first), *rest)]

@@ -1,37 +1,37 @@
-"""From the words of a command to its exit code."""
+"""Parse a command, run it, and turn errors into messages and exit codes."""
 
 from __future__ import annotations
 
 import os
 import sys
 import warnings
+from argparse import Namespace
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
 
 from bisvm.cli.output import one_line, say
 from bisvm.cli.parser import build_parser
 
-# What the modules of the commands are called; they are heavy, and imported on demand.
+# Modules of the commands; they are slow to import, and imported on demand.
 COMMANDS = {
     "tune": "bisvm.cli.tuning",
     "predict": "bisvm.cli.predicting",
     "explain": "bisvm.cli.explaining",
     "compare": "bisvm.cli.comparing",
     "reproduce": "bisvm.cli.reproducing",
-    "demo": "bisvm.cli.demonstrating",
+    "demo": "bisvm.cli.demo",
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; never raises but for `--help`, `--version` and usage errors."""
+    """Run a command; return its exit code. Only the parser may exit."""
     parser = build_parser()
     options = parser.parse_args(arguments)
     if options.command is None:
         parser.print_help(sys.stderr)
         return 2
     if getattr(options, "open", False) and options.report is None:
-        parser.error("--open shows the report: it needs --report FILE")
+        parser.error("--open needs --report FILE")
     if options.debug:
         return _run(options)
     try:
@@ -40,21 +40,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say("stopped.")
         return 130
     except BrokenPipeError:
-        # Whoever read our output has had enough: no message, here or at exit.
+        # The reader of our output has closed it: no message, here or at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:
-        return _failed("the data do not fit in memory.")
+        return _failed("not enough memory for these data.")
     except (ValueError, ImportError, OSError) as error:
-        return _failed(_told(error))
+        return _failed(_message(error))
     except Exception as error:
         return _failed(
-            f"unexpected {type(error).__name__}: {error} (--debug shows where; please "
-            "report it)"
+            f"unexpected {type(error).__name__}: {error} (please report this; --debug "
+            "shows where it happened)"
         )
 
 
-def _run(options: Any) -> int:
+def _run(options: Namespace) -> int:
     with warnings.catch_warnings():
         warnings.showwarning = _show
         command = import_module(COMMANDS[options.command])
@@ -68,14 +68,14 @@ def _failed(message: str) -> int:
     return 1
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
     return str(error) or type(error).__name__
 
 
-def _show(message: Any, *_: Any, **__: Any) -> None:
-    # scikit-learn counts columns; `predict` names them.
+def _show(message: object, *_: object, **__: object) -> None:
+    # `predict` has a message of its own, with the names of the columns.
     if "Found unknown categories" in str(message):
         return
     say(f"note: {one_line(str(message))}")

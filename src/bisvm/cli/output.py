@@ -1,4 +1,4 @@
-"""What is written where: results to standard output, words to standard error."""
+"""Results go to standard output, messages to standard error."""
 
 from __future__ import annotations
 
@@ -6,60 +6,60 @@ import csv
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TextIO
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TextIO
 
 import numpy as np
 
 
 def say(text: str) -> None:
-    """A line for people."""
+    """Write a message to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def one_line(text: str) -> str:
-    """Text on one line, without characters that steer a terminal."""
+    """Text on one line, without characters that control a terminal."""
     shown = "".join(c if c.isprintable() else " " for c in text)
     return " ".join(shown.split())
 
 
-def write_json(values: Mapping[str, Any]) -> None:
-    """One object; numbers that JSON does not have are null."""
-    text = json.dumps(plain(values), indent=2, ensure_ascii=False, allow_nan=False)
-    print(text)
+def write_json(values: Mapping[str, object]) -> None:
+    """Write one JSON object; NaN and infinity become null."""
+    print(json.dumps(plain(values), indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def write_pairs(values: Mapping[str, Any]) -> None:
-    """name, tab, value: one line each; what is nested gets names with dots."""
+def write_pairs(values: Mapping[str, object]) -> None:
+    """Write lines of name, tab, value; nested names are joined by dots."""
     write_rows((name, _cell(value)) for name, value in flat(values))
 
 
 def write_rows(
-    rows: Iterable[Sequence[Any]], stream: TextIO | None = None, separator: str = "\t"
+    rows: Iterable[Sequence[object]],
+    stream: TextIO | None = None,
+    separator: str = "\t",
 ) -> None:
     stream = sys.stdout if stream is None else stream
-    writer = csv.writer(stream, delimiter=separator, lineterminator="\n")
-    writer.writerows(rows)
+    csv.writer(stream, delimiter=separator, lineterminator="\n").writerows(rows)
 
 
-def flat(values: Mapping[str, Any], before: str = "") -> Iterable[tuple[str, Any]]:
+def flat(
+    values: Mapping[str, object], prefix: str = ""
+) -> Iterator[tuple[str, object]]:
     for name, value in values.items():
         if isinstance(value, Mapping):
-            yield from flat(value, f"{before}{name}.")
+            yield from flat(value, f"{prefix}{name}.")
         else:
-            yield f"{before}{name}", value
+            yield f"{prefix}{name}", value
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """Numbers, text, lists and dicts, as JSON has them."""
     if isinstance(value, Mapping):
         return {str(name): plain(one) for name, one in value.items()}
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (np.ndarray, np.generic)):
         return plain(value.tolist())
     if isinstance(value, (list, tuple)):
         return [plain(one) for one in value]
-    if isinstance(value, np.generic):
-        return plain(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -67,7 +67,7 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     value = plain(value)
     if isinstance(value, float):
         return f"{value:.6g}"

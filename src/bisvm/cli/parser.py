@@ -1,291 +1,45 @@
-"""The words of the command line, with examples."""
+"""The options of the command line, with examples."""
 
 from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bisvm import __version__
 
-KERNELS = ("auto", "rbf", "ard", "poly", "chi2", "linear", "mkl")
-
 ABOUT = """\
-An SVM that tunes itself: all hyperparameters are learned by gradients of the
+An SVM that tunes itself: all hyperparameters are learned by gradient descent on the
 cross-validated loss. Results go to standard output, messages to standard error.
 """
 EXAMPLES = """\
 examples:
-  bisvm demo                                    half a minute, with data that are here
-  bisvm tune flowers.csv --target species       learn, and say how well it does
+  bisvm demo                                    half a minute, with built-in data
+  bisvm tune flowers.csv --target species       learn and report the accuracy
   bisvm tune flowers.csv --target species --save flowers.skops
-  bisvm predict flowers.skops new.csv           a class for every row
-  bisvm explain flowers.skops                   what it has learned, in words
-  bisvm compare flowers.csv --target species    beside an SVC, a grid, and Optuna
-  bisvm reproduce --list                        tables and figures of papers
+  bisvm predict flowers.skops new.csv           predict a class for every row
+  bisvm explain flowers.skops                   describe what was learned
+  bisvm compare flowers.csv --target species    compare with an SVC, a grid, and Optuna
+  bisvm reproduce --list                        list tables and figures of papers
 
-`bisvm COMMAND --help` says more. Exit codes: 1 data or files, 2 the command line.
-"""
-DATA = """\
-Files are CSV, TSV, Parquet, LIBSVM, or NPZ with X and y. Separators, a header, German
-decimals and dates are recognised; numbers are standardised, categories get a column
-each, missing values are filled, and columns that say nothing are left out.
+`bisvm COMMAND --help` says more. Exit codes: 1 for data and files, 2 for the command.
 """
 
-
-def build_parser() -> argparse.ArgumentParser:
-    parser = _parser(argparse.ArgumentParser, ABOUT, EXAMPLES, prog="bisvm")
-    parser.add_argument("--version", action="version", version=f"bisvm {__version__}")
-    parser.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    _add_tune(commands)
-    _add_predict(commands)
-    _add_explain(commands)
-    _add_compare(commands)
-    _add_reproduce(commands)
-    _add_demo(commands)
-    return parser
+# --- types of arguments ---------------------------------------------------------------
 
 
-def _parser(make: Any, about: str, examples: str, *names: str, **given: Any) -> Any:
-    return make(
-        *names,
-        description=about,
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-        **given,
-    )
-
-
-def _add_tune(commands: Any) -> None:
-    examples = """\
-examples:
-  bisvm tune flowers.csv --target species
-  bisvm tune flowers.csv --target species --report flowers.html
-  bisvm tune flowers.csv --target -1 --kernel rbf --json > result.json
-  bisvm tune patients.csv --target ill --drop name --categorical ward \\
-             --missing unknown --save patients.skops
-  bisvm tune letters.libsvm --kernel linear --time-limit 60
-  bisvm tune large.parquet --target class --resume large.jsonl   # twice, if need be
-"""
-    tune = _parser(
-        commands.add_parser, f"Learn a classifier.\n\n{DATA}", examples, "tune",
-        help="learn a classifier from a table",
-    )  # fmt: skip
-    _add_data(tune)
-    _add_learning(tune)
-    tune.add_argument(
-        "--resume",
-        type=Path,
-        metavar="FILE",
-        help="keep every evaluation here; the same command goes on where it was killed",
-    )
-    tune.add_argument("--save", type=Path, metavar="FILE", help="write the model here")
-    tune.add_argument(
-        "--report",
-        type=Path,
-        metavar="FILE",
-        help="write a report, one HTML file: pictures, comparison, certificate",
-    )
-    tune.add_argument(
-        "--open", action="store_true", help="show the report in the browser"
-    )
-    tune.add_argument("--json", action="store_true", help="write JSON")
-
-
-def _add_predict(commands: Any) -> None:
-    examples = """\
-examples:
-  bisvm predict flowers.skops new.csv
-  bisvm predict flowers.skops new.csv --scores --output classes.csv
-"""
-    predict = _parser(
-        commands.add_parser,
-        "Write a class for every row of a table, as CSV. The table is read as the one "
-        "that\nthe model was trained on; options say what is written in another way.",
-        examples, "predict", help="classes for the rows of a table",
-    )  # fmt: skip
-    predict.add_argument("model", type=Path, help="a file that `bisvm tune` has saved")
-    _add_reading(predict)
-    predict.add_argument(
-        "--scores", action="store_true", help="decision values of the classes too"
-    )
-    predict.add_argument("--output", type=Path, metavar="FILE", help="write to a file")
-
-
-def _add_explain(commands: Any) -> None:
-    examples = """\
-examples:
-  bisvm explain flowers.skops
-  bisvm explain flowers.skops --json | jq .relevance
-"""
-    explain = _parser(
-        commands.add_parser,
-        "What a model has learned: hyperparameters in words, columns by relevance, and "
-        "the\ncertificate, which says how near to optimal it is.",
-        examples, "explain", help="what a model has learned",
-    )  # fmt: skip
-    explain.add_argument("model", type=Path, help="a file that `bisvm tune` has saved")
-    explain.add_argument("--json", action="store_true", help="write JSON")
-
-
-def _add_compare(commands: Any) -> None:
-    examples = """\
-examples:
-  bisvm compare flowers.csv --target species
-  bisvm compare flowers.csv --target species --trials 50 --kernel rbf
-"""
-    compare = _parser(
-        commands.add_parser,
-        "The same rows, columns and folds for an SVC as it comes, a grid search, "
-        "Optuna if\nit is installed, and bisvm. One line each, tab-separated.",
-        examples, "compare", help="beside an SVC, a grid search, and Optuna",
-    )  # fmt: skip
-    _add_data(compare)
-    _add_learning(compare)
-    compare.add_argument(
-        "--trials", type=_count, default=25, help="of Optuna (default: %(default)s)"
-    )
-    compare.add_argument("--json", action="store_true", help="write JSON")
-
-
-def _add_reproduce(commands: Any) -> None:
-    examples = """\
-examples:
-  bisvm reproduce --list
-  bisvm reproduce table_5_1 --splits 3
-"""
-    reproduce = _parser(
-        commands.add_parser,
-        "Tables and figures of papers, computed anew. The experiments are part of the "
-        "source\nrepository: call it from a clone.",
-        examples, "reproduce", help="tables and figures of papers",
-    )  # fmt: skip
-    reproduce.add_argument("names", nargs="*", metavar="NAME", help="of experiments")
-    reproduce.add_argument("--list", action="store_true", help="name all of them")
-    reproduce.add_argument("--splits", type=_count, help="random splits")
-    reproduce.add_argument("--output", type=Path, help="folder of tables and pictures")
-
-
-def _add_demo(commands: Any) -> None:
-    demo = _parser(
-        commands.add_parser,
-        "Tunes an SVM on the breast cancer data, beside a grid search.",
-        "example:\n  bisvm demo --output pictures\n",
-        "demo", help="half a minute, with data that are here",
-    )  # fmt: skip
-    demo.add_argument(
-        "--output",
-        type=Path,
-        default=Path("demo-output"),
-        help="folder of the picture (default: %(default)s)",
-    )
-
-
-def _add_reading(parser: Any) -> None:
-    parser.add_argument("data", type=Path, help="file with the table")
-    parser.add_argument(
-        "--format",
-        choices=("csv", "tsv", "parquet", "libsvm", "npz"),
-        help="of the file; guessed by default",
-    )
-    parser.add_argument(
-        "--separator", type=_separator, help="one character, or 'tab'; guessed"
-    )
-    parser.add_argument(
-        "--header", choices=("yes", "no"), help="whether there is one; guessed"
-    )
-    parser.add_argument(
-        "--missing",
-        action="append",
-        default=[],
-        metavar="WORD",
-        help="a word that stands for a missing value, in the target too, beside the "
-        "usual ones (may be repeated)",
-    )
-    parser.add_argument(
-        "--decimal",
-        type=_decimal,
-        metavar="SIGN",
-        help="decimal sign, 'point' or 'comma'; guessed",
-    )
-    parser.add_argument(
-        "--first-index",
-        type=int,
-        choices=(0, 1),
-        help="number of the first feature of a LIBSVM file; guessed",
-    )
-
-
-def _add_data(parser: Any) -> None:
-    _add_reading(parser)
-    parser.add_argument(
-        "--target",
-        metavar="COLUMN",
-        help="what to predict: a name, a number from 1, or -1 for the last (default)",
-    )
-    parser.add_argument(
-        "--categorical",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="a column of categories that look like numbers (may be repeated)",
-    )
-    parser.add_argument(
-        "--drop",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="a column to leave out (may be repeated)",
-    )
-    parser.add_argument(
-        "--keep",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="a column to learn from though it looks like names or numbers of rows",
-    )
-
-
-def _add_learning(parser: Any) -> None:
-    parser.add_argument(
-        "--kernel",
-        choices=KERNELS,
-        default="auto",
-        help="auto: linear, one width, or one for each column, whichever held-out rows "
-        "ask for (default)",
-    )
-    parser.add_argument(
-        "--test-size",
-        type=_share,
-        default=0.25,
-        metavar="SHARE",
-        help="of the rows that are held out and only counted (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--cv", type=_folds, default=5, help="folds to learn on (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--time-limit",
-        type=_seconds,
-        metavar="SECONDS",
-        help="stop with the best so far",
-    )
-    parser.add_argument("--n-jobs", type=int, metavar="N", help="processors to use")
-    parser.add_argument(
-        "--seed", type=_seed, default=0, help="of all chance (default: %(default)s)"
-    )
-
-
-def _number(kind: Any, test: Any, wanted: str) -> Any:
-    def read(text: str) -> Any:
+def _number(
+    kind: type[int] | type[float], test: Callable[[float], bool], wanted: str
+) -> Callable[[str], float]:
+    def read(text: str) -> float:
         try:
             value = kind(text)
+            valid = test(value)
         except ValueError:
-            value = None
-        if value is None or not test(value):
+            valid = False
+        if not valid:
             raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}")
         return value
 
@@ -299,19 +53,231 @@ _share = _number(float, lambda x: 0 <= x <= 0.9, "a share from 0 to 0.9")
 _seconds = _number(float, lambda x: 0 < x < math.inf, "a positive number of seconds")
 
 
-def _decimal(text: str) -> str:
-    signs = {"point": ".", "comma": ",", ".": ".", ",": ","}
-    if text not in signs:
-        raise argparse.ArgumentTypeError(f"expected point or comma, got {text!r}")
-    return signs[text]
+def _choice(words: dict[str, str], wanted: str) -> Callable[[str], str]:
+    """Accept a word for a character, or the character itself."""
+    known = {**words, **{sign: sign for sign in words.values()}}
+
+    def read(text: str) -> str:
+        if text not in known:
+            raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}")
+        return known[text]
+
+    return read
 
 
-def _separator(text: str) -> str:
-    named = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
-    named["bar"] = "|"
-    text = named.get(text, text)
-    if text not in (",", ";", "\t", "|", " "):
-        raise argparse.ArgumentTypeError(
-            f"expected one of , ; | tab space, got {text!r}"
+_decimal = _choice({"point": ".", "comma": ","}, "point or comma")
+_separator = _choice(
+    {
+        "tab": "\t",
+        "\\t": "\t",
+        "comma": ",",
+        "semicolon": ";",
+        "space": " ",
+        "bar": "|",
+    },
+    "one of , ; | tab space",
+)
+
+
+# --- options --------------------------------------------------------------------------
+
+_FLAG: dict[str, Any] = dict(action="store_true")
+_FILE: dict[str, Any] = dict(type=Path, metavar="FILE")
+_COLUMNS: dict[str, Any] = dict(action="append", default=[], metavar="COLUMN")
+
+# The arguments of `add_argument`, by option. Several commands share an option.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "data": dict(type=Path, help="file with the table"),
+    "model": dict(type=Path, help="a file saved by `bisvm tune`"),
+    "names": dict(nargs="*", metavar="NAME", help="names of experiments"),
+    "--format": dict(
+        choices=("csv", "tsv", "parquet", "libsvm", "npz"),
+        help="format of the file (default: detected)",
+    ),
+    "--separator": dict(
+        type=_separator, help="one character, or 'tab' (default: detected)"
+    ),
+    "--header": dict(
+        choices=("yes", "no"), help="whether there is a header (default: detected)"
+    ),
+    "--missing": dict(
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="a word for missing values, beside the usual ones, which applies to the "
+        "target, too (may be repeated)",
+    ),
+    "--decimal": dict(
+        type=_decimal,
+        metavar="SIGN",
+        help="decimal sign, 'point' or 'comma' (default: detected)",
+    ),
+    "--first-index": dict(
+        type=int,
+        choices=(0, 1),
+        help="number of the first feature of a LIBSVM file (default: detected)",
+    ),
+    "--target": dict(
+        metavar="COLUMN",
+        help="what to predict: a name, a number from 1, or -1 for the last (default)",
+    ),
+    "--categorical": dict(
+        help="a column of numbers that are categories (may be repeated)", **_COLUMNS
+    ),
+    "--drop": dict(help="a column to ignore (may be repeated)", **_COLUMNS),
+    "--keep": dict(
+        help="a column to use although it looks like names or numbers of rows (may be "
+        "repeated)",
+        **_COLUMNS,
+    ),
+    "--kernel": dict(
+        choices=("auto", "rbf", "ard", "poly", "chi2", "linear", "mkl"),
+        default="auto",
+        help="'auto' chooses between linear, one width, and one width for each column "
+        "by the loss on held-out rows (default: %(default)s)",
+    ),
+    "--test-size": dict(
+        type=_share,
+        default=0.25,
+        metavar="SHARE",
+        help="share of rows held out to measure the accuracy (default: %(default)s)",
+    ),
+    "--cv": dict(type=_folds, default=5, help="number of folds (default: %(default)s)"),
+    "--time-limit": dict(
+        type=_seconds,
+        metavar="SECONDS",
+        help="stop then, and keep the best model so far",
+    ),
+    "--n-jobs": dict(type=int, metavar="N", help="number of processes"),
+    "--seed": dict(type=_seed, default=0, help="random seed (default: %(default)s)"),
+    "--resume": dict(
+        help="store every evaluation here; the same command resumes a stopped run",
+        **_FILE,
+    ),
+    "--save": dict(help="write the model here", **_FILE),
+    "--report": dict(
+        help="write a report with plots and a comparison, one HTML file", **_FILE
+    ),
+    "--open": dict(help="open the report in a browser", **_FLAG),
+    "--json": dict(help="write JSON", **_FLAG),
+    "--scores": dict(help="also write the decision values", **_FLAG),
+    "--trials": dict(
+        type=_count, default=25, help="trials of Optuna (default: %(default)s)"
+    ),
+    "--list": dict(help="list all experiments", **_FLAG),
+    "--splits": dict(type=_count, help="number of random splits"),
+    "--output": dict(type=Path, metavar="PATH", help="file or folder to write to"),
+}
+READING = "data --format --separator --header --missing --decimal --first-index"
+DATA = f"{READING} --target --categorical --drop --keep"
+LEARNING = "--kernel --test-size --cv --time-limit --n-jobs --seed"
+
+
+class Command(NamedTuple):
+    """One command: its line in the help, its own help, examples, and options."""
+
+    summary: str
+    about: str
+    examples: str
+    options: str
+
+
+COMMANDS = {
+    "tune": Command(
+        "learn a classifier from a table",
+        """\
+Learn a classifier.
+
+Files are CSV, TSV, Parquet, LIBSVM, or NPZ with X and y. Separators, headers, German
+decimals and dates are detected. Numbers are standardised, categories become columns,
+missing values are filled, and columns without information are dropped.
+""",
+        """\
+  bisvm tune flowers.csv --target species
+  bisvm tune flowers.csv --target species --report flowers.html
+  bisvm tune flowers.csv --target -1 --kernel rbf --json > result.json
+  bisvm tune patients.csv --target ill --drop name --categorical ward \\
+             --missing unknown --save patients.skops
+  bisvm tune letters.libsvm --kernel linear --time-limit 60
+  bisvm tune large.parquet --target class --resume large.checkpoint
+""",
+        f"{DATA} {LEARNING} --resume --save --report --open --json",
+    ),
+    "predict": Command(
+        "predict the classes of the rows of a table",
+        """\
+Write a class for every row of a table, as CSV. The table is read like the one that the
+model was trained on; options describe what is different.
+""",
+        """\
+  bisvm predict flowers.skops new.csv
+  bisvm predict flowers.skops new.csv --scores --output classes.csv
+""",
+        f"model {READING} --scores --output",
+    ),
+    "explain": Command(
+        "describe what a model has learned",
+        """\
+Describe what a model has learned: the hyperparameters, the relevance of the columns,
+and the certificate, which says how close to optimal it is.
+""",
+        """\
+  bisvm explain flowers.skops
+  bisvm explain flowers.skops --json | jq .relevance
+""",
+        "model --json",
+    ),
+    "compare": Command(
+        "compare with an SVC, a grid search, and Optuna",
+        """\
+Compare a default SVC, a grid search, Optuna (if installed) and bisvm on the same rows,
+columns and folds. Writes one tab-separated line for each.
+""",
+        """\
+  bisvm compare flowers.csv --target species
+  bisvm compare flowers.csv --target species --trials 50 --kernel rbf
+""",
+        f"{DATA} {LEARNING} --trials --json",
+    ),
+    "reproduce": Command(
+        "compute tables and figures of papers",
+        """\
+Compute tables and figures of papers. The experiments are part of the source
+repository: run this command in a clone.
+""",
+        """\
+  bisvm reproduce --list
+  bisvm reproduce table_5_1 --splits 3
+""",
+        "names --list --splits --output",
+    ),
+    "demo": Command(
+        "half a minute, with built-in data",
+        "Tune an SVM on the breast cancer data and compare it with a grid search.",
+        "  bisvm demo --output plots\n",
+        "--output",
+    ),
+}
+
+
+def build_parser() -> argparse.ArgumentParser:
+    style: dict[str, Any] = dict(
+        formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser = argparse.ArgumentParser(
+        prog="bisvm", description=ABOUT, epilog=EXAMPLES, **style
+    )
+    parser.add_argument("--version", action="version", version=f"bisvm {__version__}")
+    parser.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, (summary, about, examples, options) in COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=summary,
+            description=about,
+            epilog=f"examples:\n{examples}",
+            **style,
         )
-    return text
+        for option in options.split():
+            command.add_argument(option, **OPTIONS[option])
+    return parser

@@ -3,40 +3,43 @@
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
 from bisvm.cli.output import one_line, say, write_rows
 from bisvm.cli.tasks import read
+from bisvm.core.types import Array
 from bisvm.io.files import load
 from bisvm.tables import ColumnTypes, DataError
 from bisvm.tables.format import remembered
 from bisvm.tables.preparing import unseen_categories
 
 
-def run(options: Any) -> int:
+def run(options: Namespace) -> int:
     model = load_pipeline(options.model)
-    with of_a_file(options.model):
+    with naming_the_file(options.model):
         form = remembered(model)
         width = width_of(model)
     if form is None:
         say(
-            f"note: {options.model} does not say how its table was written (it comes "
-            f"from Python, or from an older version): the format of {options.data} is "
-            "guessed."
+            f"note: {options.model} does not store the format of its table (it comes "
+            "from Python or from an older version), so the format of "
+            f"{options.data} is guessed."
         )
     table = read(options, n_features=width, like=form)
     if table.is_sparse == isinstance(model[0], ColumnTypes):
-        kind = "a table of columns" if not table.is_sparse else "a sparse matrix"
+        kinds = "a table of columns", "a sparse matrix"
+        given, wanted = kinds[::-1] if table.is_sparse else kinds
         raise DataError(
-            f"the file is {kind}, and the model was trained on the other kind.",
+            f"the file holds {given}, but the model was trained on {wanted}.",
             path=table.path,
         )
-    with of_a_file(options.model):
+    with naming_the_file(options.model):
         try:
             unseen = unseen_categories(model, table.frame)
             classes = model.predict(table.frame)
@@ -46,24 +49,24 @@ def run(options: Any) -> int:
         rows = _rows(classes, scores, [str(name) for name in model.classes_])
     for name, one in unseen.items():
         say(
-            f"note: column {one_line(name)!r} has categories that were not learned "
-            f"from, such as {one_line(one)[:60]!r}."
+            f"note: column {one_line(name)!r} has categories that are not in the "
+            f"training data, such as {one_line(one)[:60]!r}."
         )
     if options.output is None:
         write_rows(rows, separator=",")
     else:
         with options.output.open("w", newline="", encoding="utf-8") as file:
             write_rows(rows, file, separator=",")
-        say(f"{len(classes)} classes written to {options.output}.")
+        say(f"{len(classes)} predictions written to {options.output}.")
     sys.stdout.flush()
     return 0
 
 
 @contextmanager
-def of_a_file(path: Any) -> Iterator[None]:
-    """What goes wrong inside a model from a file is a fault of the file.
+def naming_the_file(path: Path) -> Iterator[None]:
+    """Turn errors inside a model into errors that name its file.
 
-    A tree of a model may be whole and make no sense; it is then found out by use.
+    A damaged model may load without an error and fail when it is used.
     """
     try:
         yield
@@ -77,22 +80,22 @@ def of_a_file(path: Any) -> Iterator[None]:
         ) from error
 
 
-def load_pipeline(path: Any) -> Pipeline:
-    """A model that `bisvm tune` has saved, or a ValueError."""
+def load_pipeline(path: Path) -> Pipeline:
+    """Load a model that `bisvm tune` has saved."""
     model = load(path)
-    with of_a_file(path):
+    with naming_the_file(path):
         machine = model[-1] if isinstance(model, Pipeline) and len(model) else None
     if not hasattr(machine, "certificate_") or not hasattr(machine, "classes_"):
         raise DataError(
-            f"the file holds a {type(model).__name__}, and no pipeline that `bisvm "
-            "tune` has saved: use it in Python, bisvm.load(path).",
+            f"the file holds a {type(model).__name__}; expected a pipeline saved by "
+            "`bisvm tune`. Use this model in Python: bisvm.load(path).",
             path=path,
         )
     return model
 
 
 def width_of(model: Pipeline) -> int | None:
-    """Columns of a sparse matrix; those of a table have names."""
+    """Number of features if they are numbered; None if they have names."""
     first = model[0]
     if isinstance(first, ColumnTypes):
         numbered = all(str(name).isdigit() for name in first.feature_names_in_)
@@ -100,7 +103,7 @@ def width_of(model: Pipeline) -> int | None:
     return int(first.n_features_in_)
 
 
-def _rows(classes: Any, scores: Any, names: list[str]) -> list[list[Any]]:
+def _rows(classes: Array, scores: Array | None, names: list[str]) -> list[list[str]]:
     if scores is None:
         return [["prediction"], *([str(one)] for one in classes)]
     scores = scores[:, None] if scores.ndim == 1 else scores

@@ -1,17 +1,22 @@
-"""Data, pipeline and scores, as the commands share them."""
+"""What commands share: the data, the pipeline and the scores."""
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 
 from bisvm.cli.output import say
+from bisvm.core.types import Array, UserData
 from bisvm.estimators import BilevelLinearSVC, BilevelSVC
 from bisvm.reporting.scores import share_of
+from bisvm.search.history import Progress
 from bisvm.tables import (
     ColumnTypes,
     DataError,
@@ -22,52 +27,75 @@ from bisvm.tables import (
     split_target,
 )
 
+if TYPE_CHECKING:
+    from bisvm.tables import TableFormat
+
 
 @dataclass(frozen=True)
 class Task:
-    """Rows to learn from and rows to be counted on, and the name of the target."""
+    """Training rows, held-out rows, and the name of the target."""
 
     table: Table
-    X: Any
-    y: np.ndarray
-    X_test: Any
-    y_test: np.ndarray
+    X: UserData
+    y: Array
+    X_test: UserData
+    y_test: Array
     target: str
 
+    @property
+    def largest_class(self) -> float:
+        """Share of the largest class among the training rows."""
+        return float(np.unique(self.y, return_counts=True)[1].max() / len(self.y))
 
-def read(options: Any, **more: Any) -> Table:
-    """The table of a command, with what was guessed said."""
-    header = None if options.header is None else options.header == "yes"
+
+def reading_options(options: Namespace) -> dict[str, Any]:
+    """The arguments of `read_table` that the command line has."""
+    return {
+        "format": options.format,
+        "separator": options.separator,
+        "header": None if options.header is None else options.header == "yes",
+        "missing": options.missing,
+        "decimal": options.decimal,
+        "first_index": options.first_index,
+    }
+
+
+def read(
+    options: Namespace,
+    *,
+    labels: str = "y",
+    n_features: int | None = None,
+    like: TableFormat | None = None,
+) -> Table:
+    """Read the table of a command, and say what was guessed."""
     table = read_table(
         options.data,
-        format=options.format,
-        separator=options.separator,
-        header=header,
-        missing=options.missing,
-        decimal=options.decimal,
-        first_index=options.first_index,
-        **more,
+        labels=labels,
+        n_features=n_features,
+        like=like,
+        **reading_options(options),
     )
     for note in table.notes:
         say(f"note: {note}.")
     return table
 
 
-def read_task(options: Any) -> Task:
-    """Data with their target, split once."""
-    more = {} if options.target is None else {"labels": options.target}
-    table = read(options, **more)
+def read_task(options: Namespace) -> Task:
+    """Read a table with its target, and split it."""
+    table = read(options, labels=options.target or "y")
     rest, y, name, notes = split_target(table, options.target)
     for note in notes:
         say(f"note: {note}.")
-    X, X_test, y, y_test = _split(rest, y, options, name)
-    classes = len(np.unique(y))
+    train, test = _split(rest, y, options, name)
+    rows = rest.frame if rest.is_sparse else rest.frame.iloc
+    task = Task(rest, rows[train], y[train], rows[test], y[test], name)
     n, d = table.frame.shape[0], rest.frame.shape[1]
+    classes = len(np.unique(task.y))
     say(f"{table.path}: {n} rows, {d} columns, {classes} classes of {name!r}.")
-    return Task(rest, X, y, X_test, y_test, name)
+    return task
 
 
-def _split(rest: Table, y: np.ndarray, options: Any, name: str) -> Any:
+def _split(rest: Table, y: Array, options: Namespace, name: str) -> tuple[Array, Array]:
     try:
         train, test = hold_out(y, options.test_size, options.seed)
     except ValueError as error:
@@ -77,19 +105,18 @@ def _split(rest: Table, y: np.ndarray, options: Any, name: str) -> Any:
         shown = ", ".join(repr(str(one)[:60]) for one in unseen[:5])
         more = f" and {len(unseen) - 5} more" if len(unseen) > 5 else ""
         say(
-            f"note: no row of {shown}{more} is held out: there are too few. How well "
-            "they are told apart is not counted."
+            f"note: no row of class {shown}{more} is held out, since there are too "
+            "few; the accuracy does not cover them."
         )
-    rows = (lambda X, k: X[k]) if rest.is_sparse else (lambda X, k: X.iloc[k])
-    return rows(rest.frame, train), rows(rest.frame, test), y[train], y[test]
+    return train, test
 
 
 def machine_of(
-    options: Any,
-    callback: Callable[[Any], Any] | None = None,
+    options: Namespace,
+    callback: Callable[[Progress], object] | None = None,
     checkpoint: Path | None = None,
-) -> Any:
-    """The unfitted machine that the options stand for."""
+) -> BaseEstimator:
+    """The unfitted estimator that the options describe."""
     settings = dict(
         cv=options.cv,
         time_limit=options.time_limit,
@@ -103,15 +130,15 @@ def machine_of(
     return BilevelSVC(options.kernel, **settings)
 
 
-def prepared(options: Any, task: Task, machine: Any) -> Any:
-    """The pipeline in front of it; columns that are left out are named."""
+def prepared(options: Namespace, task: Task, machine: BaseEstimator | None) -> Pipeline:
+    """An unfitted pipeline that encodes the columns and ends with the machine."""
     columns = dict(
         categorical=options.categorical, drop=options.drop, keep=options.keep
     )
     try:
         if not task.table.is_sparse:
-            # All cells, before any work is done: those that are held out, too. They may
-            # also tell which number of a date is the month.
+            # Check all cells before any work is done, including held-out rows. They may
+            # also decide which number of a date is the month.
             types = ColumnTypes(**columns).fit(task.table.frame)
             types.transform(task.table.frame)
             known = [(name, form) for name, form in types.formats_.items() if form]
@@ -123,17 +150,18 @@ def prepared(options: Any, task: Task, machine: Any) -> Any:
         raise error.at(task.table.path) from None
 
 
-def say_how_columns_were_taken(model: Any) -> None:
-    """What was guessed of them, and which were left out."""
-    for name, form in getattr(model[0], "formats_", {}).items():
-        say(f"note: column {name!r} holds dates, read as {form}: days are counted.")
-    for name, why in getattr(model[0], "dropped_", {}).items():
-        if why != "was to be left out":
-            say(f"note: column {name!r} {why}: left out.")
+def say_how_columns_were_read(model: Pipeline) -> None:
+    """Say which columns are dates, and which are not used."""
+    types = model[0]
+    for name, form in getattr(types, "formats_", {}).items():
+        say(f"note: column {name!r} holds dates, read as {form} and counted in days.")
+    for name, why in getattr(types, "dropped_", {}).items():
+        if name not in types.drop:
+            say(f"note: column {name!r} {why}: not used.")
 
 
-def expected(machine: Any) -> dict[str, float] | None:
-    """Accuracy that the folds promise, less what the search made of them (90%)."""
+def expected(machine: BaseEstimator) -> dict[str, float] | None:
+    """The accuracy to expect on new data, with its 90% interval."""
     score = getattr(machine, "expected_score_", None)
     if score is None:
         return None
@@ -141,8 +169,8 @@ def expected(machine: Any) -> dict[str, float] | None:
     return {"accuracy": score.value, "low": low, "high": high}
 
 
-def accuracy(model: Any, X: Any, y: np.ndarray) -> dict[str, Any] | None:
-    """Share of rows that are right, with the interval of Wilson (95%)."""
+def accuracy(model: BaseEstimator, X: UserData, y: Array) -> dict[str, float] | None:
+    """Accuracy with Wilson's 95% interval."""
     if not len(y):
         return None
     share = share_of(np.asarray(model.predict(X) == y))

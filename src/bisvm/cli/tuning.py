@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import webbrowser
+from argparse import Namespace
 
-import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 
-from bisvm.cli.demo import ProgressLine
 from bisvm.cli.output import say, write_json, write_pairs
-from bisvm.cli.reporting import show_report, write_report
 from bisvm.cli.tasks import (
     Task,
     accuracy,
@@ -16,75 +16,68 @@ from bisvm.cli.tasks import (
     machine_of,
     prepared,
     read_task,
-    say_how_columns_were_taken,
+    reading_options,
+    say_how_columns_were_read,
 )
+from bisvm.core.progress import ProgressLine
 from bisvm.io.files import save
-from bisvm.reporting.words import expected_in_words
+from bisvm.reporting import report
+from bisvm.reporting.words import certificates_of, expected_in_words, share_in_words
 from bisvm.reporting.writing import check_can_report
+from bisvm.search.history import Progress
 from bisvm.tables import DataError
 from bisvm.tables.format import remember
 from bisvm.tables.preparing import relevances_by_column
 
 
-def run(options: Any) -> int:
+def run(options: Namespace) -> int:
     if options.save is not None and not options.save.resolve().parent.is_dir():
         raise DataError("there is no such folder.", path=options.save.parent)
     if options.report is not None:
         check_can_report(options.report)
     task = read_task(options)
     model, seconds = tuned(options, task)
-    result = summary(task, model, seconds)
+    test = accuracy(model, task.X_test, task.y_test)
+    result = {**summary(task, model), "test": test, "seconds": seconds}
     if options.save is not None:
         remember(model, task.table.form)
         save(model, options.save)
         result["saved"] = str(options.save)
-        say(f"Saved: {options.save}. `bisvm predict {options.save} FILE` uses it.")
+        say(f"Model: {options.save}. Use it by `bisvm predict {options.save} FILE`.")
     if options.report is not None:
         write_report(options, task, model, seconds)
         result["report"] = str(options.report)
-        say(f"Report: {options.report}. Any browser opens it.")
-        if options.open:
-            show_report(options.report)
     (write_json if options.json else write_pairs)(result)
-    promised = getattr(model[-1], "expected_score_", None)
-    if promised is not None:
-        say(expected_in_words(promised))
-    _say(result)
+    _say_accuracy(task, model[-1], test)
     return 0
 
 
-def tuned(options: Any, task: Task) -> tuple[Any, float]:
+def tuned(options: Namespace, task: Task) -> tuple[Pipeline, float]:
     """A fitted pipeline, and the seconds it took."""
     with ProgressLine(f"tuning on {len(task.y)} rows") as step:
 
-        def show(progress: Any) -> None:
+        def show(progress: Progress) -> None:
             record = progress.record
             step.detail = f"evaluation {record.number}, loss {progress.best_value:.4f}"
             if options.time_limit is not None:
                 left = max(options.time_limit - record.seconds, 0.0)
                 step.detail += f", {left:.0f} s left"
 
-        # With several processors there is nobody to watch them.
+        # With several processes, the callback would not run in this one.
         callback = show if options.n_jobs in (None, 1) else None
         machine = machine_of(options, callback, options.resume)
         model = prepared(options, task, machine)
-        say_how_columns_were_taken(model.fit(task.X, task.y))
+        say_how_columns_were_read(model.fit(task.X, task.y))
         seconds = step.seconds
-        step.detail = done_in_words(model[-1])
-    model[-1].set_params(callback=None, checkpoint=None)
+        machine = model[-1].set_params(callback=None, checkpoint=None)
+        count, loss = machine.n_svm_evaluations_, machine.criterion_value_
+        step.detail = f"{count} SVMs trained, loss {loss:.4f}"
     return model, seconds
 
 
-def done_in_words(machine: Any) -> str:
-    """Of the machine that was taken; with kernel="auto" there were others."""
-    return f"{machine.n_svm_evaluations_} SVMs, loss {machine.criterion_value_:.4f}"
-
-
-def summary(task: Task, model: Any, seconds: float) -> dict[str, Any]:
-    """All that is worth knowing, in numbers and text."""
+def summary(task: Task, model: Pipeline) -> dict[str, object]:
+    """The results, for standard output."""
     machine = model[-1]
-    counts = np.unique(task.y, return_counts=True)[1]
-    certificates = np.atleast_1d(np.asarray(machine.certificate_, dtype=object))
     choice = getattr(machine, "kernel_choice_", None)
     return {
         "file": str(task.table.path),
@@ -94,28 +87,88 @@ def summary(task: Task, model: Any, seconds: float) -> dict[str, Any]:
         "inputs": machine.n_features_in_,
         "kernel": str(machine.kernel_).split("(")[0],
         **({} if choice is None else {"kernel_choice": choice.name}),
-        "hyperparameters": {
-            name: value for name, value in machine.hyperparameters_.items()
-        },
+        "hyperparameters": dict(machine.hyperparameters_),
         "relevance": relevances_by_column(model),
         "loss": machine.criterion_value_,
         "train": accuracy(model, task.X, task.y),
-        "test": accuracy(model, task.X_test, task.y_test),
         "expected": expected(machine),
-        "largest_class": float(counts.max() / counts.sum()),
-        "converged": all(one.converged for one in certificates),
+        "largest_class": task.largest_class,
+        "converged": all(one.converged for one in certificates_of(machine)),
         "evaluations": len(machine.history_),
-        "seconds": seconds,
     }
 
 
-def _say(result: dict[str, Any]) -> None:
-    test = result["test"]
+def _say_accuracy(
+    task: Task, machine: BaseEstimator, test: dict[str, float] | None
+) -> None:
+    score = expected_in_words(machine)
+    if score is not None:
+        say(score)
     if test is None:
-        say("No rows were held out to see how good it is on new ones.")
+        say("No rows were held out to measure the accuracy on new data.")
         return
+    words = share_in_words(test["accuracy"], test["low"], test["high"])
     say(
-        f"On {test['rows']} rows that were held out, {test['accuracy']:.1%} are right "
-        f"(95% interval {test['low']:.1%} to {test['high']:.1%}); always the largest "
-        f"class would be {result['largest_class']:.1%}."
+        f"Accuracy on {len(task.y_test)} held-out rows: {words}. Always predicting the "
+        f"largest class: {task.largest_class:.1%}."
     )
+
+
+# --- the report -----------------------------------------------------------------------
+
+
+def write_report(
+    options: Namespace, task: Task, model: Pipeline, seconds: float
+) -> None:
+    held_out = len(task.y_test) > 0
+    with ProgressLine(f"writing {options.report}") as step:
+
+        def show(text: str) -> None:
+            step.detail = text
+
+        report(
+            model,
+            task.X,
+            task.y,
+            options.report,
+            X_test=task.X_test if held_out else None,
+            y_test=task.y_test if held_out else None,
+            title=f"{task.target} in {options.data.name}",
+            asked={
+                "file": str(options.data),
+                "target": task.target,
+                "held out": f"{options.test_size:.0%} of the rows, seed {options.seed}",
+            },
+            seconds=seconds,
+            data_lines=data_lines(options, task),
+            progress=show,
+        )
+        step.detail = ""
+    say(f"Report: {options.report}. Open it in a browser.")
+    if options.open and not webbrowser.open(options.report.resolve().as_uri()):
+        say("note: no browser was found; open the report yourself.")
+
+
+def data_lines(options: Namespace, task: Task) -> list[str]:
+    """Python code that reads the table and holds out the same rows."""
+    given = {**reading_options(options), "labels": options.target}
+    more = [f"{name}={value!r}" for name, value in given.items() if value]
+    n_test = len(task.y_test)
+    names = ["hold_out", "read_table", "split_target"][0 if n_test else 1 :]
+    lines = [
+        f"from bisvm.tables import {', '.join(names)}",
+        "",
+        f"table = read_table({', '.join([repr(str(options.data)), *more])})",
+        f"rest, y, *_ = split_target(table, {options.target!r})",
+        "X = rest.frame",
+    ]
+    if not n_test:
+        return lines
+    rows = "X[{0}]" if task.table.is_sparse else "X.iloc[{0}]"
+    return [
+        *lines,
+        f"train, test = hold_out(y, {options.test_size}, random_state={options.seed})",
+        f"X_test, y_test = {rows.format('test')}, y[test]",
+        f"X, y = {rows.format('train')}, y[train]",
+        "",
+    ]

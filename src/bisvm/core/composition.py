@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -19,10 +19,12 @@ from bisvm.core.parts import Parameter, Part
 SEPARATOR = "__"
 OWN = ""
 
-Maker = TypeVar("Maker", bound=Callable[..., Any])
+Maker = TypeVar("Maker", bound=Callable[..., object])
+# Values or arguments by name; whoever owns a name knows its type.
+Named: TypeAlias = dict[str, Any]
 
 
-def entered(table: dict[str, Any], name: str) -> Callable[[Maker], Maker]:
+def entered(table: Named, name: str) -> Callable[[Maker], Maker]:
     """Decorate a class or function that a table lists by name."""
 
     def enter(maker: Maker) -> Maker:
@@ -33,12 +35,12 @@ def entered(table: dict[str, Any], name: str) -> Callable[[Maker], Maker]:
 
 
 def prefixed(name: str, parameters: Iterable[Parameter]) -> tuple[Parameter, ...]:
-    """The parameters of the child `name`, as its composite calls them."""
+    """Return the parameters of the child `name`, as its composite calls them."""
     return tuple(replace(p, name=f"{name}{SEPARATOR}{p.name}") for p in parameters)
 
 
 def traced(parameter: Parameter, columns: Sequence[int | str] | None) -> Parameter:
-    """A parameter whose entries belong to these columns of X, or to none of them."""
+    """Return a parameter whose entries belong to these columns of X, or to none."""
     if not np.ndim(parameter.value):
         return parameter
     labels = parameter.labels or tuple(range(parameter.size))
@@ -53,13 +55,13 @@ def traced(parameter: Parameter, columns: Sequence[int | str] | None) -> Paramet
     )
 
 
-def routed(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Values by the child they belong to; those of the composite itself under OWN.
+def routed(values: Mapping[str, object]) -> dict[str, Named]:
+    """Group values by child; those of the composite itself are under OWN.
 
     >>> routed({"k1__gamma": 2.0, "k2__t1__scale": 3.0, "weights": 1.0})
     {'k1': {'gamma': 2.0}, 'k2': {'t1__scale': 3.0}, '': {'weights': 1.0}}
     """
-    routes: dict[str, dict[str, Any]] = {}
+    routes: dict[str, Named] = {}
     for key, value in values.items():
         child, separator, name = key.partition(SEPARATOR)
         route, name = (child, name) if separator else (OWN, key)
@@ -70,26 +72,26 @@ def routed(values: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 class Composite(Part):
     """A part with named children; list it before the base class of its kind.
 
-    A subclass implements `children` and `with_children`, and says in `parameters` what
-    each child is given to see.
+    A subclass implements `children` and `with_children`, and decides in `parameters`
+    which data each child sees.
     """
 
     def children(self) -> dict[str, Any]:
-        """The parts this one is made of, in order; no name may contain "__"."""
+        """Return the parts of this one, in order; no name may contain "__"."""
         raise NotImplementedError
 
     def with_children(self, children: Mapping[str, Any]) -> Self:
-        """The same composite of other parts, given under the same names."""
+        """Return the same composite of other parts, given under the same names."""
         raise NotImplementedError
 
     def validate(self) -> Self:
-        """This composite, its children valid too."""
+        """Return this composite, after validating its children too."""
         for child in self.children().values():
             child.validate()
         return self
 
-    def with_values(self, values: Mapping[str, Any]) -> Self:
-        """The composite at other parameter values, nested names reaching children."""
+    def with_values(self, values: Mapping[str, object]) -> Self:
+        """Return the composite at other values; nested names are for children."""
         routes = routed(values)
         own = routes.pop(OWN, {})
         made = self.replace(**own) if own else self
@@ -98,12 +100,12 @@ class Composite(Part):
             children[name] = made._child(name).with_values(part)
         return made.with_children(children) if routes else made
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments; if deep, the children and what they are made of.
+    def get_params(self, deep: bool = True) -> Named:
+        """Return the constructor's arguments; if deep, the children's as well.
 
-        Called by scikit-learn's clone, searches and repr.
+        scikit-learn's clone, searches and repr call it.
         """
-        params = super().get_params(deep=deep)
+        params: Named = super().get_params(deep=deep)
         if deep:
             for name, child in self.children().items():
                 params[name] = child
@@ -111,7 +113,7 @@ class Composite(Part):
                 params.update({f"{name}{SEPARATOR}{k}": v for k, v in nested.items()})
         return params
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Set arguments, children ("k1") or arguments of children ("k1__gamma").
 
         A child that changes is replaced, not changed: it may be part of another
@@ -139,7 +141,7 @@ class Composite(Part):
             )
         return children[name]
 
-    def _adopt(self, changed: Mapping[str, Any]) -> None:
+    def _adopt(self, changed: Mapping[str, object]) -> None:
         made = self.with_children({**self.children(), **changed})
         for name, value in made.get_params(deep=False).items():
             setattr(self, name, value)

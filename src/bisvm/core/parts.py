@@ -1,6 +1,6 @@
 """What every exchangeable part of a bilevel SVM has in common.
 
-A *part* (loss, kernel, criterion, penalty, prior, solver, optimizer) is a small
+A *part* (loss, kernel, criterion, regularization, prior, solver, optimizer) is a small
 value object: its constructor arguments are its whole identity. Two parts with equal
 arguments are equal; a part is never changed in place, only replaced.
 
@@ -10,30 +10,35 @@ A part that owns hyperparameters exposes them as `Parameter` records.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from bisvm.core.types import Array, ArrayLike
 
-class Part(BaseEstimator):
+# The value of a hyperparameter in natural units.
+Value: TypeAlias = float | Array
+
+
+class Part(BaseEstimator):  # scikit-learn has no types
     """Value object as in scikit-learn: `get_params`, `clone`, `repr`, equality."""
 
-    def replace(self, **params: Any) -> Self:
-        """A copy with some constructor arguments changed."""
+    def replace(self, **params: object) -> Self:
+        """Return a copy with some constructor arguments changed."""
         return type(self)(**{**self.get_params(deep=False), **params})
 
     def validate(self) -> Self:
-        """This part, or a ValueError that says which argument makes no sense."""
+        """Return this part; raise ValueError if an argument makes no sense."""
         return self
 
     def check_positive(self, *names: str) -> None:
-        """Each of these arguments must be a positive, finite number."""
+        """Refuse arguments that are not positive, finite numbers."""
         for name in names:
             given = getattr(self, name)
             if not _is_number(given, Real) or not 0.0 < float(given) < math.inf:
@@ -43,7 +48,7 @@ class Part(BaseEstimator):
                 )
 
     def check_count(self, *names: str) -> None:
-        """Each of these arguments must be an integer of at least one."""
+        """Refuse arguments that are not integers of at least one."""
         for name in names:
             given = getattr(self, name)
             if not _is_number(given, Integral) or given < 1:
@@ -53,10 +58,9 @@ class Part(BaseEstimator):
                 )
 
     def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
+        if not isinstance(other, Part) or type(self) is not type(other):
             return NotImplemented
-        mine = self.get_params(deep=False)
-        theirs = other.get_params(deep=False)  # type: ignore[attr-defined]
+        mine, theirs = self.get_params(deep=False), other.get_params(deep=False)
         return all(_equal(value, theirs[name]) for name, value in mine.items())
 
     def __hash__(self) -> int:
@@ -64,13 +68,16 @@ class Part(BaseEstimator):
         return hash((type(self), tuple(sorted(self.get_params(deep=False)))))
 
 
-def _is_number(given: Any, kind: type) -> bool:
+PartType = TypeVar("PartType", bound=Part)
+
+
+def _is_number(given: object, kind: type) -> bool:
     return isinstance(given, kind) and not isinstance(given, bool)
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _equal(a: object, b: object) -> bool:
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return np.array_equal(a, b)
+        return np.array_equal(a, b)  # type: ignore[arg-type] # False for other objects
     if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
         return len(a) == len(b) and all(map(_equal, a, b))
     return bool(a == b)
@@ -80,8 +87,8 @@ class DegenerateError(ValueError):
     """Hyperparameters at which there is no machine to train: a step too far."""
 
 
-# Roles of hyperparameters: one that weighs losses against the norm of f, one that makes
-# a kernel narrower as it grows, and one that weighs kernels against each other.
+# Roles of hyperparameters: C, which weighs losses against the norm of f; inverse
+# widths, which make a kernel narrower as they grow; weights of kernels in a sum.
 PENALTY = "penalty"
 INVERSE_WIDTH = "inverse width"
 WEIGHT = "weight"
@@ -91,21 +98,24 @@ WEIGHT = "weight"
 class Parameter:
     """One named hyperparameter, a number or an array, in natural units.
 
-    `scale` says which coordinate the optimizer sees: "log" for `log(value)`,
-    "linear" for the value itself. `bounds` are in natural units and may be arrays.
-    `unit` is the natural size of one entry on the data at hand (for a Gaussian width
-    1 / variance), so that entries of features measured in different units compare.
-    `role` says what a start may do with it. `labels` say what the entries belong to: an
-    integer is a column of X, text is anything else; None stands for the columns in
-    their order. `ball` is the largest Euclidean norm of the whole array, if there is
-    one. `of_groups` says that the entries belong to groups of samples.
+    name : how it is called in `theta` and in results
+    value : its start
+    bounds : lower and upper bound, in natural units; numbers or arrays
+    scale : coordinate of the optimizer, "log" for log(value), "linear" for the value
+    unit : natural size of one entry on the data at hand (for a Gaussian width
+        1 / variance), so that entries of features in different units can be compared
+    role : what a start may do with it (`PENALTY`, `INVERSE_WIDTH`, `WEIGHT` or "")
+    labels : what the entries belong to; an integer is a column of X, text is anything
+        else, and None stands for the columns in their order
+    ball : largest Euclidean norm of the whole array, if there is one
+    of_groups : whether the entries belong to groups of samples
     """
 
     name: str
-    value: Any
-    bounds: tuple[Any, Any]
-    scale: str = "log"
-    unit: Any = 1.0
+    value: Value
+    bounds: tuple[ArrayLike, ArrayLike]
+    scale: Literal["log", "linear"] = "log"
+    unit: Value = 1.0
     role: str = ""
     labels: tuple[int | str, ...] | None = None
     ball: float | None = None
@@ -115,17 +125,18 @@ class Parameter:
     def size(self) -> int:
         return int(np.size(self.value))
 
-    def coordinates(self, value: Any) -> np.ndarray:
-        """A natural value as a flat vector in the optimizer's coordinates."""
+    def coordinates(self, value: ArrayLike) -> Array:
+        """Convert a natural value to a flat vector in the optimizer's coordinates."""
         flat = np.broadcast_to(np.asarray(value, dtype=float).ravel(), self.size)
         if self.scale == "linear":
             return flat.copy()
         if not np.all(flat > 0):
             raise ValueError(f"{self.name} must be positive, got {value!r}.")
-        return np.log(flat)
+        logs: Array = np.log(flat)
+        return logs
 
-    def natural(self, coordinates: np.ndarray | None = None) -> Any:
-        """The inverse of `coordinates`: a number, or an array of the value's shape.
+    def natural(self, coordinates: Array | None = None) -> Value:
+        """Invert `coordinates`: a number, or an array of the value's shape.
 
         None stands for the value itself.
         """
@@ -137,8 +148,12 @@ class Parameter:
         return value.reshape(shape) if shape else float(value[0])
 
 
-def natural_bounds(name: str, given: Any) -> tuple[Any, Any]:
-    """A pair of positive bounds, in natural units, as an argument gives them."""
+# The hyperparameters of one part, in the order of its gradients.
+Parameters: TypeAlias = tuple[Parameter, ...]
+
+
+def natural_bounds(name: str, given: Any) -> tuple[Array, Array]:
+    """Return a pair of positive bounds, in natural units, from an argument."""
     try:
         low, high = (np.asarray(bound, dtype=float) for bound in given)
     except (TypeError, ValueError):
@@ -151,18 +166,23 @@ def natural_bounds(name: str, given: Any) -> tuple[Any, Any]:
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """A hint at the name that is nearest, to be put behind a message."""
-    near = get_close_matches(given, list(known), n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""
+    """Return a hint at the most similar name, to append to a message."""
+    similar = get_close_matches(given, list(known), n=1)
+    return f" Did you mean {similar[0]!r}?" if similar else ""
 
 
 def deferred(module: str, name: str) -> Callable[[], Any]:
-    """Make the part `name` of a module that is imported when it is first asked for."""
+    """Return a function that imports the module and makes the part `name`."""
     return lambda: getattr(import_module(module), name)()
 
 
-def resolve(kind: str, given: Any, registry: dict[str, Any], base: type[Part]) -> Any:
-    """The part meant by `given`: a name from the registry, or an object of type `base`.
+def resolve(
+    kind: str,
+    given: object,
+    registry: Mapping[str, Any],
+    base: type[PartType],
+) -> PartType:
+    """Return the part meant by `given`: a registered name, or an object of type `base`.
 
     >>> resolve("loss", "quartic", {"quartic": Quartic}, Loss)   # doctest: +SKIP
     Quartic()
@@ -176,7 +196,8 @@ def resolve(kind: str, given: Any, registry: dict[str, Any], base: type[Part]) -
         )
     if isinstance(given, str):
         if given in registry:
-            return registry[given]().validate()
+            made: PartType = registry[given]().validate()
+            return made
         hint = did_you_mean(given, registry)
         raise ValueError(f"Unknown {kind} {given!r}: expected one of {valid}.{hint}")
     raise TypeError(

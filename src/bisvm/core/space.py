@@ -6,16 +6,22 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from bisvm.core.parts import INVERSE_WIDTH, WEIGHT, Parameter, did_you_mean
+from bisvm.core.parts import (
+    INVERSE_WIDTH,
+    WEIGHT,
+    Parameter,
+    Value,
+    did_you_mean,
+)
+from bisvm.core.types import Array, ArrayLike
 
-# Share of its strength with which a prior holds the C of groups together: a decade of C
+# Strength of a prior on the C of groups, relative to that on widths: a decade of C
 # changes the validation loss less than a decade of a width.
 GROUP_HOLD = 0.3
-# Entries of theta as near to a bound as this are held by it.
+# Distance in the optimizer's coordinates at which an entry of theta is at a bound.
 AT_BOUND = 1e-6
 
 
@@ -23,19 +29,19 @@ AT_BOUND = 1e-6
 class Vector:
     """Entries of theta that are of one kind, and their natural sizes.
 
-    tied : whether they are first learned as one common size, and let go later
-    of_groups : whether they belong to groups of samples. Who names groups asks how they
-        differ: they are let go in any case, and only a prior holds them
+    tied : whether they are first learned as one common size, and separately later
+    of_groups : whether they belong to groups of samples. Groups are given explicitly,
+        so their C may differ without a significance test; only a prior ties them
     """
 
-    entries: np.ndarray
-    log_unit: np.ndarray
+    entries: Array
+    log_unit: Array
     tied: bool = True
     of_groups: bool = False
 
     @property
     def hold(self) -> float:
-        """How much of its strength a prior has on them."""
+        """Strength of a prior on them, relative to its own."""
         return GROUP_HOLD if self.of_groups else 1.0
 
 
@@ -43,20 +49,23 @@ class Space:
     """All hyperparameters of a model, and which of them are learned.
 
     theta holds the learned entries in the optimizer's coordinates: log(value) where a
-    parameter's scale is "log". Everything else speaks natural units.
+    parameter's scale is "log". Everywhere else values are in natural units.
 
     Parameters
     ----------
-    parameters : the model's parameters, in order.
-    learn : "all", or names: "C", "gamma", or one entry as in `names`, "gamma[2]". The
-        last part of a nested name will do: "gamma" also means "k1__gamma".
-    feature_names : used to name the entries of parameters that have one per feature.
+    parameters : sequence of Parameter
+        The model's parameters, in order.
+    learn : "all", None, or names
+        "C", "gamma", or one entry as in `names`, "gamma[2]". The last part of a nested
+        name is enough: "gamma" also means "k1__gamma".
+    feature_names : sequence of str, optional
+        Names for the entries of parameters that have one per feature.
     """
 
     def __init__(
         self,
         parameters: Sequence[Parameter],
-        learn: Any = "all",
+        learn: Iterable[str] | str | None = "all",
         feature_names: Sequence[str] | None = None,
     ):
         self.parameters = tuple(parameters)
@@ -75,8 +84,9 @@ class Space:
         self._check_bounds()
 
     @property
-    def theta0(self) -> np.ndarray:
-        return self._start[self.learned]
+    def theta0(self) -> Array:
+        start: Array = self._start[self.learned]
+        return start
 
     @property
     def names(self) -> list[str]:
@@ -93,23 +103,24 @@ class Space:
         return list(zip(self.names, learned, strict=True))
 
     @property
-    def bounds(self) -> np.ndarray:
+    def bounds(self) -> Array:
         """(n, 2), in the optimizer's coordinates."""
-        return self._all_bounds()[self.learned]
+        bounds: Array = self._all_bounds()[self.learned]
+        return bounds
 
-    def values(self, theta: np.ndarray) -> dict[str, Any]:
-        """Every hyperparameter by name, in natural units: a number or an array."""
+    def values(self, theta: ArrayLike) -> dict[str, Value]:
+        """Return every hyperparameter by name, in natural units."""
         full = self._full(theta)
         return {
-            # What is not learned stays as it was given, to the last digit.
+            # What is not learned keeps its value, to the last digit.
             p.name: p.natural(full[part] if self.learned[part].any() else None)
             for p, part in zip(self.parameters, self._slices(), strict=True)
         }
 
-    def theta(self, values: Mapping[str, Any], *, start: bool = False) -> np.ndarray:
-        """The theta of these natural values; what is not named stays at its start.
+    def theta(self, values: Mapping[str, ArrayLike], *, start: bool = False) -> Array:
+        """Return the theta of these natural values; others stay at their start.
 
-        A `start` must name what is learned, and lie within the bounds.
+        With `start`, all names must be learned, and values within their bounds.
         """
         full = self._start.copy()
         for name, value in values.items():
@@ -122,10 +133,11 @@ class Space:
                 full[part] = p.coordinates(value)
                 if start:
                     self._check_inside(p, full[part])
-        return full[self.learned]
+        theta: Array = full[self.learned]
+        return theta
 
     def _called(self, name: str) -> list[tuple[Parameter, slice]]:
-        """The parameters of this name; the last part of a nested name will do."""
+        """The parameters of this name; the last part of a nested name is enough."""
         pairs = list(zip(self.parameters, self._slices(), strict=True))
         found = [pair for pair in pairs if name in every_name(pair[0].name)]
         if not found:
@@ -138,7 +150,7 @@ class Space:
             )
         return found
 
-    def _check_inside(self, p: Parameter, coordinates: np.ndarray) -> None:
+    def _check_inside(self, p: Parameter, coordinates: Array) -> None:
         low, high = (p.coordinates(bound) for bound in p.bounds)
         slack = 1e-9 * (1.0 + np.abs(coordinates))
         if np.any(coordinates < low - slack) or np.any(coordinates > high + slack):
@@ -147,8 +159,8 @@ class Space:
                 f"bounds {p.bounds}."
             )
 
-    def at_bounds(self, theta: np.ndarray) -> tuple[str, ...]:
-        """In words, which entries of theta are where their bounds hold them."""
+    def at_bounds(self, theta: Array) -> tuple[str, ...]:
+        """Name, in words, the entries of theta that are at their bounds."""
         said = []
         for (name, scale), x, limits in zip(
             self.coordinates, theta, self.bounds, strict=True
@@ -159,14 +171,14 @@ class Space:
                     said.append(f"{name} at its {word} bound, {value:.4g}")
         return tuple(said)
 
-    def restrict(self, gradient: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The learned entries of a gradient that is given by parameter."""
+    def restrict(self, gradient: Mapping[str, Array]) -> Array:
+        """Return the learned entries of a gradient that is given by parameter."""
         full = [np.atleast_1d(gradient[p.name]) for p in self.parameters]
-        return np.concatenate(full or [np.empty(0)])[self.learned]
+        return self._of_learned(full)
 
     @cached_property
     def vectors(self) -> list[Vector]:
-        """Learned log-values of one kind, which a prior may hold together.
+        """Learned log-values of one kind, which a prior may tie together.
 
         The entries of a parameter that belong to features, or to groups of samples; the
         widths of several kernels with one each; and the weights of a sum of kernels.
@@ -179,37 +191,38 @@ class Space:
             weights = p.role == WEIGHT
             learned = self.learned[part] & _alike(p)
             unit = np.broadcast_to(np.log(p.unit), p.size)
-            kin = Vector(
+            vector = Vector(
                 position[part][learned],
                 unit[learned],
                 tied=not weights,
                 of_groups=p.of_groups,
             )
             if np.ndim(p.value):
-                out.append(kin)
+                out.append(vector)
             elif p.role == INVERSE_WIDTH:
-                single.append(kin)
+                single.append(vector)
         if single:
-            entries = np.concatenate([kin.entries for kin in single])
-            out.append(Vector(entries, np.concatenate([k.log_unit for k in single])))
-        return [kin for kin in out if len(kin.entries) > 1]
+            entries = np.concatenate([one.entries for one in single])
+            log_unit = np.concatenate([one.log_unit for one in single])
+            out.append(Vector(entries, log_unit))
+        return [vector for vector in out if len(vector.entries) > 1]
 
     @property
     def has_many(self) -> bool:
         """Whether there is a vector whose entries start as one common size."""
         return any(vector.tied and not vector.of_groups for vector in self.vectors)
 
-    def sizes(self) -> np.ndarray:
-        """Natural step of every entry of theta: one in a logarithm.
+    def sizes(self) -> Array:
+        """Return the natural step of every entry of theta: one in a logarithm.
 
-        For a parameter that is searched itself, the root mean square of its start.
+        For a linear scale it is the root mean square of the start.
         """
-        every = [np.ones(0)]
+        every: list[Array] = []
         for p in self.parameters:
             linear = p.scale == "linear"
             size = float(np.sqrt(np.mean(np.square(p.value)))) if linear else 1.0
             every.append(np.full(p.size, size or 1.0))
-        return np.concatenate(every)[self.learned]
+        return self._of_learned(every)
 
     def learns(self, name: str) -> bool:
         """Whether any entry of this parameter is learned."""
@@ -218,10 +231,10 @@ class Space:
             for p, part in zip(self.parameters, self._slices(), strict=True)
         )
 
-    def balls(self) -> list[tuple[np.ndarray, float]]:
-        """Entries of theta whose joint norm is bounded, and the bound.
+    def balls(self) -> list[tuple[Array, float]]:
+        """Return entries of theta whose joint norm is bounded, and the bound.
 
-        Entries of such an array that are not learned take up their part of it.
+        Entries of such an array that are not learned use up part of it.
         """
         position = np.cumsum(self.learned) - 1
         out = []
@@ -233,19 +246,24 @@ class Space:
                 out.append((position[part][learned], room))
         return out
 
-    def has_role(self, role: str) -> np.ndarray:
+    def has_role(self, role: str) -> Array:
         """Which entries of theta have this role and a logarithmic scale."""
         flags = [
             np.full(p.size, p.role == role and p.scale == "log")
             for p in self.parameters
         ]
-        return np.concatenate(flags or [np.empty(0, dtype=bool)])[self.learned]
+        return self._of_learned(flags).astype(bool)
 
     @property
-    def log_units(self) -> np.ndarray:
+    def log_units(self) -> Array:
         """Natural size of every entry of theta, as a logarithm."""
         units = [np.log(np.broadcast_to(p.unit, p.size)) for p in self.parameters]
-        return np.concatenate(units or [np.empty(0)])[self.learned]
+        return self._of_learned(units)
+
+    def _of_learned(self, arrays: list[Array]) -> Array:
+        """Join arrays, one for each parameter, and keep the learned entries."""
+        joined: Array = np.concatenate([np.empty(0), *arrays])[self.learned]
+        return joined
 
     def _slices(self) -> list[slice]:
         ends = np.cumsum([p.size for p in self.parameters])
@@ -254,8 +272,8 @@ class Space:
             for p, end in zip(self.parameters, ends, strict=True)
         ]
 
-    def _full(self, theta: np.ndarray) -> np.ndarray:
-        theta = np.asarray(theta, dtype=float)
+    def _full(self, given: ArrayLike) -> Array:
+        theta = np.asarray(given, dtype=float)
         if theta.shape != (int(self.learned.sum()),):
             raise ValueError(
                 f"theta has shape {theta.shape}, expected ({len(self.names)},): "
@@ -265,14 +283,14 @@ class Space:
         full[self.learned] = theta
         return full
 
-    def _all_bounds(self) -> np.ndarray:
+    def _all_bounds(self) -> Array:
         pairs = [
             np.stack([p.coordinates(bound) for bound in p.bounds], axis=1)
             for p in self.parameters
         ]
         return np.concatenate(pairs or [np.empty((0, 2))])
 
-    def _learned(self, learn: Any) -> np.ndarray:
+    def _learned(self, learn: Iterable[str] | str | None) -> Array:
         if isinstance(learn, str):
             learn = (
                 (learn,) if learn != "all" else tuple(p.name for p in self.parameters)
@@ -322,12 +340,12 @@ class Space:
 
 
 def every_name(name: str) -> set[str]:
-    """What a nested parameter may be called: its whole name, or the last part."""
+    """Return the names of a nested parameter: its whole name, and the last part."""
     return {name, name.split("__")[-1]}
 
 
-def _alike(parameter: Parameter) -> np.ndarray:
-    """Which entries are of one kind: all, but an intercept's among those of columns."""
+def _alike(parameter: Parameter) -> Array:
+    """Which entries are of one kind: all but that of an intercept among features."""
     labels = parameter.labels
     if labels is None or parameter.of_groups or parameter.role == WEIGHT:
         return np.full(parameter.size, True)

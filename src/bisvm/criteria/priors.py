@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Real
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -23,10 +24,10 @@ class Prior(Part):
 
 
 class Shrinkage(Prior):
-    """tau mean_d (v_d - mean v)^2: widths are pulled towards a common one.
+    """tau mean_d (v_d - mean v)^2, which draws separate values towards a shared one.
 
     Many hyperparameters over-fit the validation loss on small data; where the features
-    do not differ the prior gives one gamma back. Their common size is left free.
+    do not differ, the prior restores one gamma. Their mean is free.
 
     Parameters
     ----------
@@ -47,19 +48,19 @@ class Shrinkage(Prior):
         return self
 
     def evaluate(self, v: np.ndarray) -> tuple[float, np.ndarray]:
-        apart = v - v.mean()
-        value = self.strength * float(np.mean(apart**2))
-        return value, 2.0 * self.strength * apart / len(v)
+        deviation = v - v.mean()
+        value = self.strength * float(np.mean(deviation**2))
+        return value, 2.0 * self.strength * deviation / len(v)
 
     def weakened(self, factor: float) -> Self:
         return self.replace(strength=factor * self.strength)
 
 
-PRIORS: dict[str, Any] = {"auto": Shrinkage, "shrinkage": Shrinkage}
+PRIORS: dict[str, Callable[[], Prior]] = {"auto": Shrinkage, "shrinkage": Shrinkage}
 
 
-def get_prior(prior: Any) -> Prior | None:
-    """The prior of that name, the object itself, or None for no prior."""
+def get_prior(prior: str | Prior | None) -> Prior | None:
+    """Return the prior of that name, the object given, or None for no prior."""
     if isinstance(prior, str) and prior.lower() == "none":
         raise ValueError("For no prior pass prior=None, not a string.")
     return None if prior is None else resolve("prior", prior, PRIORS, Prior)

@@ -6,7 +6,7 @@ positive and its negative points, and m_c its weight among the others::
 
     H = min over a >= 0 of  sum_c m_c sum_ij a_i b_j max(0, 1 - a (f_i - f_j))^2
 
-Values of different splits are not compared: each machine has a zero of its own.
+Values of different splits are not compared, since each machine has its own zero.
 """
 
 from __future__ import annotations
@@ -17,37 +17,26 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from bisvm.criteria.base import (
-    Criterion,
-    CriterionValue,
-    Floats,
-    bad_size,
-    known,
-)
-from bisvm.data.points import Points
+from bisvm.core.types import Array
+from bisvm.criteria.validation import CriterionValue, ScaleFree, required
+from bisvm.data.splits import Points
 
-_TINY = float(np.finfo(float).tiny)
-# Newton's method ends after finitely many steps, each to the next piece.
+# Newton's method on a piecewise quadratic function ends after finitely many steps.
 _MAX_STEPS = 100
 _LAST_STEP = 1e-15
 
 
-class PairwiseRanking(Criterion):
+class PairwiseRanking(ScaleFree):
     """Squared hinge of differences of decision values, at their best common scale.
 
-    It asks in which order the points of a split are, not where zero lies: for
-    predictions that need a threshold see `best_threshold`. By sorting, all
-    pairs together take O(n log n). Splits that hold out points of one
-    label only have no pairs, and do not count; without any pairs at all H is 1, as of a
-    machine that says nothing.
+    It measures the order of the points of a split, not where zero lies: for predictions
+    that need a threshold see `best_threshold`. By sorting, all pairs together take
+    O(n log n). Splits that hold out points of one label only have no pairs, and do not
+    count; without any pairs at all H is 1, as for decision values of zero.
     """
 
-    @property
-    def at_zero(self) -> float:
-        return 1.0
-
     def check(self, points: Points) -> None:
-        """There must be pairs in one of the columns at least."""
+        """Raise a ValueError if no column has a pair."""
         positive, negative = (
             points.column[sign * points.labels > 0] for sign in (1, -1)
         )
@@ -58,11 +47,8 @@ class PairwiseRanking(Criterion):
                 "splitter."
             )
 
-    def evaluate(
-        self,
-        u: npt.ArrayLike,
-        weights: npt.ArrayLike,
-        points: Points | None = None,
+    def _in_units(
+        self, v: Array, size: float, w: Array, points: Points | None
     ) -> CriterionValue:
         r"""H, its influences and slopes.
 
@@ -70,26 +56,20 @@ class PairwiseRanking(Criterion):
         point's pairs and pi the share of its label in its column, the influence of its
         weight is H_c - H + (r_i - H_c) / pi.
         """
-        u, weights = np.asarray(u, dtype=float), np.asarray(weights, dtype=float)
-        points = known(points, self)
-        f = np.where(weights > 0, points.labels * u, 0.0)
-        size = float(np.abs(f).max(initial=0.0))
-        broken = bad_size(size, u)
-        if broken is not None:
-            return broken
-        sides = _sides(f / max(size, _TINY), weights, points)
+        points = required(points, self)
+        sides = _sides(points.labels * v, w, points)
         if sides is None:
-            return CriterionValue(self.at_zero, np.ones_like(u), np.zeros_like(u))
+            return CriterionValue(self.at_zero, np.ones_like(v), np.zeros_like(v))
         a = _scale(sides[0])
         means = [side.means(a) for side in sides]
         column = sides[0].in_columns(means[0][:, 0])
         value = float(sides[0].mass @ column)
-        losses, slopes = np.full_like(u, value), np.zeros_like(u)
+        losses, slopes = np.full_like(v, value), np.zeros_like(v)
         for side, mean in zip(sides, means, strict=True):
-            own, apart = side.column, mean[:, 0] - column[side.column]
-            influence = column[own] - value + apart / side.share
+            of_column = column[side.column]
+            influence = of_column - value + (mean[:, 0] - of_column) / side.share
             losses[side.rows] += influence / side.paired
-            slopes[side.rows] = -2.0 * (a / max(size, _TINY)) * side.weight * mean[:, 1]
+            slopes[side.rows] = -2.0 * (a / size) * side.weight * mean[:, 1]
         return CriterionValue(value, losses, slopes)
 
 
@@ -107,18 +87,18 @@ class _Side(NamedTuple):
     """
 
     rows: npt.NDArray[np.intp]
-    values: Floats
+    values: Array
     column: npt.NDArray[np.intp]
-    weight: Floats
-    share: Floats
-    others: Floats
-    their_weight: Floats
+    weight: Array
+    share: Array
+    others: Array
+    their_weight: Array
     starts: npt.NDArray[np.intp]
     their_starts: npt.NDArray[np.intp]
-    mass: Floats
+    mass: Array
     paired: float
 
-    def means(self, a: float) -> Floats:
+    def means(self, a: float) -> Array:
         return _pair_means(
             a,
             self.values,
@@ -128,13 +108,13 @@ class _Side(NamedTuple):
             self.their_starts,
         )
 
-    def in_columns(self, of_points: Floats) -> Floats:
+    def in_columns(self, of_points: Array) -> Array:
         """Weighted means over the points of every column."""
         total = np.bincount(self.column, self.weight * of_points, len(self.mass))
         return total / np.where(self.mass > 0, self.mass, 1.0)
 
 
-def _sides(f: Floats, weights: Floats, points: Points) -> tuple[_Side, _Side] | None:
+def _sides(f: Array, weights: Array, points: Points) -> tuple[_Side, _Side] | None:
     """Positive points with negative ones, and the other way round; None without any."""
     n_columns = int(points.column.max(initial=-1)) + 1
     positive, negative = (
@@ -155,7 +135,7 @@ def _sides(f: Floats, weights: Floats, points: Points) -> tuple[_Side, _Side] | 
         starts = np.searchsorted(points.column[rows], np.arange(n_columns + 1))
         return rows, starts
 
-    def side(sign: int, mine: Floats, theirs: Floats) -> _Side:
+    def side(sign: int, mine: Array, theirs: Array) -> _Side:
         (rows, starts), (others, their_starts) = (
             ordered(sign, sign),
             ordered(-sign, sign),

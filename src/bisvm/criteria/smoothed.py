@@ -17,28 +17,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
-from bisvm.criteria.base import (
-    Criterion,
-    CriterionValue,
-    Floats,
-    bad_size,
-    known,
-)
-from bisvm.data.points import Points
-
-_TINY = float(np.finfo(float).tiny)
+from bisvm.core.types import Array
+from bisvm.criteria.validation import TINY, CriterionValue, ScaleFree, required
+from bisvm.data.splits import Points
 
 
 class _Count(NamedTuple):
     """A function of the soft errors e: its value, dH/de_i / w_i, and H + dH/dw_i."""
 
     value: float
-    slopes: Floats
-    losses: Floats
+    slopes: Array
+    losses: Array
 
 
-class _Smoothed(Criterion):
-    """A function of soft errors; a subclass says which (`_count`)."""
+class _Smoothed(ScaleFree):
+    """A function of soft errors, which a subclass implements (`_count`)."""
 
     def __init__(self, width: float = 0.25) -> None:
         self.width = width
@@ -51,14 +44,11 @@ class _Smoothed(Criterion):
     def at_zero(self) -> float:
         return 0.5
 
-    def _count(self, e: Floats, weights: Floats, points: Points | None) -> _Count:
+    def _count(self, e: Array, weights: Array, points: Points | None) -> _Count:
         raise NotImplementedError
 
-    def evaluate(
-        self,
-        u: npt.ArrayLike,
-        weights: npt.ArrayLike,
-        points: Points | None = None,
+    def _in_units(
+        self, v: Array, size: float, w: Array, points: Points | None
     ) -> CriterionValue:
         r"""H, its influences and slopes.
 
@@ -67,23 +57,15 @@ class _Smoothed(Criterion):
             dH/dv_i = (q_i - w_i z_i sum_j q_j z_j) / s
             dH/dw_i = ... - (z_i^2 - 1) / 2 sum_j q_j z_j
         """
-        u, weights = np.asarray(u, dtype=float), np.asarray(weights, dtype=float)
-        counted = np.where(weights > 0, u, 0.0)
-        size = float(np.abs(counted).max(initial=0.0))
-        broken = bad_size(size, u)
-        if broken is not None:
-            return broken
-        # In units of the largest margin nothing overflows; margins of zero have none.
-        v = counted / max(size, _TINY)
-        scale = float(np.sqrt(weights @ v**2))
-        z = v / max(scale, _TINY)
+        scale = float(np.sqrt(w @ v**2))
+        z = v / max(scale, TINY)
         e = expit(-z / self.width)
-        count = self._count(e, weights, points)
-        q = -weights * count.slopes * e * (1.0 - e) / self.width
+        count = self._count(e, w, points)
+        q = -w * count.slopes * e * (1.0 - e) / self.width
         pull = float(q @ z)
-        slopes = (q - weights * z * pull) / max(scale * size, _TINY)
+        slopes = (q - w * z * pull) / max(scale * size, TINY)
         if scale == 0.0:
-            return CriterionValue(count.value, count.losses, np.zeros_like(u))
+            return CriterionValue(count.value, count.losses, np.zeros_like(v))
         losses = count.losses - 0.5 * pull * (z**2 - 1.0)
         return CriterionValue(count.value, losses, slopes)
 
@@ -102,7 +84,7 @@ class SmoothedError(_Smoothed):
         rate, and is seen by fewer points.
     """
 
-    def _count(self, e: Floats, weights: Floats, points: Points | None) -> _Count:
+    def _count(self, e: Array, weights: Array, points: Points | None) -> _Count:
         return _Count(float(weights @ e), np.ones_like(e), e)
 
 
@@ -111,7 +93,7 @@ class SmoothedF1(_Smoothed):
 
     Soft errors are counted over all held-out points of all splits: FN = sum of w e over
     the positive points, FP over the negative ones, TP = sum of w (1 - e) over the
-    positive ones. Each class task has an F1 of its own, and H is 1 - their mean: that
+    positive ones. Each class task has its own F1, and H is 1 - their mean: that
     of the second class for two classes, the mean over classes for one-vs-rest.
 
     Parameters
@@ -134,8 +116,8 @@ class SmoothedF1(_Smoothed):
             )
         return super().validate()
 
-    def _count(self, e: Floats, weights: Floats, points: Points | None) -> _Count:
-        points = known(points, self)
+    def _count(self, e: Array, weights: Array, points: Points | None) -> _Count:
+        points = required(points, self)
         signs = (1.0,) if self.average == "binary" else (1.0, -1.0)
         share = 1.0 / len(signs)
         value, slopes, losses = 0.0, np.zeros_like(e), np.zeros_like(e)
@@ -153,13 +135,13 @@ class SmoothedF1(_Smoothed):
         return _Count(value, slopes, losses)
 
 
-def _one_f1(e: Floats, weights: Floats, positive: npt.NDArray[np.bool_]) -> _Count:
+def _one_f1(e: Array, weights: Array, positive: npt.NDArray[np.bool_]) -> _Count:
     """(FP + FN) / (2 TP + FP + FN) = sum_i w_i n_i / sum_i w_i d_i.
 
     n_i = e_i, and d_i = 2 - e_i for positive points, e_i for others.
     """
     d = np.where(positive, 2.0 - e, e)
-    errors, total = float(weights @ e), max(float(weights @ d), _TINY)
+    errors, total = float(weights @ e), max(float(weights @ d), TINY)
     value = errors / total
     slopes = (1.0 - value * np.where(positive, -1.0, 1.0)) / total
     return _Count(value, slopes, value + (e - value * d) / total)

@@ -1,51 +1,144 @@
-"""Validation losses: a weighted mean over held-out margins.
+"""Criteria: what the upper level minimises, as a function of held-out margins.
 
-With v_i = y_i f(x_i) the margin of validation point i under the machine that did not
-see it, and weights w_i >= 0 that sum to one::
+With v_i = y_i f(x_i) the margin of held-out point i under the machine that was trained
+without it, and weights w_i >= 0 that sum to one, most of them are weighted means::
 
     H = sum_i w_i h(v_i)
 
-A criterion returns H, the losses h(v_i) and the slopes dH/dv_i, from which the
-adjoint goes on. It knows nothing of machines, folds or hyperparameters.
+A criterion returns H, the losses h(v_i) and the slopes dH/dv_i, from which the adjoint
+goes on. It knows nothing of machines, folds or hyperparameters.
 
-A new criterion subclasses `Criterion` and implements `_pointwise`. Criteria that are no
-means over points are in `smoothed` and `ranking`.
+A new criterion subclasses `Criterion`. A mean over points implements `_pointwise`.
+Others implement `_evaluate` and see with `Points` whose margins they are: `points.row`
+tells which of them are the decision values of one row, one for each class task.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Self
+from collections.abc import Callable, Mapping
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
 from bisvm import losses
-from bisvm.core.parts import resolve
-from bisvm.criteria.base import (
-    Criterion,
-    CriterionValue,
-    Floats,
-    bad_size,
-    weighted,
-)
-from bisvm.criteria.ranking import PairwiseRanking
-from bisvm.criteria.smoothed import SmoothedError, SmoothedF1
-from bisvm.data.points import Points
+from bisvm.core.parts import Part, deferred, resolve
+from bisvm.core.types import Array
+from bisvm.data.splits import Points
+
+TINY = float(np.finfo(float).tiny)
+
+
+class CriterionValue(NamedTuple):
+    """A criterion at given margins.
+
+    Attributes
+    ----------
+    value : float
+        H, the weighted mean of the losses (plus a ridge on the calibrated scale).
+    losses : array
+        The contribution of every point to H, without its weight: h(v_i) in a mean of
+        losses. In general H + dH/dw_i, the influence of a point as its weight grows and
+        all others shrink. The spread of these is the noise of H, whatever H is.
+    slopes : array
+        dH/dv_i, one per point, weights included.
+    """
+
+    value: float
+    losses: Array
+    slopes: Array
+
+
+class Criterion(Part):
+    """A weighted mean of pointwise validation losses, H = sum_i w_i h(v_i).
+
+    Attributes
+    ----------
+    on_training : bool
+        Whether it is a function of the training problem instead of held-out points.
+    class_weight : "balanced", dict or None
+        Weights of the classes in validation; None for those of the estimator.
+    """
+
+    on_training: ClassVar[bool] = False
+    class_weight: Any = None
+
+    def for_many(self) -> Criterion:
+        """Return what to minimise where the entries of a vector may differ."""
+        return self
+
+    @property
+    def at_zero(self) -> float:
+        """H of decision values that are all zero, with both labels in equal shares."""
+        return 1.0
+
+    def check(self, points: Points) -> None:
+        """Raise a ValueError if these held-out points do not determine H."""
+
+    def evaluate(
+        self, u: npt.ArrayLike, weights: npt.ArrayLike, points: Points | None = None
+    ) -> CriterionValue:
+        """Evaluate H, the losses and the slopes.
+
+        Parameters
+        ----------
+        u : array_like of shape (n,)
+            Margins of held-out points.
+        weights : array_like of shape (n,)
+            Non-negative, summing to one.
+        points : Points, optional
+            Whose margins they are. A mean over margins does without.
+
+        Returns
+        -------
+        CriterionValue
+        """
+        margins, shares = np.asarray(u, dtype=float), np.asarray(weights, dtype=float)
+        with np.errstate(over="ignore", under="ignore"):
+            return self._evaluate(margins, shares, points)
+
+    def _evaluate(self, u: Array, w: Array, points: Points | None) -> CriterionValue:
+        """`evaluate` on arrays of floating-point numbers."""
+        pointwise, slopes = self._pointwise(u)
+        value = float(_weighted(w, pointwise).sum())
+        return CriterionValue(value, pointwise, _weighted(w, slopes))
+
+    def _pointwise(self, u: Array) -> tuple[Array, Array]:
+        """Return h(u) and h'(u) at every margin."""
+        raise NotImplementedError
+
+
+def required(points: Points | None, criterion: Criterion) -> Points:
+    """Return the points, for a criterion that needs them."""
+    if points is None:
+        raise ValueError(
+            f"{criterion!r} is no mean over margins: it needs their labels. Pass "
+            "points=Points(labels, task, column, row)."
+        )
+    return points
+
+
+def _weighted(weights: Array, terms: Array) -> Array:
+    """w_i times term_i; a weight of zero silences even an infinite term."""
+    out: Array = np.multiply(
+        weights, terms, out=np.zeros_like(terms), where=weights != 0.0
+    )
+    return out
+
+
+# --- means over points ----------------------------------------------------------------
 
 
 class MeanSquaredError(Criterion):
     """h(u) = (1 - u)^2, which is (f - y)^2 for labels y = +-1.
 
-    It also punishes margins beyond one, and so draws f towards +-1.
+    It also penalises margins beyond one, and so draws f towards +-1.
     """
 
-    @property
-    def at_zero(self) -> float:
-        return 1.0
-
-    def _pointwise(self, u: Floats) -> tuple[Floats, Floats]:
+    def _pointwise(self, u: Array) -> tuple[Array, Array]:
         residual = 1.0 - u
         return residual * residual, -2.0 * residual
 
@@ -53,12 +146,8 @@ class MeanSquaredError(Criterion):
 class MeanSquaredHinge(Criterion):
     """h(u) = max(0, 1 - u)^2."""
 
-    @property
-    def at_zero(self) -> float:
-        return 1.0
-
-    def _pointwise(self, u: Floats) -> tuple[Floats, Floats]:
-        return losses.SquaredHinge().evaluate(u)[:2]
+    def _pointwise(self, u: Array) -> tuple[Array, Array]:
+        return losses.SquaredHinge().evaluate(u, 1.0)[:2]
 
 
 class MeanHinge(Criterion):
@@ -67,12 +156,8 @@ class MeanHinge(Criterion):
     H is then only piecewise smooth in the hyperparameters.
     """
 
-    @property
-    def at_zero(self) -> float:
-        return 1.0
-
-    def _pointwise(self, u: Floats) -> tuple[Floats, Floats]:
-        return losses.Hinge().evaluate(u)[:2]
+    def _pointwise(self, u: Array) -> tuple[Array, Array]:
+        return losses.Hinge().evaluate(u, 1.0)[:2]
 
 
 class MeanLogistic(Criterion):
@@ -82,8 +167,50 @@ class MeanLogistic(Criterion):
     def at_zero(self) -> float:
         return math.log(2.0)
 
-    def _pointwise(self, u: Floats) -> tuple[Floats, Floats]:
-        return losses.Logistic().evaluate(u)[:2]
+    def _pointwise(self, u: Array) -> tuple[Array, Array]:
+        return losses.Logistic().evaluate(u, 1.0)[:2]
+
+
+# --- criteria of any scale ------------------------------------------------------------
+
+
+class ScaleFree(Criterion):
+    """A criterion of the proportions of the margins: H(a v) = H(v) for every a > 0.
+
+    A subclass implements `_in_units` of the largest margin, where nothing overflows.
+    """
+
+    def _evaluate(self, u: Array, w: Array, points: Points | None) -> CriterionValue:
+        counted = np.where(w > 0, u, 0.0)
+        size = float(np.abs(counted).max(initial=0.0))
+        if not math.isfinite(size):
+            value = math.nan if math.isnan(size) else math.inf
+            return CriterionValue(value, np.full_like(u, value), np.zeros_like(u))
+        size = max(size, TINY)
+        return self._in_units(counted / size, size, w, points)
+
+    def _in_units(
+        self, v: Array, size: float, w: Array, points: Points | None
+    ) -> CriterionValue:
+        """`evaluate` at margins v * size, where |v| <= 1."""
+        raise NotImplementedError
+
+
+class CalibratedSquaredError(ScaleFree):
+    """H = min over a >= 0 of sum_i w_i (1 - a v_i)^2 = 1 - (mean v)^2 / mean v^2.
+
+    The squared error without a fixed size of the margins: it measures how evenly they
+    lie on the right side. Since a is optimal the slopes need no term for its change.
+    """
+
+    def _in_units(
+        self, v: Array, size: float, w: Array, points: Points | None
+    ) -> CriterionValue:
+        a = max(float(w @ v), 0.0) / max(float(w @ v**2), 1e-300)
+        residual = 1.0 - a * v
+        losses = residual**2
+        slopes = -2.0 * (a / size) * w * residual
+        return CriterionValue(float(w @ losses), losses, slopes)
 
 
 class CalibratedLogistic(Criterion):
@@ -94,9 +221,9 @@ class CalibratedLogistic(Criterion):
         H(v) = min over a > 0 of  sum_i w_i log(1 + exp(-a v_i))
                                   + ridge / 2 log(a / center)^2
 
-    It asks how well the decision values order and separate the classes, not which size
-    they have. Since `a` is optimal, dH/dv_i = -w_i a / (1 + exp(a v_i)): the change of
-    `a` with the margins contributes nothing.
+    It measures how well the decision values order and separate the classes, not their
+    size. Since `a` is optimal, dH/dv_i = -w_i a / (1 + exp(a v_i)): the change of `a`
+    with the margins contributes nothing.
 
     Parameters
     ----------
@@ -108,9 +235,9 @@ class CalibratedLogistic(Criterion):
     Notes
     -----
     In t = log a the minimisation need not be convex: where most margins are tiny, one
-    minimum may lie near `center` and another where the margins become visible. Every
-    basin of a coarse profile that could hold the lowest minimum is therefore followed
-    to its bottom, and the lowest one counts: H is continuous in the margins, and
+    minimum may lie near `center` and another where the margins become visible. Newton's
+    method therefore starts in every basin of a coarse profile that could hold the
+    lowest minimum, and the lowest one counts: H is continuous in the margins, and
     depends on nothing but them.
     """
 
@@ -118,28 +245,25 @@ class CalibratedLogistic(Criterion):
         self.ridge = ridge
         self.center = center
 
+    def validate(self) -> Self:
+        self.check_positive("ridge", "center")
+        return self
+
     @property
     def at_zero(self) -> float:
         return math.log(2.0)
 
-    def evaluate(
-        self,
-        u: npt.ArrayLike,
-        weights: npt.ArrayLike,
-        points: Points | None = None,
-    ) -> CriterionValue:
-        u, weights = np.asarray(u, dtype=float), np.asarray(weights, dtype=float)
-        scale = self.scale(u, weights)
-        with np.errstate(over="ignore", under="ignore"):
-            pointwise, slopes, _ = losses.Logistic().evaluate(scale * u)
-            value = float(weighted(weights, pointwise).sum())
-            value += 0.5 * self.ridge * math.log(scale / self.center) ** 2
-            slopes = weighted(weights, slopes)
-            slopes *= scale
+    def _evaluate(self, u: Array, w: Array, points: Points | None) -> CriterionValue:
+        scale = self.scale(u, w)
+        pointwise, slopes, _ = losses.Logistic().evaluate(scale * u, 1.0)
+        value = float(_weighted(w, pointwise).sum())
+        value += 0.5 * self.ridge * math.log(scale / self.center) ** 2
+        slopes = _weighted(w, slopes)
+        slopes *= scale
         return CriterionValue(value, pointwise, slopes)
 
     def scale(self, u: npt.ArrayLike, weights: npt.ArrayLike) -> float:
-        """The optimal `a`: a calibrated probability is 1 / (1 + exp(-a f))."""
+        """Return the optimal `a`: a calibrated probability is 1 / (1 + exp(-a f))."""
         margins, masses = np.asarray(u, dtype=float), np.asarray(weights, dtype=float)
         counted = (masses > 0.0) & (margins != 0.0)
         if not counted.all():
@@ -149,12 +273,8 @@ class CalibratedLogistic(Criterion):
             return float(self.center)
         with np.errstate(over="ignore", under="ignore"):
             profile = _ScaleProfile(margins, masses, self.ridge, math.log(self.center))
-            bottoms = [profile.descend(start) for start in profile.starts()]
-        return math.exp(min(bottoms)[1])
-
-    def validate(self) -> Self:
-        self.check_positive("ridge", "center")
-        return self
+            minima = [profile.minimize(start) for start in profile.starts()]
+        return math.exp(min(minima)[1])
 
 
 # |log a| stays where exp is finite and normal; the bins of the coarse profile are
@@ -169,7 +289,7 @@ _MAX_NEWTON_STEPS = 200
 class _ScaleProfile:
     """phi(t) = sum_i w_i log(1 + exp(-e^t u_i)) + ridge / 2 (t - t0)^2."""
 
-    def __init__(self, u: Floats, weights: Floats, ridge: float, t0: float) -> None:
+    def __init__(self, u: Array, weights: Array, ridge: float, t0: float) -> None:
         self.u, self.weights, self.ridge, self.t0 = u, weights, ridge, t0
 
     def derivatives(self, t: float) -> tuple[float, float]:
@@ -191,10 +311,10 @@ class _ScaleProfile:
 
     def value(self, t: float) -> float:
         z = math.exp(t) * self.u
-        loss = float(self.weights @ losses.Logistic().value(z))
+        loss = float(self.weights @ losses.Logistic().value(z, 1.0))
         return loss + 0.5 * self.ridge * (t - self.t0) ** 2
 
-    def descend(self, t: float) -> tuple[float, float]:
+    def minimize(self, t: float) -> tuple[float, float]:
         """(phi, t) at the minimum below `t`: Newton, kept inside a bracket.
 
         It goes on until dphi/dt is zero to rounding: only there are the slopes of the
@@ -204,7 +324,7 @@ class _ScaleProfile:
         for _ in range(_MAX_NEWTON_STEPS):
             slope, curvature = self.derivatives(t)
             low, high = (t, high) if slope < 0.0 else (low, t)
-            # Where phi is concave Newton would climb: walk downhill instead.
+            # Where phi is concave Newton's step would ascend: take a step down instead.
             step = -slope / curvature if curvature > 0.0 else -math.copysign(1.0, slope)
             new = t + min(max(step, -1.0), 1.0)
             if not low <= new <= high:
@@ -215,7 +335,7 @@ class _ScaleProfile:
                 break
         return self.value(t), t
 
-    def starts(self) -> Floats:
+    def starts(self) -> Array:
         """Minima of phi on a coarse grid, as far as they may lead to the lowest one.
 
         Margins are sorted into bins of log |u|, so that phi on a grid of t is the
@@ -229,10 +349,10 @@ class _ScaleProfile:
         )
         profile = 0.5 * self.ridge * (_BIN * k - self.t0) ** 2
         for z, mass in zip((size, -size), masses, strict=True):
-            profile += np.correlate(losses.Logistic().value(z), mass, "valid")
+            profile += np.correlate(losses.Logistic().value(z, 1.0), mass, "valid")
         return _BIN * k[_promising_minima(profile)]
 
-    def _masses(self) -> tuple[int, Floats]:
+    def _masses(self) -> tuple[int, Array]:
         """The first bin, and the weights in each for right and for wrong signs."""
         logs = np.log(np.abs(self.u))
         np.clip(logs, -_MAX_LOG_SCALE, _MAX_LOG_SCALE, out=logs)
@@ -254,7 +374,7 @@ class _ScaleProfile:
         return np.arange(low, high + 1)
 
 
-def _promising_minima(profile: Floats, slack: float = 0.25) -> npt.NDArray[np.intp]:
+def _promising_minima(profile: Array, slack: float = 0.25) -> npt.NDArray[np.intp]:
     """Indices of the local minima of `profile` that are near its lowest value."""
     padded = np.concatenate(([np.inf], profile, [np.inf]))
     is_minimum = (profile <= padded[:-2]) & (profile < padded[2:])
@@ -262,46 +382,16 @@ def _promising_minima(profile: Floats, slack: float = 0.25) -> npt.NDArray[np.in
     return np.flatnonzero(is_minimum & is_promising)
 
 
-class CalibratedSquaredError(Criterion):
-    """H = min over a >= 0 of sum_i w_i (1 - a v_i)^2 = 1 - (mean v)^2 / mean v^2.
-
-    The squared error without its fixed idea of how large a margin should be: it asks
-    how evenly the margins lie on the right side. Since a is optimal the slopes need no
-    term for its change.
-    """
-
-    @property
-    def at_zero(self) -> float:
-        return 1.0
-
-    def evaluate(
-        self,
-        u: npt.ArrayLike,
-        weights: npt.ArrayLike,
-        points: Points | None = None,
-    ) -> CriterionValue:
-        u, weights = np.asarray(u, dtype=float), np.asarray(weights, dtype=float)
-        counted = np.where(weights > 0, u, 0.0)
-        size = float(np.abs(counted).max(initial=0.0))
-        broken = bad_size(size, u)
-        if broken is not None:
-            return broken
-        # In units of the largest margin nothing overflows.
-        v = counted / max(size, np.finfo(float).tiny)
-        a = max(float(weights @ v), 0.0) / max(float(weights @ v**2), 1e-300)
-        residual = 1.0 - a * v
-        losses = residual**2
-        slopes = -2.0 * (a / max(size, np.finfo(float).tiny)) * weights * residual
-        return CriterionValue(float(weights @ losses), losses, slopes)
+# --- combinations ---------------------------------------------------------------------
 
 
 class Blend(Criterion):
-    """H = first + weight * second: two views of the same held-out points.
+    """H = first + weight * second, on the same held-out points.
 
     The default where the entries of a vector of hyperparameters differ. Once few points
-    are left near the boundary the logistic loss looks at those few alone, and many
-    hyperparameters over-fit them; the squared error looks at all. Both are calibrated:
-    neither prefers a size of f.
+    are left near the boundary the logistic loss depends on those few alone, and many
+    hyperparameters over-fit them; the squared error depends on all. Both are
+    calibrated: neither prefers a size of f.
 
     Parameters
     ----------
@@ -319,29 +409,32 @@ class Blend(Criterion):
         self.second = second
         self.weight = weight
 
+    @property
+    def _parts(self) -> tuple[Criterion, Criterion]:
+        return get_criterion(self.first), get_criterion(self.second)
+
     def validate(self) -> Self:
         self.check_positive("weight")
-        for member in (self.first, self.second):
-            _check_member(get_validation(member))
+        for part in self._parts:
+            if part.on_training or part.class_weight is not None:
+                raise ValueError(
+                    f"{part!r} cannot be a part of a blend, whose parts see the same "
+                    "held-out points with the same weights. Weigh the blend as a "
+                    "whole: Weighted(Blend(...), class_weight=...)."
+                )
         return self
 
     def check(self, points: Points) -> None:
-        for member in (self.first, self.second):
-            get_validation(member).check(points)
+        for part in self._parts:
+            part.check(points)
 
     @property
     def at_zero(self) -> float:
-        first, second = get_validation(self.first), get_validation(self.second)
+        first, second = self._parts
         return first.at_zero + self.weight * second.at_zero
 
-    def evaluate(
-        self,
-        u: npt.ArrayLike,
-        weights: npt.ArrayLike,
-        points: Points | None = None,
-    ) -> CriterionValue:
-        first = get_validation(self.first).evaluate(u, weights, points)
-        second = get_validation(self.second).evaluate(u, weights, points)
+    def _evaluate(self, u: Array, w: Array, points: Points | None) -> CriterionValue:
+        first, second = (part.evaluate(u, w, points) for part in self._parts)
         return CriterionValue(
             first.value + self.weight * second.value,
             first.losses + self.weight * second.losses,
@@ -350,19 +443,94 @@ class Blend(Criterion):
 
 
 class Automatic(CalibratedLogistic):
-    """The default: the calibrated logistic loss, and more where it is over-fitted.
+    """The default: `CalibratedLogistic`; `Blend` where the entries of a vector differ.
 
-    Where every vector of hyperparameters has one common size it is
-    `CalibratedLogistic`. Once the entries of a vector differ, it is `Blend`: many
-    hyperparameters would over-fit the few points near the boundary that the logistic
-    loss looks at, and the squared error looks at all points.
+    Many hyperparameters would over-fit the few points near the boundary that the
+    logistic loss depends on; the squared error depends on all points.
     """
 
     def for_many(self) -> Criterion:
         return Blend(CalibratedLogistic(self.ridge, self.center))
 
 
-VALIDATION: dict[str, type[Criterion]] = {
+class Weighted(Criterion):
+    """A criterion in which every held-out point has the weight of its class.
+
+    Class weights are factors of the sample weights, by the point's own label whatever
+    the class task (one-vs-rest or one-vs-one), in validation alone. There they replace
+    the estimator's `class_weight`, which stays that of the training losses.
+
+    `criterion="balanced_blend"` is `Weighted("blend", "balanced")`, and so for every
+    name.
+
+    Parameters
+    ----------
+    criterion : str or Criterion, default="blend"
+        Any criterion on held-out points.
+    class_weight : "balanced" or dict, default="balanced"
+        "balanced": all classes have the same total weight. A dict from class to weight
+        is what an error on a member of the class costs, 1 for classes that it does not
+        name: `{"sick": 10}` if a patient who is sent home costs as much as ten alarms.
+
+    Examples
+    --------
+    >>> from bisvm import BilevelSVC
+    >>> from bisvm.criteria import Weighted
+    >>> model = BilevelSVC(criterion=Weighted("blend", {"sick": 10}))
+    """
+
+    def __init__(
+        self, criterion: str | Criterion = "blend", class_weight: Any = "balanced"
+    ):
+        self.criterion = criterion
+        self.class_weight = class_weight
+
+    @property
+    def _inner(self) -> Criterion:
+        return get_criterion(self.criterion)
+
+    def validate(self) -> Self:
+        inner, given = self._inner, self.class_weight
+        if inner.on_training or inner.class_weight is not None:
+            raise ValueError(
+                f"{inner!r} cannot be weighted: expected a criterion on held-out "
+                "points that has no class weights of its own."
+            )
+        balanced = isinstance(given, str) and given == "balanced"
+        numbers = isinstance(given, Mapping) and all(
+            isinstance(weight, Real) and 0.0 < float(weight) < np.inf
+            for weight in given.values()
+        )
+        if not (balanced or numbers):
+            raise ValueError(
+                f"Weighted: class_weight={given!r} is not understood; expected "
+                "'balanced', or a dict from class to a positive, finite weight."
+            )
+        return self
+
+    def for_many(self) -> Criterion:
+        inner = self._inner
+        many = inner.for_many()
+        return self if many is inner else Weighted(many, self.class_weight)
+
+    def check(self, points: Points) -> None:
+        self._inner.check(points)
+
+    @property
+    def at_zero(self) -> float:
+        return self._inner.at_zero
+
+    def _evaluate(self, u: Array, w: Array, points: Points | None) -> CriterionValue:
+        """The caller puts the weights of the classes into `w`."""
+        return self._inner.evaluate(u, w, points)
+
+
+# --- by name --------------------------------------------------------------------------
+
+BALANCED = "balanced_"
+
+# Criteria on held-out points.
+VALIDATION: dict[str, Callable[[], Criterion]] = {
     "auto": Automatic,
     "blend": Blend,
     "mse": MeanSquaredError,
@@ -371,22 +539,37 @@ VALIDATION: dict[str, type[Criterion]] = {
     "logistic": MeanLogistic,
     "calibrated_logistic": CalibratedLogistic,
     "calibrated_mse": CalibratedSquaredError,
-    "smoothed_error": SmoothedError,
-    "f1": SmoothedF1,
-    "auc": PairwiseRanking,
+    "smoothed_error": deferred("bisvm.criteria.smoothed", "SmoothedError"),
+    "f1": deferred("bisvm.criteria.smoothed", "SmoothedF1"),
+    "auc": deferred("bisvm.criteria.ranking", "PairwiseRanking"),
+}
+CRITERIA: dict[str, Callable[[], Criterion]] = {
+    **VALIDATION,
+    "structural_risk": deferred("bisvm.criteria.structural", "StructuralRisk"),
 }
 
 
-def get_validation(criterion: str | Criterion) -> Criterion:
-    """The criterion on held-out points of that name, or the object given."""
-    return resolve("criterion", criterion, VALIDATION, Criterion)
+def get_criterion(criterion: str | Criterion) -> Criterion:
+    """Return the criterion of that name, or the object given, validated.
 
+    Parameters
+    ----------
+    criterion : str or Criterion
+        A name of `CRITERIA`, or an object. "balanced_" before the name of a criterion
+        on held-out points gives all classes the same weight in it.
 
-def _check_member(criterion: Criterion) -> None:
-    """Parts of a blend see the same points, with the same weights."""
-    if criterion.on_training or criterion.class_weight is not None:
-        raise ValueError(
-            f"{criterion!r} cannot be a part of a blend, whose parts see the same "
-            "held-out points with the same weights. Weigh the blend as a whole: "
-            "Weighted(Blend(...), class_weight=...)."
-        )
+    Returns
+    -------
+    Criterion
+
+    Examples
+    --------
+    >>> get_criterion("mse")
+    MeanSquaredError()
+    >>> get_criterion("balanced_mse")
+    Weighted(criterion='mse')
+    """
+    if isinstance(criterion, str) and criterion.startswith(BALANCED):
+        return Weighted(criterion.removeprefix(BALANCED)).validate()
+    found: Criterion = resolve("criterion", criterion, CRITERIA, Criterion)
+    return found

@@ -1,6 +1,6 @@
-"""The rows: cross-validation splits as weights, sample groups, blocks of rows on disk
-or on a Dask cluster, and the natural scale of features.
+"""The rows: splits as weights, groups of samples, and matrices in memory, on disk or on
+a Dask cluster, with the natural scale of their columns.
 
 May import `core`. A new kind of matrix that does not fit in memory is a subclass of
-`Pieces`, in a file of its own.
+`RowBlocks`, in a file of its own.
 """

@@ -1,43 +1,52 @@
-"""Data that do not fit in memory, read chunk by chunk as often as they are needed."""
+"""Data that do not fit in memory, read chunk by chunk in every pass."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from operator import iadd
-from typing import Any
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
-from bisvm.data.pieces import Pieces
-from bisvm.data.reading import Reader
+from bisvm.core.types import Array, Matrix, UserData, UserVector
+from bisvm.data.matrices import Result, RowBlocks
 
 # Bytes of a block, as float64, into which an array is cut.
 BLOCK_BYTES = 32 * 2**20
-# Bytes that are worked on at a time: little enough to stay in a processor's cache, and
-# for temporary arrays to use the same memory again.
-PIECE_BYTES = 4 * 2**20
+# Bytes that are processed at a time: they stay in a processor's cache, and temporary
+# arrays reuse the same memory.
+PART_BYTES = 4 * 2**20
+# Rows of a chunk that are compared in later readings.
+_MARKS = 32
+SAME_ROWS = (
+    "Every reading must give the same rows in the same order; a function must return a "
+    "new iterator at every call."
+)
+
+# Something that gives the chunks again and again.
+Source: TypeAlias = Callable[[], Iterable[UserData]] | Iterable[UserData]
 
 
-class Chunks(Pieces):
+class Chunks(RowBlocks):
     """Rows of data, with their labels, that are read in chunks, not held in memory.
 
-    For `fit`, `predict`, `decision_function` and `score` of linear machines. The answer
-    is that of the same data in memory, up to rounding errors. A fit reads all rows some
-    dozens of times, so that a fast source pays: a memory-mapped array
-    (`Chunks.of(array, y)`) is faster than text that is parsed anew each time.
+    For `fit`, `predict`, `decision_function` and `score` of linear machines. Results
+    are those of the same data in memory, up to rounding errors. A fit reads all rows
+    some dozens of times, so a fast source helps: a memory-mapped array
+    (`Chunks.of(array, y)`) is faster than text that is parsed every time.
 
     Chunks are arrays, data frames or sparse matrices, of any number of rows, or pairs
-    (X, y) of them with their labels, which end up in the attribute `y`. Every reading
-    must give the same rows in the same order. Chunks and rows are counted from 0 in
-    messages.
+    (X, y) of them with their labels, which end up in the attribute `y`. Every pass must
+    give the same rows in the same order. Messages count chunks and rows from 0.
 
     Parameters
     ----------
     source : callable or iterable
         A function that returns a new iterator over the chunks every time it is called
         (a generator function is one), or an object over which one can iterate again and
-        again. A generator itself is not: it can be read only once.
+        again. A generator itself can be read only once, and is refused.
 
     Examples
     --------
@@ -59,16 +68,18 @@ class Chunks(Pieces):
     >>> model = BilevelLinearSVC().fit(Chunks.of(X), y)  # doctest: +SKIP
     """
 
-    def __init__(self, source: Any):
+    def __init__(self, source: Source):
         if hasattr(source, "shape"):
             raise ValueError(
                 f"Chunks takes a source of chunks, and got a {type(source).__name__} "
                 f"of shape {source.shape}; use Chunks.of(array, y)."
             )
-        self._reader = Reader(source, steady=isinstance(source, _Blocks))
+        self._reader = Reader(source, steady=isinstance(source, _ArraySource))
 
     @classmethod
-    def of(cls, array: Any, y: Any = None, *, rows: int | None = None) -> Chunks:
+    def of(
+        cls, array: UserData, y: UserVector = None, *, rows: int | None = None
+    ) -> Chunks:
         """An array cut into blocks of rows.
 
         Parameters
@@ -79,7 +90,7 @@ class Chunks(Pieces):
         rows : int, optional
             Rows of a block; about 32 MB of them by default.
         """
-        return cls(_Blocks(array, y, rows))
+        return cls(_ArraySource(array, y, rows))
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
@@ -92,67 +103,67 @@ class Chunks(Pieces):
         return self._reader.layout.sparse
 
     @property
-    def head(self) -> Any:  # type: ignore[override]
+    def head(self) -> UserData:
         return self._reader.head
 
     @property
-    def y(self) -> np.ndarray | None:  # type: ignore[override]
+    def y(self) -> Array | None:  # type: ignore[override]
         y = self._reader.labels
         return y if y is None or self._rows is None else y[self._rows]
 
     def reduce(
         self,
-        function: Callable[..., Any],
-        *operands: np.ndarray,
-        combine: Callable[[Any, Any], Any] = iadd,
-    ) -> Any:
+        function: Callable[..., Result],
+        *operands: Array,
+        combine: Callable[[Result, Result], Result] = iadd,
+    ) -> Result:
         total = None
-        for where, piece in self._pieces():
-            part = function(piece, *(operand[where] for operand in operands))
+        for where, block in self._blocks():
+            part = function(block, *(operand[where] for operand in operands))
             total = part if total is None else combine(total, part)
         if total is None:
             return function(self._no_rows(), *operands)
         return total
 
-    def stack(self, function: Callable[[Any], np.ndarray]) -> np.ndarray:
+    def stack(self, function: Callable[[Matrix], Array]) -> Array:
         out = None
-        for where, piece in self._pieces():
-            part = function(piece)
+        for where, block in self._blocks():
+            part = function(block)
             if out is None:
                 out = np.empty((self.shape[0], *part.shape[1:]), part.dtype)
             out[where] = part
         return function(self._no_rows()) if out is None else out
 
-    def _in_memory(self) -> list[Any]:
-        return [piece for _, piece in self._pieces()]
+    def _in_memory(self) -> list[Matrix]:
+        return [block for _, block in self._blocks()]
 
-    def _pieces(self) -> Iterator[tuple[slice, Any]]:
-        """Pieces as float64, and which of our rows they hold."""
+    def _blocks(self) -> Iterator[tuple[slice, Matrix]]:
+        """Blocks as float64, and which of our rows they hold."""
         for chunk in self._reader:
             X, where = chunk.X, slice(chunk.first, chunk.first + chunk.n_rows)
             if self._rows is not None:
                 where = slice(*np.searchsorted(self._rows, (where.start, where.stop)))
-                # Before anything else is done: what is left out is not read.
+                # First of all, so that rows that are left out are not read.
                 if where.stop - where.start < chunk.n_rows:
                     X = X[self._rows[where] - chunk.first]
             if where.start == where.stop:
                 continue
             yield from self._mapped(X, where.start)
 
-    def _mapped(self, X: Any, first: int) -> Iterator[tuple[slice, Any]]:
-        step = _rows_in(PIECE_BYTES, X)
+    def _mapped(self, X: Matrix, first: int) -> Iterator[tuple[slice, Matrix]]:
+        step = _rows_in(PART_BYTES, X)
         for start in range(0, X.shape[0], step):
-            piece = X[start : start + step].astype(np.float64, copy=False)
-            where = slice(first + start, first + start + piece.shape[0])
+            block = X[start : start + step].astype(np.float64, copy=False)
+            where = slice(first + start, first + start + block.shape[0])
             for function in self._functions:
-                piece = function(piece)
-            yield where, piece
+                block = function(block)
+            yield where, block
 
 
-class _Blocks:
+class _ArraySource:
     """An array as a source: its blocks of rows, one after the other."""
 
-    def __init__(self, array: Any, y: Any, rows: int | None):
+    def __init__(self, array: UserData, y: UserVector, rows: int | None):
         if len(getattr(array, "shape", ())) != 2:
             raise ValueError(
                 "Chunks.of takes an array with rows and columns, got "
@@ -165,23 +176,289 @@ class _Blocks:
         if rows is not None and rows < 1:
             raise ValueError(f"rows={rows}: a block has at least one row.")
         n = array.shape[0]
-        if y is not None and len(y) != n:
-            raise ValueError(f"X has {n} rows and y {len(y)} labels.")
+        labels = None if y is None else np.asarray(y)
+        if labels is not None and len(labels) != n:
+            raise ValueError(f"X has {n} rows and y {len(labels)} labels.")
         if sparse.issparse(array):
             array = sparse.csr_array(array)
         self.array = array
-        self.y = None if y is None else np.asarray(y)
+        self.y = labels
         self.rows = rows or _rows_in(BLOCK_BYTES, array)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[UserData]:
         for first in range(0, self.array.shape[0], self.rows):
             block = slice(first, first + self.rows)
             rows = self.array[block]
             yield rows if self.y is None else (rows, self.y[block])
 
 
-def _rows_in(n_bytes: int, X: Any) -> int:
+def _rows_in(n_bytes: int, X: UserData) -> int:
     """Rows that take so many bytes as float64, with their indices if X is sparse."""
     n, d = X.shape
     in_row = 16 * X.nnz / max(n, 1) if sparse.issparse(X) else 8 * d
     return max(1, int(n_bytes / max(in_row, 1)))
+
+
+# --- reading a source again and again, and comparing with the first reading -----------
+
+
+class Layout(NamedTuple):
+    """What all chunks have in common."""
+
+    width: int
+    sparse: bool
+    names: tuple[str, ...] | None
+    labelled: bool
+
+
+class Reader:
+    """Iterates over the chunks of a source, as often as it is asked to.
+
+    The first pass, at construction, counts and checks the rows; a difference in a later
+    pass is an error. All labels are compared, and some rows of every chunk by the sum
+    of their entries, since a source that shuffles would give wrong results.
+
+    Parameters
+    ----------
+    source : a function that returns a new iterator over chunks, or an iterable
+    steady : whether the source cannot change, so that one check is enough
+
+    Attributes
+    ----------
+    n_rows, layout, labels : counted, seen and collected in the first reading
+    head : the first row as it was given
+    """
+
+    head: UserData
+    layout: Layout
+
+    def __init__(self, source: Source, *, steady: bool = False):
+        self._source = source
+        self._steady = steady
+        self.n_rows = 0
+        labels: list[Array] = []
+        marks: list[tuple[int, float]] = []
+        for chunk in _chunks(source):
+            if chunk.number == 0:
+                self.layout = chunk.layout
+            if self.n_rows == 0:
+                self.head = chunk.head
+            chunk.check_layout(self.layout)
+            chunk.check_finite()
+            if chunk.y is not None:
+                labels.append(chunk.y)
+            for row in chunk.marked():
+                marks.append((chunk.first + row, chunk.mark(row)))
+            self.n_rows += chunk.n_rows
+        if not self.n_rows:
+            raise ValueError(
+                "The source of chunks gave no rows: there is nothing in it."
+            )
+        self.labels = np.concatenate(labels) if labels else None
+        self._marked = np.array([row for row, _ in marks])
+        self._marks = np.array([mark for _, mark in marks])
+
+    def __iter__(self) -> Iterator[Chunk]:
+        read = 0
+        for chunk in _chunks(self._source):
+            read = chunk.first + chunk.n_rows
+            if not self._steady:
+                self._check_again(chunk)
+            yield chunk
+        if read < self.n_rows:
+            raise ValueError(
+                f"The source of chunks ended after {read} rows; the first reading had "
+                f"{self.n_rows}. {SAME_ROWS}"
+            )
+
+    def _check_again(self, chunk: Chunk) -> None:
+        chunk.check_layout(self.layout)
+        chunk.check_finite()
+        if chunk.first + chunk.n_rows > self.n_rows:
+            raise ValueError(
+                f"{chunk.name} goes beyond the {self.n_rows} rows of the first "
+                f"reading. {SAME_ROWS}"
+            )
+        bounds = (chunk.first, chunk.first + chunk.n_rows)
+        for k in range(*np.searchsorted(self._marked, bounds)):
+            row = self._marked[k]
+            if chunk.mark(row - chunk.first) != self._marks[k]:
+                raise ValueError(
+                    f"{chunk.name} has changed: row {row} is not what it was in the "
+                    f"first reading. {SAME_ROWS}"
+                )
+        if self.labels is not None and np.any(chunk.y != self.labels[slice(*bounds)]):
+            raise ValueError(
+                f"{chunk.name} has changed: its labels are not those of the first "
+                f"reading. {SAME_ROWS}"
+            )
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Chunk `number`, whose first row is row `first` of the data.
+
+    X is an array of numbers of any type (a memory map stays one, unread) or CSR.
+    """
+
+    number: int
+    first: int
+    given: UserData
+    X: Matrix
+    y: Array | None
+
+    @classmethod
+    def of(cls, given: UserData, number: int, first: int) -> Chunk:
+        name = f"Chunk {number} (from row {first} on)"
+        y = None
+        if isinstance(given, tuple):
+            if len(given) != 2:
+                raise ValueError(
+                    f"{name} is a tuple of {len(given)}, expected X or a pair (X, y)."
+                )
+            given, y = given
+        labels = None if y is None else np.asarray(y)
+        chunk = cls(number, first, given, matrix(given, name), labels)
+        if chunk.y is not None and len(chunk.y) != chunk.n_rows:
+            raise ValueError(
+                f"{chunk.name} has {chunk.n_rows} rows in X and {len(chunk.y)} labels "
+                "in y; expected a label for every row."
+            )
+        return chunk
+
+    @property
+    def name(self) -> str:
+        return (
+            f"Chunk {self.number} (rows {self.first} to {self.first + self.n_rows - 1})"
+        )
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def head(self) -> UserData:
+        """A copy of the first row: a view would keep the chunk in memory."""
+        return self.given[:1].copy()
+
+    @property
+    def layout(self) -> Layout:
+        columns = getattr(self.given, "columns", None)
+        return Layout(
+            self.X.shape[1],
+            sparse.issparse(self.X),
+            None if columns is None else tuple(columns),
+            self.y is not None,
+        )
+
+    def marked(self) -> list[int]:
+        """Rows that are compared in later readings."""
+        if not self.n_rows:
+            return []
+        rows = np.linspace(0, self.n_rows - 1, _MARKS).astype(int)
+        return [int(row) for row in np.unique(rows)]
+
+    def mark(self, row: int) -> float:
+        return float(self.X[row : row + 1].sum())
+
+    def check_layout(self, expected: Layout) -> None:
+        found = self.layout
+        if found.width != expected.width:
+            raise ValueError(
+                f"{self.name} has {found.width} columns, expected {expected.width} as "
+                "in chunk 0. All chunks must have the same columns."
+            )
+        if found.names != expected.names:
+            raise ValueError(
+                f"{self.name} has other names of columns than chunk 0: "
+                f"{_brief(found.names)} instead of {_brief(expected.names)}. Select "
+                "the same columns, in the same order, in all chunks."
+            )
+        if found.sparse != expected.sparse:
+            kinds = {True: "sparse", False: "dense"}
+            raise ValueError(
+                f"{self.name} is {kinds[found.sparse]} and chunk 0 "
+                f"{kinds[expected.sparse]}. Give all chunks in the same form."
+            )
+        if found.labelled != expected.labelled:
+            raise ValueError(
+                f"{self.name} comes {_with(found.labelled)} labels and chunk 0 "
+                f"{_with(expected.labelled)}. Give X throughout, or pairs (X, y)."
+            )
+
+    def check_finite(self) -> None:
+        entries: Array = self.X.data if sparse.issparse(self.X) else self.X  # type: ignore[assignment]
+        # The sum takes no memory; it is not finite if any entry is not.
+        with np.errstate(over="ignore", invalid="ignore"):
+            suspicious = not np.isfinite(entries.sum(dtype=np.float64))
+        if not suspicious or np.isfinite(entries).all():
+            return
+        X = sparse.coo_array(self.X)
+        bad = np.flatnonzero(~np.isfinite(X.data))[0]
+        raise ValueError(
+            f"{self.name} holds {X.data[bad]} in row {self.first + X.row[bad]}, "
+            f"column {X.col[bad]}; expected finite numbers. Fill such entries in, or "
+            "leave their rows out."
+        )
+
+
+def _chunks(source: Source) -> Iterator[Chunk]:
+    """The chunks of one pass; none is kept while the next one is read."""
+    number = first = 0
+    for given in _opened(source):
+        chunk = Chunk.of(given, number, first)
+        number, first = number + 1, first + chunk.n_rows
+        del given
+        yield chunk
+        del chunk
+
+
+def _opened(source: Source) -> Iterator[UserData]:
+    """A new iterator over the source, or an error that says why there is none."""
+    made: UserData = source
+    if callable(source) and not hasattr(source, "__iter__"):
+        made = source()
+    elif hasattr(source, "__next__"):
+        raise ValueError(
+            f"The source of chunks is a {type(source).__name__}, which can be read "
+            "only once, and the rows are read many times. Pass the function that makes "
+            "it, Chunks(read) instead of Chunks(read()), or an object over which one "
+            "can iterate again and again."
+        )
+    try:
+        return iter(made)
+    except TypeError:
+        raise ValueError(
+            "Expected a source of chunks, a function that returns an iterator or an "
+            f"iterable, and got {made!r}"
+            + ("." if made is source else f" from {source!r}.")
+        ) from None
+
+
+def matrix(given: UserData, name: str) -> Matrix:
+    """Rows as numbers, copied only if needed."""
+    X = sparse.csr_array(given) if sparse.issparse(given) else np.asarray(given)
+    if X.ndim != 2:
+        raise ValueError(
+            f"{name} has shape {X.shape}, expected two dimensions: rows and columns."
+        )
+    if X.dtype.kind in "biuf":
+        return X
+    try:
+        if X.dtype.kind != "O":
+            raise TypeError(f"entries are of type {X.dtype}")
+        return X.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} does not consist of numbers: {error}. Encode its columns before."
+        ) from None
+
+
+def _with(labelled: bool) -> str:
+    return "with" if labelled else "without"
+
+
+def _brief(names: tuple[str, ...] | None) -> str:
+    if names is None:
+        return "none"
+    return ", ".join(map(str, names[:5])) + (", ..." if len(names) > 5 else "")

@@ -1,10 +1,10 @@
-"""Rows that the workers of a Dask cluster hold: no machine has all of them.
+"""Rows on the workers of a Dask cluster: no computer holds all of them.
 
-Every reading of the matrix is one task a partition, on the worker that holds it. What
-is summed is summed there too, along a tree whose shape depends on the number of
-partitions alone: rounding errors are always the same ones, whoever is done first, and
-whoever dies and has its partitions computed again by others. Vectors of n entries stay
-with the caller, who sends each partition its part.
+A pass over the matrix is one task per partition, on the worker that holds it. Sums are
+also computed there, along a tree whose shape depends on the number of partitions only.
+So rounding errors are reproducible, whichever worker is first, and if a worker dies and
+others compute its partitions again. Vectors of n entries stay with the caller, which
+sends each partition its part.
 """
 
 from __future__ import annotations
@@ -15,47 +15,52 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from operator import iadd
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import dask
 import numpy as np
-from dask.delayed import Delayed
+from dask.base import compute
+from dask.delayed import Delayed, delayed
 from scipy import sparse
 
 from bisvm.core.threads import one_blas_thread
-from bisvm.data.pieces import Pieces
-from bisvm.data.reading import Chunk, Layout, matrix
+from bisvm.core.types import Array, Matrix, UserData, UserVector
+from bisvm.data.chunks import Chunk, Layout, matrix
+from bisvm.data.matrices import Result, RowBlocks
 
-# Results that one task of a sum takes together. With few columns the caller takes the
-# last of them together: they are small, and there is one way less to go.
+# Results that one task adds up. With few columns the caller adds up the last ones: they
+# are small, and this saves a round trip.
 FAN_IN = 8
 NARROW = 200
-# Seconds between looks at a cluster that takes its time, and seconds without any worker
-# after which none is expected any more.
+# Seconds between checks for workers while waiting, and seconds without any worker after
+# which the fit fails.
 LOOK = 2.0
 NO_WORKERS = 30.0
 LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 
+# A value that a worker holds, as a future of Dask's, or the value itself.
+Held: TypeAlias = Any
 
-class Partitions(Pieces):
+
+class Partitions(RowBlocks):
     """A Dask array or data frame, as linear machines read it.
 
-    The rows are computed once, checked, and kept by the workers for as long as this
-    object lives; workers that are short of memory put them on their disks. Without a
-    cluster, Dask's own scheduler does the same in this process.
+    The rows are computed once, checked, and kept by the workers as long as this object
+    exists; workers that are short of memory write them to disk. Without a cluster,
+    Dask's own scheduler does the same in this process.
 
     Parameters
     ----------
     X : dask array or dask data frame of shape (n_samples, n_features)
-        Of any chunks, also of unknown size; its blocks may be sparse matrices.
+        With chunks of any size, known or not; its blocks may be sparse matrices.
     """
 
     y = None
 
-    def __init__(self, X: Any):
+    def __init__(self, X: UserData):
         self._cluster = cluster = Cluster()
         blocks = cluster.keep(
-            dask.delayed(_as_rows, pure=False)(parts, number)
+            delayed(_as_rows, pure=False)(parts, number)
             for number, parts in enumerate(_grid(X))
         )
         seen = cluster.collect(cluster.map(_look, blocks))
@@ -78,10 +83,10 @@ class Partitions(Pieces):
 
     def reduce(
         self,
-        function: Callable[..., Any],
-        *operands: np.ndarray,
-        combine: Callable[[Any, Any], Any] = iadd,
-    ) -> Any:
+        function: Callable[..., Result],
+        *operands: Array,
+        combine: Callable[[Result, Result], Result] = iadd,
+    ) -> Result:
         parts = self._tasks(function, operands)
         if not parts:
             return function(self._no_rows(), *operands)
@@ -89,19 +94,20 @@ class Partitions(Pieces):
         while len(parts) > few:
             groups = [parts[k : k + FAN_IN] for k in range(0, len(parts), FAN_IN)]
             parts = self._cluster.map(_merge, [combine] * len(groups), groups)
-        return _merge(combine, self._cluster.collect(parts))
+        total: Result = _merge(combine, self._cluster.collect(parts))
+        return total
 
-    def stack(self, function: Callable[[Any], np.ndarray]) -> np.ndarray:
+    def stack(self, function: Callable[[Matrix], Array]) -> Array:
         parts = self._cluster.collect(self._tasks(function))
         return np.concatenate(parts) if parts else function(self._no_rows())
 
-    def _in_memory(self) -> list[Any]:
+    def _in_memory(self) -> list[Matrix]:
         return self._cluster.collect(self._tasks(_itself))
 
     def _tasks(
-        self, function: Callable[..., Any], operands: tuple[np.ndarray, ...] = ()
-    ) -> list[Any]:
-        """function(piece, rows of the operands) of every partition that has rows."""
+        self, function: Callable[..., object], operands: tuple[Array, ...] = ()
+    ) -> list[Held]:
+        """function(block, rows of the operands) of every partition that has rows."""
         places = list(self._places())
         if not places:
             return []
@@ -110,8 +116,8 @@ class Partitions(Pieces):
         parts = ([operand[place] for place in where] for operand in operands)
         return self._cluster.map(_apply, blocks, sizes, rows, chains, *parts)
 
-    def _places(self) -> Iterator[tuple[Any, int, np.ndarray | None, slice]]:
-        """Partitions, their size, which of their rows count (None: all), and where."""
+    def _places(self) -> Iterator[tuple[Held, int, Array | None, slice]]:
+        """Partitions, their sizes, the rows that are kept (None: all), and where."""
         first = 0
         for block, end in zip(self._blocks, self._ends, strict=True):
             where, rows = slice(first, end), None
@@ -124,7 +130,7 @@ class Partitions(Pieces):
             first = end
 
 
-def vector(y: Any) -> np.ndarray:
+def vector(y: UserVector) -> Array:
     """A Dask array or series of n entries, in memory."""
     cluster = Cluster()
     parts = cluster.collect(cluster.keep(row[0] for row in _grid(y)))
@@ -137,24 +143,24 @@ def vector(y: Any) -> np.ndarray:
 class _Look(NamedTuple):
     n_rows: int
     layout: Layout
-    head: Any
+    head: Matrix
 
 
 class _Chain:
     """Functions one after the other; operands belong to the last."""
 
-    def __init__(self, functions: tuple[Callable[..., Any], ...]):
+    def __init__(self, functions: tuple[Callable[..., Held], ...]):
         self.functions = functions
 
-    def __call__(self, piece: Any, *operands: np.ndarray) -> Any:
+    def __call__(self, block: Matrix, *operands: Array) -> Held:
         *before, last = self.functions
         for function in before:
-            piece = function(piece)
-        return last(piece, *operands)
+            block = function(block)
+        return last(block, *operands)
 
 
-def _as_rows(parts: list[Any], number: int) -> Any:
-    """Blocks beside one another as one matrix of numbers."""
+def _as_rows(parts: list[UserData], number: int) -> Matrix:
+    """Blocks side by side as one matrix of numbers."""
     name = f"Chunk {number}"
     found = [matrix(part, name) for part in parts]
     if len(found) == 1:
@@ -162,34 +168,34 @@ def _as_rows(parts: list[Any], number: int) -> Any:
     return (sparse.hstack if sparse.issparse(found[0]) else np.hstack)(found)
 
 
-def _look(block: Any) -> _Look:
+def _look(block: Matrix) -> _Look:
     chunk = Chunk(0, 0, block, block, None)
     return _Look(chunk.n_rows, chunk.layout, chunk.head)
 
 
-def _check(block: Any, number: int, end: int, expected: Layout) -> None:
+def _check(block: Matrix, number: int, end: int, expected: Layout) -> None:
     chunk = Chunk(number, end - block.shape[0], block, block, None)
     chunk.check_layout(expected)
     chunk.check_finite()
 
 
 def _apply(
-    block: Any, n_rows: int, rows: np.ndarray | None, chain: _Chain, *operands: Any
-) -> Any:
+    block: Matrix, n_rows: int, rows: Array | None, chain: _Chain, *operands: Array
+) -> Held:
     if block.shape[0] != n_rows:
         raise ValueError(
             f"A chunk of {n_rows} rows has {block.shape[0]} now that it was computed "
             "again. Every computation of the Dask collection must give the same rows."
         )
-    piece = (block if rows is None else block[rows]).astype(np.float64, copy=False)
+    block = (block if rows is None else block[rows]).astype(np.float64, copy=False)
     with one_blas_thread():
-        return chain(piece, *operands)
+        return chain(block, *operands)
 
 
-def _merge(combine: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
-    """Combined from the first to the last, without a change to the parts.
+def _merge(combine: Callable[[Result, Result], Result], parts: list[Result]) -> Result:
+    """Combine from the first to the last, without changing the parts.
 
-    If the sum is lost with its worker it is made of them once more.
+    If the sum is lost with its worker, it is computed from them again.
     """
     total = deepcopy(parts[0])
     for part in parts[1:]:
@@ -197,15 +203,15 @@ def _merge(combine: Callable[[Any, Any], Any], parts: list[Any]) -> Any:
     return total
 
 
-def _itself(piece: Any) -> Any:
-    return piece
+def _itself(block: Matrix) -> Matrix:
+    return block
 
 
 # --- what the caller does -------------------------------------------------------------
 
 
-def _grid(X: Any) -> list[list[Any]]:
-    """The blocks of every partition, beside one another."""
+def _grid(X: UserData) -> list[list[Held]]:
+    """The blocks of every partition, side by side."""
     # A Delayed answers to any name.
     if isinstance(X, Delayed) or not hasattr(X, "to_delayed"):
         raise ValueError(
@@ -215,10 +221,11 @@ def _grid(X: Any) -> list[list[Any]]:
     blocks = X.to_delayed()
     if isinstance(blocks, list):
         return [[block] for block in blocks]
-    return blocks.reshape(len(blocks), -1).tolist()
+    grid: list[list[Held]] = blocks.reshape(len(blocks), -1).tolist()
+    return grid
 
 
-def _named(head: Any, X: Any) -> Any:
+def _named(head: Matrix, X: UserData) -> UserData:
     """The first row, with the names of its columns where X has some."""
     if not hasattr(X, "columns"):
         return head
@@ -237,21 +244,24 @@ class Cluster:
         try:
             from distributed import default_client
 
-            self.client = default_client()
+            self.client = default_client()  # type: ignore[no-untyped-call]
         except (ImportError, ValueError):
             self.client = None
 
-    def keep(self, delayed: Iterable[Any]) -> list[Any]:
-        """Values that Dask is to compute once, and can compute again."""
+    def keep(self, lazy: Iterable[Held]) -> list[Held]:
+        """Compute values once; Dask can compute them again if a worker dies."""
         if self.client is None:
-            return list(dask.compute(*delayed))
-        return self.client.compute(list(delayed))
+            return list(compute(*lazy))  # type: ignore[no-untyped-call]
+        futures: list[Held] = self.client.compute(list(lazy))
+        return futures
 
-    def map(self, function: Callable[..., Any], *columns: Sequence[Any]) -> list[Any]:
-        """Calls with one entry of each column, on the workers that hold these.
+    def map(
+        self, function: Callable[..., object], *columns: Sequence[object]
+    ) -> list[Held]:
+        """Call with one entry of each column, on the workers that hold these.
 
-        Other entries travel with the call by way of the scheduler, which has them still
-        if the worker dies.
+        Other entries are sent with the call by the scheduler, which still has them if
+        the worker dies.
         """
         if self.client is None:
             return list(map(function, *columns))
@@ -259,27 +269,29 @@ class Cluster:
             raise RuntimeError(
                 "The Dask cluster that holds the rows cannot be reached: its client is "
                 f"{self.client.status}. Connect again, with "
-                "distributed.Client(address), and pass the data anew."
+                "distributed.Client(address), and pass the data again."
             )
-        # Not a word about their size: vectors of n entries are large.
+        # No warning about their size: vectors of n entries are large.
         with dask.config.set({LARGE_GRAPH: "1 TB"}):
-            return self.client.map(function, *columns, pure=False)
+            futures: list[Held] = self.client.map(function, *columns, pure=False)
+        return futures
 
-    def collect(self, values: list[Any]) -> list[Any]:
+    def collect(self, values: list[Held]) -> list[Held]:
         if self.client is None or not values:
             return values
         self._wait(values)
         with _told():
-            return self.client.gather(values)
+            found: list[Held] = self.client.gather(values)
+        return found
 
-    def _wait(self, futures: list[Any]) -> None:
-        """Until all are done; an error if there is nobody left to do them."""
+    def _wait(self, futures: list[Held]) -> None:
+        """Wait until all are done; fail if there are no workers left."""
         from distributed import wait
 
         seen = time.monotonic()
         while True:
             with _told(), suppress(TimeoutError):
-                wait(futures, timeout=LOOK)
+                wait(futures, timeout=LOOK)  # type: ignore[no-untyped-call]
                 return
             with _told(OSError):
                 seen = time.monotonic() if self.client.nthreads() else seen
@@ -293,7 +305,7 @@ class Cluster:
 
 @contextmanager
 def _told(*errors: type[Exception]) -> Iterator[None]:
-    """What a cluster that is no more leads to, in plain words."""
+    """Explain errors that mean that the cluster is gone."""
     lost: tuple[type[Exception], ...] = (CancelledError, *errors)
     try:
         yield

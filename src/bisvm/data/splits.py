@@ -1,4 +1,4 @@
-"""From labels and cross-validation splits to columns, the training problems below."""
+"""Splits, class tasks and groups: from labels to the training problems, as columns."""
 
 from __future__ import annotations
 
@@ -6,23 +6,89 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_random_state
 
-from bisvm.data.points import Points
+from bisvm.core.types import Array, ArrayLike, UserData, UserVector
 
-Split = tuple[np.ndarray, np.ndarray]
+Split: TypeAlias = tuple[Array, Array]
+
+
+class Splitter(Protocol):
+    """A splitter of scikit-learn, such as `StratifiedKFold(5)`."""
+
+    def split(
+        self, X: UserData, y: UserVector = None, groups: UserVector = None
+    ) -> Iterable[Any]: ...
+
+
+# What `cv` may be: a number of folds, a splitter, or pairs of indices.
+Folds: TypeAlias = int | Splitter | Iterable[Split]
 
 # Row numbers that a message lists.
 _FEW_ROWS = 5
 
 
+class Points(NamedTuple):
+    """Which rows held-out margins belong to, for criteria that need to know.
+
+    labels : +1 or -1, so that labels * margins are decision values
+    task : number of the class task
+    column : number of the training problem, one split of one task
+    row : number of the held-out row, another one in every split. Points of one number
+        hold the decision values of one row, one for each class task
+    """
+
+    labels: Array
+    task: Array
+    column: Array
+    row: Array
+
+
+@dataclass(frozen=True, eq=False)
+class SampleGroups:
+    """g(i), the group of every sample.
+
+    names : labels of the groups, sorted
+    codes : (n,), g(i) as a place among the names
+    """
+
+    names: Array
+    codes: Array
+
+    @classmethod
+    def of(cls, labels: ArrayLike) -> Self:
+        """Groups from one label per sample, of any type that can be sorted."""
+        return cls(*np.unique(labels, return_inverse=True))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, rows: Array) -> SampleGroups:
+        """The groups of some samples; groups without samples keep their number."""
+        return SampleGroups(self.names, self.codes[rows])
+
+    def spread(self, values: Array) -> Array:
+        """(n,), the value of every sample's group."""
+        found: Array = np.asarray(values)[self.codes]
+        return found
+
+    def gathered(self, values: Array) -> Array:
+        """(n_groups,), sums of (n,) values over the samples of each group."""
+        return np.bincount(self.codes, values, minlength=len(self))
+
+    def by_name(self, C: ArrayLike) -> dict[Any, Any]:
+        """C of every group; a list over the classes where each has its own."""
+        values = np.moveaxis(np.asarray(C), -1, 0).tolist()
+        return dict(zip(self.names.tolist(), values, strict=True))
+
+
 @dataclass(frozen=True)
 class Columns:
-    """Training problems side by side, one for every split and class task.
+    """Training problems as columns, one for every split and class task.
 
     labels : (n, q), +1 or -1
     train : (n, q), relative weight of a point's training loss, 0 where it is held out
@@ -32,21 +98,25 @@ class Columns:
     split : (q,), number of the split of every column
     """
 
-    labels: np.ndarray
-    train: np.ndarray
-    validation: np.ndarray
-    task: np.ndarray
-    split: np.ndarray
+    labels: Array
+    train: Array
+    validation: Array
+    task: Array
+    split: Array
 
     @property
     def points(self) -> Points:
-        """Whose held-out margins there are, in the order of `array[validation > 0]`."""
+        """The rows of held-out margins, in the order of `array[validation > 0]`."""
         held_out = self.validation > 0
-        column = np.nonzero(held_out)[1]
-        return Points(self.labels[held_out], self.task[column], column)
+        row, column = np.nonzero(held_out)
+        row = row + len(held_out) * self.split[column]
+        # Half the memory: there are few columns, and as many entries as points.
+        column = column.astype(np.int32)
+        task = self.task.astype(np.int32)[column]
+        return Points(self.labels[held_out], task, column, row)
 
     @property
-    def outside(self) -> np.ndarray:
+    def outside(self) -> Array:
         """(n, q), whether a split holds a point out, whatever its part in the task."""
         outside = self.validation > 0
         for number in np.unique(self.split):
@@ -58,7 +128,7 @@ class Columns:
         """Those of one split alone."""
         return self.only(self.split == number)
 
-    def only(self, own: np.ndarray) -> Columns:
+    def only(self, own: Array) -> Columns:
         """Some of the columns, in equal shares as before; own : mask (q,)."""
         share = self.validation[:, own].sum()
         return Columns(
@@ -70,11 +140,11 @@ class Columns:
         )
 
 
-def class_tasks(y: np.ndarray, n_classes: int, multi_class: str) -> np.ndarray:
-    """Binary tasks (n, n_tasks): +1, -1, or 0 for a point that has no part in the task.
+def class_tasks(y: Array, n_classes: int, multi_class: str) -> Array:
+    """Binary tasks (n, n_tasks): +1, -1, or 0 for a point that is not in the task.
 
     y holds class numbers 0 .. n_classes - 1. Two classes are one task; more are one
-    task a class ("ovr") or one a pair ("ovo", +1 for the first of the pair).
+    task per class ("ovr") or per pair ("ovo", +1 for the first of the pair).
     """
     if multi_class not in ("ovr", "ovo"):
         raise ValueError(
@@ -89,8 +159,8 @@ def class_tasks(y: np.ndarray, n_classes: int, multi_class: str) -> np.ndarray:
     return np.stack(tasks, axis=1)
 
 
-def training_columns(tasks: np.ndarray, weight: np.ndarray) -> Columns:
-    """One column a task, trained on all points: the final machine."""
+def training_columns(tasks: Array, weight: Array) -> Columns:
+    """One column per task, trained on all points: the final machine."""
     labels = np.where(tasks == 0, 1.0, tasks)
     train = np.where(tasks == 0, 0.0, weight[:, None])
     n = tasks.shape[1]
@@ -100,16 +170,16 @@ def training_columns(tasks: np.ndarray, weight: np.ndarray) -> Columns:
 
 
 def split_columns(
-    tasks: np.ndarray,
+    tasks: Array,
     splits: Sequence[Split],
-    weight: np.ndarray,
-    validation_weight: np.ndarray | None = None,
+    weight: Array,
+    validation_weight: Array | None = None,
 ) -> Columns:
     """One column for every split and task that can be trained and validated.
 
-    A split that holds out all of a class says nothing about that class's task: such a
-    column is left out. Points have the same weight in both parts unless they are given
-    another one in validation.
+    A split that holds out all points of a class has no column for that class's task.
+    Points have the same weight in training and validation unless `validation_weight` is
+    given.
     """
     held_weight = weight if validation_weight is None else validation_weight
     whole = training_columns(tasks, weight)
@@ -158,11 +228,11 @@ def split_columns(
     )
 
 
-def distinct_columns(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def distinct_columns(labels: Array) -> tuple[Array, Array]:
     """The different columns among (n, q) labels, and which of them each column is.
 
-    The folds of one task have the same labels. `np.unique` along columns would make a
-    record of n fields.
+    The folds of one task have the same labels. (`np.unique` along columns is slow: it
+    makes records of n fields.)
     """
     seen: dict[bytes, int] = {}
     number = [seen.setdefault(column.tobytes(), len(seen)) for column in labels.T]
@@ -170,7 +240,7 @@ def distinct_columns(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return labels[:, first], which
 
 
-def row_kinds(labels: np.ndarray) -> np.ndarray:
+def row_kinds(labels: Array) -> Array:
     """(n,), the number of the combination of labels, +1 or -1, that a row has."""
     kind = np.zeros(len(labels), dtype=int)
     for column in distinct_columns(labels)[0].T:
@@ -179,26 +249,39 @@ def row_kinds(labels: np.ndarray) -> np.ndarray:
 
 
 def freeze_splits(
-    cv: Any,
-    X: Any,
-    y: np.ndarray,
+    cv: Folds | object,
+    X: UserData,
+    y: Array,
     *,
-    groups: Any = None,
+    groups: UserVector = None,
     random_state: np.random.RandomState | None = None,
-    names: Any = None,
-    spread: np.ndarray | None = None,
-    numbers: np.ndarray | None = None,
+    names: Array | None = None,
+    spread: Array | None = None,
+    numbers: Array | None = None,
 ) -> list[Split]:
-    """The (train, validation) index pairs meant by `cv`.
+    """Draw or check the (train, validation) index pairs of `cv`.
 
-    What a splitter yields is checked as a list of pairs is: both parts have rows, and
-    no row is in both. Different splits may overlap (`RepeatedKFold`, `ShuffleSplit`).
+    Both parts of a pair must have rows, and no row may be in both. Different pairs may
+    overlap (`RepeatedKFold`, `ShuffleSplit`).
 
-    An int stands for stratified, shuffled folds, which keep groups together if there
-    are any. Where a class has fewer members than folds, or there are fewer groups, the
-    folds are fewer, with a warning. `names` are the labels of classes 0, 1, ..., for
-    messages, and `numbers` those of the rows, where they are some of more; `spread` are
-    numbers (n,) of groups that are to be in every fold in their share, as classes are.
+    Parameters
+    ----------
+    cv : int, splitter or iterable of index pairs
+        An int stands for stratified, shuffled folds, which keep groups together. There
+        are fewer folds, with a warning, if a class has fewer members or there are fewer
+        groups.
+    groups : array of shape (n,), optional
+        Groups that splits keep together.
+    names : array, optional
+        Labels of classes 0, 1, ..., for messages.
+    spread : array of shape (n,), optional
+        Numbers of groups of which every fold gets its share, as of classes.
+    numbers : array of shape (n,), optional
+        Row numbers for messages, if the rows are some of more.
+
+    Returns
+    -------
+    splits : list of (train, validation)
     """
     n = len(y)
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
@@ -215,7 +298,8 @@ def freeze_splits(
             f"cv={cv!r} is not understood; expected a number of folds, a scikit-learn "
             "splitter, or a list of (train, validation) index pairs."
         )
-    given = cv.split(X, y, groups) if hasattr(cv, "split") else cv
+    rule: Any = cv
+    given = rule.split(X, y, groups) if hasattr(cv, "split") else rule
     own = np.arange(n) if numbers is None else numbers
     pairs = [_checked_pair(pair, k, own) for k, pair in enumerate(given)]
     if not pairs:
@@ -230,16 +314,21 @@ def freeze_splits(
     return pairs
 
 
-def validated_on(splits: Iterable[Split], rows: Any) -> list[Split]:
-    """The same splits, validated on some of the rows only.
+def validated_on(splits: Iterable[Split], rows: ArrayLike) -> list[Split]:
+    """Restrict the validation parts of splits to some of the rows.
 
-    Held-out points say what is to be predicted: where only some groups of samples are
-    like it, or can be trusted, let only those be held out.
+    Use it if only some groups of samples are like those to be predicted, or can be
+    trusted.
 
     Parameters
     ----------
-    splits : (train, validation) index pairs
-    rows : mask of the rows that may be validated on
+    splits : iterable of (train, validation)
+    rows : boolean array of shape (n,)
+        Rows that may be validated on.
+
+    Returns
+    -------
+    splits : list of (train, validation)
     """
     kept = np.asarray(rows, dtype=bool)
     return [(train, held_out[kept[held_out]]) for train, held_out in splits]
@@ -247,13 +336,13 @@ def validated_on(splits: Iterable[Split], rows: Any) -> list[Split]:
 
 def _dealt_folds(
     folds: int,
-    kinds: tuple[np.ndarray, ...],
+    kinds: tuple[Array, ...],
     random_state: np.random.RandomState | None,
 ) -> list[Split]:
-    """Rows sorted by kinds, the last one first, are dealt out to the folds in turn.
+    """Sort rows by kinds, the last one first, and deal them out to the folds in turn.
 
-    So each value of the last kind, and each combination of all, is in every fold in its
-    share, up to one row.
+    So every fold has its share of each value of the last kind, and of each combination
+    of all, up to one row.
     """
     n = len(kinds[0])
     order = np.lexsort((check_random_state(random_state).permutation(n), *kinds))
@@ -266,24 +355,24 @@ def _dealt_folds(
 
 def _folds_of_groups(
     folds: int,
-    y: np.ndarray,
-    groups: Any,
-    spread: np.ndarray | None,
+    y: Array,
+    groups: UserVector,
+    spread: Array | None,
     random_state: np.random.RandomState | None,
 ) -> list[Split]:
-    """Groups kept together; classes, and what is to be spread, near their shares."""
+    """Folds that keep groups together, with about equal shares of `y` and `spread`."""
     splitter = StratifiedGroupKFold(folds, shuffle=True, random_state=random_state)
     if spread is None:
         return list(splitter.split(np.zeros(len(y)), y, groups))
     both = y * (spread.max() + 1) + spread
     strata = both if np.bincount(both).max() >= folds else y
     with warnings.catch_warnings():
-        # Few members of one class in one group are no reason to worry.
+        # Few members of one class in one group are no problem.
         warnings.filterwarnings("ignore", "The least populated class in y")
         return list(splitter.split(np.zeros(len(y)), strata, groups))
 
 
-def _possible_folds(folds: int, y: np.ndarray, names: Any) -> int:
+def _possible_folds(folds: int, y: Array, names: Array | None) -> int:
     if folds < 2:
         raise ValueError(f"cv={folds}: at least two folds are needed.")
     classes, members = np.unique(y, return_counts=True)
@@ -305,8 +394,8 @@ def _possible_folds(folds: int, y: np.ndarray, names: Any) -> int:
     return min(folds, fewest)
 
 
-def _folds_by_groups(folds: int, groups: Any) -> int:
-    """No more folds than there are groups to be held out."""
+def _folds_by_groups(folds: int, groups: UserVector) -> int:
+    """At most as many folds as there are groups."""
     count = len(np.unique(np.asarray(groups)))
     if count < 2:
         raise ValueError(
@@ -323,7 +412,7 @@ def _folds_by_groups(folds: int, groups: Any) -> int:
     return min(folds, count)
 
 
-def _checked_pair(pair: Any, k: int, numbers: np.ndarray) -> Split:
+def _checked_pair(pair: Any, k: int, numbers: Array) -> Split:
     """Split k as indices; `numbers` are those of the rows, for messages."""
     n = len(numbers)
     try:
@@ -352,19 +441,19 @@ def _checked_pair(pair: Any, k: int, numbers: np.ndarray) -> Split:
     return train, validation
 
 
-def _brief(given: Any) -> str:
+def _brief(given: object) -> str:
     text = " ".join(repr(given).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _listed(rows: np.ndarray) -> str:
+def _listed(rows: Array) -> str:
     """The first few row numbers, and how many more there are."""
     first = ", ".join(map(str, rows[:_FEW_ROWS].tolist()))
     more = len(rows) - _FEW_ROWS
     return f"{first} and {more} more" if more > 0 else first
 
 
-def _indices(indices: Any, n: int, k: int) -> np.ndarray:
+def _indices(indices: ArrayLike, n: int, k: int) -> Array:
     given = np.asarray(indices)
     if given.ndim != 1:
         raise ValueError(
@@ -389,15 +478,15 @@ def _indices(indices: Any, n: int, k: int) -> np.ndarray:
     return rows % n
 
 
-def _whole_numbers(given: np.ndarray) -> np.ndarray | None:
-    """The same values as integers; None if they are none."""
+def _whole_numbers(given: Array) -> Array | None:
+    """The same values as integers; None if they are not whole numbers."""
     if given.dtype.kind in "iu":
         return given.astype(int)
     try:
         values = given.astype(float)
     except (TypeError, ValueError):
         return None
-    # Also the empty list, which is one of floats.
+    # NumPy makes an empty list an array of floats.
     whole = given.dtype.kind in "fO" and np.all(np.isfinite(values))
     if not whole or np.any(values != np.floor(values)):
         return None

@@ -1,7 +1,7 @@
 """Data sets by name, and generators of synthetic ones.
 
-Imports no other folder of the package. A new generator goes into `generators.py`, a set
-that needs a description into `catalogue.py`.
+Imports no other folder. A new generator goes into `generators.py`, the name of a
+new data set into `catalogue.py`.
 
 >>> from bisvm import datasets
 >>> X, y = datasets.load("iris", return_X_y=True)
@@ -10,17 +10,16 @@ that needs a description into `catalogue.py`.
 
 `load` looks in three places: the sets bundled with scikit-learn, the archives
 `<name>.npz` in the directory named by the environment variable `BISVM_DATA`, and
-OpenML. `available` says where each name would come from.
+OpenML. `available` lists all names and their sources.
 """
 
 from bisvm.datasets.generators import (
     make_moons_with_noise,
     make_rings,
-    make_signal_among_noise,
+    make_toy_signals,
     make_xor,
 )
 from bisvm.datasets.loading import Dataset, available, load
-from bisvm.datasets.signals import make_toy_signals
 
 __all__ = [
     "Dataset",
@@ -28,7 +27,6 @@ __all__ = [
     "load",
     "make_moons_with_noise",
     "make_rings",
-    "make_signal_among_noise",
     "make_toy_signals",
     "make_xor",
 ]

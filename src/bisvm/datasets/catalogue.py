@@ -1,4 +1,4 @@
-"""The names that `load` knows. Plain tables: edit them to add a data set."""
+"""The names that `load` knows, in plain tables."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 class OpenML:
     """How one data set is stored on OpenML.
 
-    `parts` are the sizes of the official training and test parts, stored one after
-    the other; rows beyond both are repetitions and are left out. `drop` names columns
-    that are no features. `sparse` sets stay sparse; `nominal` features become the
-    codes 0, 1, ... of their categories.
+    `parts` are the sizes of the official training and test parts, in this order; rows
+    after them are duplicates and are left out. `drop` names columns that are no
+    features. `sparse` sets stay sparse; `nominal` features become the codes 0, 1, ...
+    of their categories.
     """
 
     data_id: int
@@ -28,50 +28,19 @@ BUNDLED = ("iris", "wine", "breast_cancer", "digits")
 
 ARCHIVES = (
     # Statlog, UCI and LIBSVM
-    "australian",
-    "breast_cancer_wisconsin_original",
-    "connect4",
-    "eeg_eye_state",
-    "fourclass",
-    "heart_statlog",
-    "ionosphere",
-    "magic04",
-    "parkinsons",
-    "pima_diabetes",
-    "seeds",
-    "svmguide1",
+    "australian breast_cancer_wisconsin_original connect4 eeg_eye_state fourclass "
+    "heart_statlog ionosphere magic04 parkinsons pima_diabetes seeds svmguide1 "
     # sparse
-    "a1a",
-    "a9a",
-    "ijcnn1",
-    "mushrooms",
-    "news20_multiclass",
-    "rcv1_small",
-    "reuters_money_fx",
+    "a1a a9a ijcnn1 mushrooms news20_multiclass rcv1_small reuters_money_fx "
     # the benchmark of Raetsch, Onoda and Mueller (2001), with its published splits
-    "ida_banana",
-    "ida_breast_cancer",
-    "ida_diabetis",
-    "ida_heart",
-    "ida_image",
-    "ida_splice",
-    "ida_thyroid",
+    "ida_banana ida_breast_cancer ida_diabetis ida_heart ida_image ida_splice "
+    "ida_thyroid "
     # signals and images
-    "bonn_eeg",
-    "caltech101_subset",
-    "cifar10_airplane_automobile",
-    "mnist",
-    "ucr_ArrowHead",
-    "ucr_BasicMotions",
-    "ucr_Coffee",
-    "ucr_GunPoint",
-    "ucr_ItalyPowerDemand",
-    "ucr_OSULeaf",
-    # standardised data in published folds
-    "folds_cancer",
-    "folds_synbig",
-    "folds_synsmall",
-)
+    "bonn_eeg caltech101_subset cifar10_airplane_automobile mnist ucr_ArrowHead "
+    "ucr_BasicMotions ucr_Coffee ucr_GunPoint ucr_ItalyPowerDemand ucr_OSULeaf "
+    # standardized data in published folds
+    "folds_cancer folds_synbig folds_synsmall"
+).split()
 """Data sets read from `<name>.npz` in the directory `BISVM_DATA`."""
 
 OPENML = {
@@ -106,7 +75,7 @@ OPENML = {
     "twonorm": OpenML(1507),
     "w8a": OpenML(1588, parts=(49749, 14951), sparse=True),
 }
-"""Data sets fetched from OpenML when no archive is at hand.
+"""Data sets fetched from OpenML if there is no archive.
 
 Rows and classes are those of the archives where both exist, but row order, splits,
 groups and the coding of labels may differ.
@@ -140,7 +109,7 @@ ALIASES = {
     "thyroid": "ida_thyroid",
     "wdbc": "breast_cancer",
 }
-"""Other names by which people ask for a set. Case, "-" and "_" do not matter."""
+"""Other names of data sets. Case, "-" and "_" do not matter."""
 
 NAMES = tuple(dict.fromkeys((*BUNDLED, *ARCHIVES, *OPENML)))
 """Every name once."""

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from http.client import HTTPException
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
 import numpy as np
 
 from bisvm.datasets.catalogue import ALIASES, BUNDLED, NAMES, OPENML, OpenML
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+Array: TypeAlias = np.ndarray
+Matrix: TypeAlias = "np.ndarray | csr_matrix"
 VARIABLE = "BISVM_DATA"
 
 
@@ -26,32 +31,32 @@ class Dataset:
     Attributes
     ----------
     name, source : str
-        What it is, and where it came from.
+        Name of the data set, and where it was loaded from.
     X, y : array or CSR matrix of shape (n_samples, ...), array of shape (n_samples,)
         All samples, or those of the official training part if there is one.
     X_test, y_test : the same, or None
         The official test part.
     feature_names, target_names : list of str, or None
-        Names of the columns of X, and of the classes in the order of `np.unique(y)`.
+        Names of the features, and of the classes in the order of `np.unique(y)`.
     splits : list of (train, test) pairs of row numbers, or None
         Published splits of X; they may be passed as `cv=`.
     groups : array of shape (n_samples,), or None
-        Samples with one label belong together (recordings of one subject).
+        Group of each sample, such as the subject of a recording.
     details : mapping of str to array
-        Whatever else is stored with the set.
+        Other arrays stored with the data set.
     """
 
     name: str
     source: str
-    X: Any
-    y: np.ndarray
-    X_test: Any = None
-    y_test: np.ndarray | None = None
+    X: Matrix
+    y: Array
+    X_test: Matrix | None = None
+    y_test: Array | None = None
     feature_names: list[str] | None = None
     target_names: list[str] | None = None
-    splits: list[tuple[np.ndarray, np.ndarray]] | None = None
-    groups: np.ndarray | None = None
-    details: Mapping[str, np.ndarray] = field(default_factory=dict)
+    splits: list[tuple[Array, Array]] | None = None
+    groups: Array | None = None
+    details: Mapping[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
@@ -66,13 +71,17 @@ class Dataset:
         return f"Dataset({self.name!r}: {', '.join(sizes)}; from {self.source})"
 
 
-def load(name: str, *, return_X_y: bool = False) -> Any:
+@overload
+def load(name: str, *, return_X_y: Literal[False] = False) -> Dataset: ...
+@overload
+def load(name: str, *, return_X_y: Literal[True]) -> tuple[Matrix, Array]: ...
+def load(name: str, *, return_X_y: bool = False) -> Dataset | tuple[Matrix, Array]:
     """Load a data set by name.
 
-    The name is looked up among the sets bundled with scikit-learn, then among the
-    archives `<name>.npz` in the directory named by the environment variable
-    `BISVM_DATA`, then on OpenML (which needs the network once; scikit-learn keeps a
-    copy). Data are returned as they were published: standardise them yourself.
+    `load` looks for it among the sets bundled with scikit-learn, then for an archive
+    `<name>.npz` in the directory named by the environment variable `BISVM_DATA`, then
+    on OpenML (which needs the network once; scikit-learn keeps a copy). Data are
+    returned as they were published: standardize them yourself.
 
     Parameters
     ----------
@@ -90,7 +99,7 @@ def load(name: str, *, return_X_y: bool = False) -> Any:
     ValueError
         If there is no data set of this name.
     FileNotFoundError
-        If the name is known, but the data are nowhere within reach.
+        If the name is known, but the data are not available.
 
     Examples
     --------
@@ -111,9 +120,18 @@ def load(name: str, *, return_X_y: bool = False) -> Any:
 
 
 def available() -> dict[str, str]:
-    """Every name that `load` accepts (aliases aside), and where it would come from.
+    """List the names that `load` accepts, without aliases, and their sources.
 
     Nothing is read or fetched.
+
+    Returns
+    -------
+    dict of str to str
+
+    Examples
+    --------
+    >>> available()["iris"]
+    'scikit-learn'
     """
     archives = _archives()
 
@@ -129,15 +147,12 @@ def available() -> dict[str, str]:
     return {name: origin(name) for name in sorted({*NAMES, *archives})}
 
 
-# Names ---------------------------------------------------------------------------
-
-
 def _key(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "").replace(" ", "")
 
 
 def _canonical(name: str) -> str:
-    """The name under which a set is stored, from any way of writing it."""
+    """The name of a data set, from an alias or another spelling."""
     names = sorted({*NAMES, *_archives()})
     if name in names:
         return name
@@ -166,9 +181,6 @@ def _out_of_reach(name: str, failure: Exception | None = None) -> str:
         looked += f", and for data set {OPENML[name].data_id} on OpenML ({failure})"
         remedy += ", or connect to the network"
     return f"Data set {name!r} is out of reach: {looked}. To load it, {remedy}."
-
-
-# Sources -------------------------------------------------------------------------
 
 
 def _load_bundled(name: str) -> Dataset:
@@ -220,7 +232,8 @@ def _read_archive(path: Path) -> Dataset:
     )
 
 
-def _pop_matrix(arrays: dict[str, np.ndarray], part: str) -> Any:
+def _pop_matrix(arrays: dict[str, Array], part: str) -> Matrix | None:
+    """An array, or a CSR matrix stored as data, indices, indptr and shape."""
     dense = f"X_{part}" if part else "X"
     if dense in arrays:
         return arrays.pop(dense)
@@ -235,8 +248,8 @@ def _pop_matrix(arrays: dict[str, np.ndarray], part: str) -> Any:
 
 
 def _pop_splits(
-    arrays: dict[str, np.ndarray],
-) -> list[tuple[np.ndarray, np.ndarray]] | None:
+    arrays: dict[str, Array],
+) -> list[tuple[Array, Array]] | None:
     """Published splits: rows of `train_idx` and `test_idx`, or the numbers `fold`."""
     if "train_idx" in arrays and "test_idx" in arrays:
         train, test = arrays.pop("train_idx"), arrays.pop("test_idx")
@@ -289,8 +302,8 @@ def _fetch_openml(name: str, entry: OpenML) -> Dataset:
     )
 
 
-def _labels(y: Any) -> np.ndarray:
-    """Integers where the labels are whole numbers, otherwise strings."""
+def _labels(y: Array) -> Array:
+    """Integers if the labels are whole numbers, otherwise floats or strings."""
     try:
         numbers = np.asarray(y).astype(np.float64)
         whole = numbers.astype(np.int64)
@@ -299,5 +312,5 @@ def _labels(y: Any) -> np.ndarray:
     return whole if np.array_equal(whole, numbers) else numbers
 
 
-def _strings(names: Any) -> list[str] | None:
+def _strings(names: Iterable[object] | None) -> list[str] | None:
     return None if names is None else [str(name) for name in names]

@@ -1,32 +1,61 @@
-"""ConvolutionalSVC: a kernel SVM on images filtered by filters that it learns."""
+"""ConvolutionalSVC: a kernel on feature maps whose filters are learned.
+
+    k(x, y) = k0(A(x * f), A(y * f))
+
+with any transform A after the convolution. Sugg 2018, chapter 4, learns f on the
+structural risk (algorithm 5). A criterion on held-out images works as well; it also
+learns C and the parameters of k0.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Self
+import math
+from dataclasses import KW_ONLY, dataclass
+from itertools import combinations
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from scipy import sparse
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from bisvm.estimators.base import set_or_remove
-from bisvm.estimators.images import check_task, flattened, task_names, validated_rows
-from bisvm.estimators.kernel_convolution import (
-    first_transform,
-    kernel_machine,
-    learned_filters,
-)
+from bisvm.core.types import Array, UserData, UserVector
+from bisvm.criteria import Criterion
+from bisvm.data.matrices import RowBlocks
+from bisvm.estimators.callbacks import CallbackSupportMixin, Watched, with_callbacks
+from bisvm.estimators.docstrings import LIMITS
+from bisvm.estimators.settings import Callback, SearchArguments
 from bisvm.estimators.svc import BilevelSVC
-from bisvm.estimators.watching import CallbackSupportMixin, Watched, with_callbacks
+from bisvm.kernels import Kernel, get_kernel
+from bisvm.optimizers import Optimizer
 from bisvm.search.history import Progress
+from bisvm.search.settings import MultiClass
+from bisvm.transforms import Convolution1D, Convolution2D, Transform
+from bisvm.transforms.arguments import check_shape
 
-# What the machine inside has learned, and what it knows of its search.
+Shape: TypeAlias = tuple[int, ...]
+Start: TypeAlias = Literal["random", "cosine", "delta", "patches"]
+
+# Attributes of the machine that the estimator has, too: those of a model of a callback,
+# and those that a fit adds.
 _LEARNED = ("classes_", "hyperparameters_", "kernel_", "C_")
 _KNOWN = ("criterion_value_", "history_", "coordinates_", "certificate_", "n_iter_")
 
+# Texts that the docstrings of convolutional estimators share.
+IMAGES = """\
+image_shape : (length,), (height, width) or (height, width, channels), optional
+        Shape of one row of X. By default that of X if X is (n, height, width[,
+        channels]), and otherwise a signal, (n_features,).
+    filter_shape : tuple of int, default=(5, 5)
+        Axes that it leaves out are covered whole: (5, 5) sees all channels.
+    n_filters : int, default=1
+        Filters of every class task."""
 
-class ConvolutionalSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
-    """Kernel SVM on feature maps x * f, with the filters f learned along with C.
+
+@dataclass(eq=False, repr=False)
+class ConvolutionalSVC(CallbackSupportMixin, ClassifierMixin, SearchArguments):
+    __doc__ = f"""Kernel SVM on feature maps x * f, with the filters f learned along
+    with C.
 
     The kernel is k(A(x * f), A(y * f)); the filters f are its parameters, learned on
     held-out images together with C and the kernel's own parameters, or, with
@@ -35,62 +64,38 @@ class ConvolutionalSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    image_shape : (length,), (height, width) or (height, width, channels), optional
-        Shape of one row of X. By default that of X if X is (n, height, width[,
-        channels]), and else a signal, (n_features,).
-    filter_shape : tuple of int, default=(5, 5)
-        Axes that it leaves out are covered whole: (5, 5) sees all channels.
-    n_filters : int, default=1
-        Filters of every class task.
-    kernel : {"rbf", "poly", "linear", ...} or Kernel, default="rbf"
+    {IMAGES}
+    kernel : str or Kernel, default="rbf"
+        The kernel k on feature maps.
     C : "scale" or float, default="scale"
         Start of C, or its value if it is not learned, as for `BilevelSVC`.
     after : Transform, optional
         What comes between the convolution and the kernel, such as
         `Pool2D(2) @ Nonlinearity("abs")`.
-    start : {"random", "cosine", "delta", "patches"}, default="random"
+    start : {{"random", "cosine", "delta", "patches"}}, default="random"
         Filters to start from.
-    refit : {"rescaled", "same"} or float, default="rescaled"
-        C of the final machine, as for `BilevelSVC`: a number switches C on in the last
-        training only.
     learn : "all", None, or names such as "filters" or ("C", "filters"), default="all"
     loss : "quartic", "hinge", "squared_hinge", ... or Loss, default="quartic"
-    multi_class : {"ovo", "ovr"}, default="ovo"
+    multi_class : {{"ovo", "ovr"}}, default="ovo"
     shared : bool, default=True
         Whether all class tasks have the same hyperparameters.
     class_weight : None, "balanced" or dict, default=None
     criterion : str or Criterion, default="calibrated_logistic"
-        What is minimised on held-out images; see `BilevelSVC`.
+        Loss on held-out images that is minimised; see `BilevelSVC`.
     cv : int, splitter or list of (train, validation) index pairs, default=5
     optimizer : str or Optimizer, default="bfgs"
-    tol : float, default=1e-3
-        Accuracy: relative decrease of the criterion that is not worth another step.
-    max_iter : int, default=100
-        Steps of the search.
-    time_limit : float, optional
-        Seconds after which the search stops and the best model so far is fitted.
-    n_jobs : int, optional
-        Class tasks that are tuned at a time, in threads.
-    verbose : int, default=0
-        1 shows evaluations of the criterion in a live line, or as lines of a log; 2
-        always as lines.
-    callback : callable, optional
-        Called with a `bisvm.search.history.Progress` after every evaluation; True
-        stops.
-    checkpoint : str or path, optional
-        File that every evaluation is written to, and from which a fit that was killed
-        goes on; see `BilevelSVC`.
-    random_state : int, RandomState or None
+    {LIMITS}
 
     Attributes
     ----------
     filters_ : array of shape (n_tasks, n_filters, *filter_shape)
         One bank for all tasks (n_tasks = 1) where the kernel is shared.
-    machine_ : the fitted `BilevelSVC`; it has the rest
+    machine_ : BilevelSVC
+        The fitted machine; it has further attributes.
     tasks_ : list of (class, class or None)
         The class on the positive side, and the other one; None is all others.
-    hyperparameters_, kernel_, C_, criterion_value_, history_, coordinates_,
-    certificate_, n_iter_ : as in `BilevelSVC`
+    hyperparameters_, kernel_, C_, criterion_value_, history_, coordinates_, \
+certificate_, n_iter_ : as in `BilevelSVC`
     image_shape_, classes_, n_features_in_, feature_names_in_
 
     Examples
@@ -105,62 +110,25 @@ class ConvolutionalSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     (1, 1, 3, 3)
     """
 
-    def __init__(
-        self,
-        image_shape: Any = None,
-        filter_shape: Any = (5, 5),
-        n_filters: int = 1,
-        kernel: Any = "rbf",
-        *,
-        C: Any = "scale",
-        after: Any = None,
-        start: str = "random",
-        refit: Any = "rescaled",
-        learn: Any = "all",
-        loss: Any = "quartic",
-        multi_class: str = "ovo",
-        shared: bool = True,
-        class_weight: Any = None,
-        criterion: Any = "calibrated_logistic",
-        cv: Any = 5,
-        optimizer: Any = "bfgs",
-        tol: float = 1e-3,
-        max_iter: int = 100,
-        time_limit: float | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Any = None,
-        checkpoint: Any = None,
-        random_state: Any = None,
-    ):
-        self.image_shape = image_shape
-        self.filter_shape = filter_shape
-        self.n_filters = n_filters
-        self.kernel = kernel
-        self.C = C
-        self.after = after
-        self.start = start
-        self.refit = refit
-        self.learn = learn
-        self.loss = loss
-        self.multi_class = multi_class
-        self.shared = shared
-        self.class_weight = class_weight
-        self.criterion = criterion
-        self.cv = cv
-        self.optimizer = optimizer
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
-        self.random_state = random_state
+    image_shape: Shape | None = None
+    filter_shape: Shape = (5, 5)
+    n_filters: int = 1
+    kernel: str | Kernel = "rbf"
+    _: KW_ONLY
+    C: Literal["scale"] | float = "scale"
+    after: Transform | None = None
+    start: Start = "random"
+    multi_class: MultiClass = "ovo"
+    criterion: str | Criterion = "calibrated_logistic"
+    optimizer: str | Optimizer = "bfgs"
 
-    @with_callbacks
+    @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+        self,
+        X: UserData,
+        y: UserVector,
+        sample_weight: UserVector = None,
+        groups: UserVector = None,
     ) -> Self:
         """Learn filters and hyperparameters on the splits, then train on all of X.
 
@@ -181,13 +149,13 @@ class ConvolutionalSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         watched = Watched(self, X, y, sample_weight)
         shape, flat = flattened(X, self.image_shape)
-        # scikit-learn keeps what it sees of X on an estimator: here on a copy, so that
-        # a fit that fails leaves nothing behind.
+        # scikit-learn notes what it sees of X on an estimator: here on a copy, so that
+        # a fit that fails changes nothing.
         seen = type(self)(**self.get_params(deep=False))
         flat, y = validate_data(seen, flat, y, dtype=np.float64, order="C")
         seen.image_shape_ = (seen.n_features_in_,) if shape is None else shape
-        callback = _of_whole_models(watched.callback, seen)
-        machine = kernel_machine(self, seen.image_shape_, callback)
+        machine = self._machine(seen.image_shape_)
+        machine.set_params(callback=_of_whole_models(watched.callback, seen))
         machine.fit(flat, y, sample_weight, groups)
         self._set_machine(seen, machine.set_params(callback=self.callback))
         for name in _KNOWN:
@@ -195,36 +163,78 @@ class ConvolutionalSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         watched.end()
         return self
 
+    def _machine(self, image_shape: Shape) -> BilevelSVC:
+        """The unfitted machine that this estimator stands for."""
+        kernel = self._kernel(image_shape)
+        own = {"image_shape", "filter_shape", "n_filters", "kernel", "after", "start"}
+        given = self.get_params(deep=False).items()
+        same = {name: value for name, value in given if name not in own}
+        return BilevelSVC(kernel, starts=1, **same)
+
+    def _kernel(self, image_shape: Shape) -> Kernel:
+        """k0 @ A @ convolution."""
+        kernel, after = get_kernel(self.kernel), self.after
+        if after is not None and not isinstance(after, Transform):
+            raise TypeError(
+                "after must be a transform, such as Pool2D(2) @ Nonlinearity('abs'), "
+                f"or None; got {after!r}."
+            )
+        signal = len(image_shape) == 1 or np.shape(self.filter_shape) == (1,)
+        # Transforms are values: they take a number, not a generator.
+        seed = self.random_state
+        if not isinstance(seed, (int, np.integer)):
+            draw = np.random.randint if seed is None else seed.randint
+            seed = draw(2**31 - 1)
+        convolution = (Convolution1D if signal else Convolution2D)(
+            n_filters=self.n_filters,
+            filter_shape=self.filter_shape,
+            start=self.start,
+            shape=image_shape,
+            random_state=int(seed),
+        )
+        maps = convolution if after is None else after @ convolution
+        return (kernel @ maps).validate()
+
     def _set_machine(self, seen: ConvolutionalSVC, machine: BilevelSVC) -> None:
         """Set what was learned, and what predicts.
 
-        seen : a copy that knows what X looks like
+        seen : a copy that knows the shape of X
         """
+        self.__dict__.pop("feature_names_in_", None)
         for name in ("image_shape_", "n_features_in_", "feature_names_in_"):
-            set_or_remove(self, name, getattr(seen, name, None))
+            if hasattr(seen, name):
+                setattr(self, name, getattr(seen, name))
         self.machine_ = machine
         for name in _LEARNED:
             setattr(self, name, getattr(machine, name))
-        kernels: Any = machine.kernel_
+        kernels = machine.kernel_
         kernels = kernels if isinstance(kernels, list) else [kernels]
-        self.filters_ = np.stack([learned_filters(kernel) for kernel in kernels])
-        self._maps = [first_transform(kernel) for kernel in kernels]
-        self.tasks_ = task_names(self.classes_.tolist(), self.multi_class)
+        self._maps = [_convolution(kernel) for kernel in kernels]
+        self.filters_ = np.stack([np.asarray(one.filters) for one in self._maps])
+        self.tasks_ = task_names(machine.classes_.tolist(), self.multi_class)
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Decision values: (n,) for two classes, (n, n_classes) for more."""
+    def decision_function(self, X: UserData) -> Array:
+        """Compute decision values: (n,) for two classes, (n, n_classes) for more."""
         check_is_fitted(self)
         return self.machine_.decision_function(validated_rows(self, X))
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Class labels."""
+    def predict(self, X: UserData) -> Array:
+        """Predict the classes of images."""
         check_is_fitted(self)
         return self.machine_.predict(validated_rows(self, X))
 
-    def feature_maps(self, X: Any, task: int = 0) -> np.ndarray:
-        """x * f_k for every image and filter of a class task, (n, n_filters, ...).
+    def feature_maps(self, X: UserData, task: int = 0) -> Array:
+        """Compute x * f_k for every image and filter of a class task.
 
-        `tasks_[task]` names the classes.
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
+        task : int, default=0
+            Number of the class task; `tasks_[task]` names its classes.
+
+        Returns
+        -------
+        maps : array of shape (n_samples, n_filters, *map_shape)
         """
         check_is_fitted(self)
         check_task(task, self.tasks_)
@@ -232,14 +242,23 @@ class ConvolutionalSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return np.moveaxis(bank.apply(validated_rows(self, X)), -1, 1)
 
 
+def _convolution(kernel: Kernel) -> Convolution1D | Convolution2D:
+    """The convolution of a fitted kernel, through which the images go first."""
+    transform: Any = getattr(kernel, "transform")  # noqa: B009
+    first: Convolution1D | Convolution2D = getattr(
+        transform, "transforms", (transform,)
+    )[0]
+    return first
+
+
 def _of_whole_models(
-    callback: Callable[[Progress], Any] | None, seen: ConvolutionalSVC
-) -> Callable[[Progress], Any] | None:
-    """The callback, whose models are convolutional, and not the machines inside."""
+    callback: Callback | None, seen: ConvolutionalSVC
+) -> Callback | None:
+    """The callback, with convolutional estimators as models instead of machines."""
     if callback is None:
         return None
 
-    def tell(progress: Progress) -> Any:
+    def tell(progress: Progress) -> object:
         def model() -> ConvolutionalSVC:
             copy = type(seen)(**seen.get_params(deep=False))
             copy._set_machine(seen, progress.model())
@@ -248,3 +267,67 @@ def _of_whole_models(
         return callback(progress.with_model(model))
 
     return tell
+
+
+# --- images as rows of X --------------------------------------------------------------
+
+
+def flattened(X: UserData, image_shape: Shape | None) -> tuple[Shape | None, UserData]:
+    """The shape of an image if it can be known, and X with one row per image."""
+    if sparse.issparse(X):
+        raise TypeError(
+            "Sparse input is not supported: images are filtered whole. Use X.toarray()."
+        )
+    if isinstance(X, RowBlocks):
+        raise TypeError("Images are needed in memory, not in chunks: use X[rows].")
+    wanted: Shape | None = None
+    if image_shape is not None:
+        wanted = check_shape("image_shape", image_shape)
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    if len(X.shape) > 2:
+        X = np.asarray(X)
+        if wanted not in (None, X.shape[1:]):
+            raise ValueError(
+                f"X holds images of shape {X.shape[1:]}, but image_shape="
+                f"{image_shape!r}: make them agree, or pass X of shape "
+                "(n_samples, n_features)."
+            )
+        wanted, X = X.shape[1:], X.reshape(len(X), -1)
+    elif wanted is not None and len(X.shape) == 2:
+        n_features = X.shape[1]
+        if math.prod(wanted) != n_features:
+            raise ValueError(
+                f"image_shape={image_shape!r} has {math.prod(wanted)} pixels, but X "
+                f"has {n_features} features: they must be the same number."
+            )
+    return wanted, X
+
+
+def validated_rows(estimator: Any, X: UserData) -> Array:
+    """Images as rows, of the shape that a fitted estimator was trained on."""
+    shape, X = flattened(X, estimator.image_shape)
+    if shape not in (None, estimator.image_shape_):
+        raise ValueError(
+            f"X holds images of shape {shape}, but the model was trained on "
+            f"{estimator.image_shape_}."
+        )
+    rows: Array = validate_data(estimator, X, dtype=np.float64, order="C", reset=False)
+    return rows
+
+
+def task_names(classes: list[Any], multi_class: MultiClass) -> list[tuple[Any, Any]]:
+    """(positive, negative) class of every task, in the order of `class_tasks`."""
+    if len(classes) == 2:
+        return [(classes[1], classes[0])]
+    if multi_class == "ovr":
+        return [(one, None) for one in classes]
+    return list(combinations(classes, 2))
+
+
+def check_task(task: int, tasks: list[tuple[Any, Any]]) -> None:
+    """Refuse the number of a class task that does not exist."""
+    if not -len(tasks) <= task < len(tasks):
+        raise ValueError(
+            f"task={task!r} is out of range: there are {len(tasks)} class tasks, and "
+            "tasks_ names them."
+        )

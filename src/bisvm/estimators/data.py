@@ -5,68 +5,83 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from bisvm.core.types import Array, Matrix, UserData, UserVector
+from bisvm.core.warning import warn_user
 from bisvm.criteria import Criterion
 from bisvm.data.chunks import Chunks
-from bisvm.data.pieces import Pieces, keep
-from bisvm.data.sample_groups import SampleGroups
-from bisvm.data.splits import Split, class_tasks, freeze_splits
-from bisvm.estimators.grouping import (
-    check_groups,
-    check_sample_groups,
-    warn_of_small_groups,
-)
+from bisvm.data.matrices import RowBlocks, keep
+from bisvm.data.splits import Folds, SampleGroups, Split, class_tasks, freeze_splits
 from bisvm.kernels import Precomputed
 from bisvm.machines.model import Model
-from bisvm.search.data import Data
-from bisvm.search.settings import Settings
+from bisvm.search.settings import Data, Grouping, MultiClass, Settings
 
 # What is asked of inputs, in fit and in predict.
 INPUTS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
-# A memory-mapped array of more bytes than this, as float64, stays where it is.
+# A memory-mapped array of more bytes than this, as float64, is read block by block.
 MAPPED_LIMIT = 2**28
+# Names of groups that a message lists.
+_FEW_NAMES = 5
+
+ClassWeight = Literal["balanced", "learn"] | Mapping[Any, float] | None
+
+
+class Given(NamedTuple):
+    """The arguments of `fit`."""
+
+    X: UserData
+    y: UserVector = None
+    sample_weight: UserVector = None
+    groups: UserVector = None
+    sample_groups: UserVector = None
+
+    def in_memory(self) -> Given:
+        """Compute the vectors that are Dask collections."""
+        return Given(self.X, *map(_in_memory, self[1:]))
 
 
 def validate(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    groups: Any,
-    sample_groups: Any,
+    estimator: BaseEstimator,
+    given: Given,
     settings: Settings,
     random_state: np.random.RandomState,
 ) -> Data:
-    """Validate all that `fit` is given, and draw the splits; nothing is written."""
-    model = settings.model
+    """Validate the arguments of `fit`, and draw the splits; nothing is written.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Named in scikit-learn's messages.
+    """
+    model, X = settings.model, given.X
     if model.linear or not isinstance(X, np.memmap):
-        X = in_pieces(X)
-    check_readable(X, model)
+        X = in_blocks(X)
+    _check_readable(X, model)
     data = prepare(
         estimator,
-        X,
-        in_memory(y),
-        in_memory(sample_weight),
-        in_memory(groups),
-        in_memory(sample_groups),
+        given._replace(X=X).in_memory(),
         random_state,
         criterion=settings.criterion,
+        cv=settings.cv,
+        multi_class=settings.multi_class,
+        class_weight=settings.class_weight,
         grouping=settings.grouping,
     )
-    return _precomputed(data, y) if settings.pairwise else data
+    return _precomputed(data, np.shape(given.y)[0]) if settings.pairwise else data
 
 
-def _precomputed(data: Data, y: Any) -> Data:
+def _precomputed(data: Data, n_rows: int) -> Data:
     """With a precomputed kernel the inputs are row numbers of its matrix."""
-    n, n_rows = data.n_features, len(y)
-    if sparse.issparse(data.X) or n_rows != n:
+    n = data.n_features
+    if not isinstance(data.X, np.ndarray) or n_rows != n:
         raise ValueError(
             "kernel='precomputed' takes the dense square matrix k(x_i, x_j) as X; "
             f"got {n_rows} rows and {n} columns"
@@ -79,47 +94,52 @@ def _precomputed(data: Data, y: Any) -> Data:
 
 
 def prepare(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    groups: Any,
-    sample_groups: Any,
+    estimator: BaseEstimator,
+    given: Given,
     random_state: np.random.RandomState,
     *,
     criterion: Criterion,
-    grouping: str | None = None,
-    split: bool = True,
+    cv: Folds | None,
+    multi_class: MultiClass,
+    class_weight: ClassWeight,
+    grouping: Grouping | None = None,
 ) -> Data:
     """Validated data.
 
-    grouping : "groups" or "classes" if these have a C of their own
-    split : whether splits are drawn; if not, all rows are for training
+    Parameters
+    ----------
+    given : Given
+        With vectors in memory.
+    cv : int, splitter, list of pairs or None
+        None draws no splits: all rows are for training.
+    grouping : {"groups", "classes"}, optional
+        What has its own C.
     """
-    X, y, seen = _validated(estimator, X, y)
+    X, y, seen = _validated(estimator, given.X, given.y)
     check_classification_targets(y)
     if sparse.issparse(X):
         X = sparse.csr_array(X)
         X.sort_indices()
     classes, codes = np.unique(y, return_inverse=True)
-    groups = check_groups(groups, X)
-    given = _check_sample_weight(
-        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    groups = None if given.groups is None else _labels(given.groups, X, "groups")
+    sample_weight = _check_sample_weight(
+        given.sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
-    _check_classes(classes, codes, given)
-    class_weight = None if grouping == "classes" else estimator.class_weight
-    weight = given * class_factors(class_weight, classes, codes, given)[codes]
+    _check_classes(classes, codes, sample_weight)
+
+    def weighted(by: ClassWeight) -> Array:
+        factors = class_factors(by, classes, codes, sample_weight)
+        product: Array = sample_weight * factors[codes]
+        return product
+
+    weight = weighted(None if grouping == "classes" else class_weight)
     costs = criterion.class_weight
-    held_weight = (
-        weight
-        if costs is None
-        else given * class_factors(costs, classes, codes, given)[codes]
-    )
+    held_weight = weight if costs is None else weighted(costs)
     rows = np.flatnonzero(weight > 0)
     _check_classes(classes, codes, weight)
-    spread = check_sample_groups(sample_groups, X, rows, grouping)
+    spread = _sample_groups(given.sample_groups, X, rows, grouping)
     if grouping == "groups":
-        warn_of_small_groups(spread, codes[rows])
+        _warn_of_small_groups(spread, codes[rows])
     by_class = SampleGroups(classes, codes[rows]) if grouping == "classes" else None
     names = getattr(seen, "feature_names_in_", None)
     return Data(
@@ -127,14 +147,12 @@ def prepare(
         y=codes[rows],
         rows=rows,
         weight=weight[rows],
-        sample_weight=given[rows],
+        sample_weight=sample_weight[rows],
         held_weight=held_weight[rows],
-        tasks=class_tasks(codes[rows], len(classes), estimator.multi_class),
-        splits=_splits(
-            estimator.cv, classes, X, codes, rows, groups, spread, random_state
-        )
-        if split
-        else [(np.arange(len(rows)), np.arange(0))],
+        tasks=class_tasks(codes[rows], len(classes), multi_class),
+        splits=[(np.arange(len(rows)), np.arange(0))]
+        if cv is None
+        else _splits(cv, classes, X, codes, rows, groups, spread, random_state),
         classes=classes,
         n_features=seen.n_features_in_,
         feature_names=None if names is None else [str(name) for name in names],
@@ -145,8 +163,11 @@ def prepare(
     )
 
 
-def in_pieces(X: Any) -> Any:
-    """What is not in memory in pieces; anything else as it is.
+# --- inputs ---------------------------------------------------------------------------
+
+
+def in_blocks(X: UserData) -> UserData:
+    """Inputs that are not in memory as blocks of rows; others as they are.
 
     Dask's arrays and data frames, and large arrays that are memory-mapped.
     """
@@ -158,8 +179,7 @@ def in_pieces(X: Any) -> Any:
     return Chunks.of(X) if large else X
 
 
-def in_memory(y: Any) -> Any:
-    """A vector of Dask's computed; anything else as it is."""
+def _in_memory(y: UserVector) -> UserVector:
     if not _is_dask(y):
         return y
     from bisvm.data.partitions import vector
@@ -167,15 +187,15 @@ def in_memory(y: Any) -> Any:
     return vector(y)
 
 
-def _is_dask(given: Any) -> bool:
+def _is_dask(given: object) -> bool:
     """By the name of its module: Dask is not imported to find out."""
     return type(given).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
-def check_readable(X: Any, model: Model) -> None:
-    """Refuse chunks where the machine needs all rows at once."""
+def _check_readable(X: UserData, model: Model) -> None:
+    """Refuse blocks of rows where the machine needs all rows at once."""
     by_rows = model.linear and model.loss.twice_differentiable
-    if isinstance(X, Pieces) and not by_rows:
+    if isinstance(X, RowBlocks) and not by_rows:
         raise ValueError(
             f"A machine with {model.kernel!r} and {model.loss!r} needs its training "
             "data in memory, not in chunks. Use a linear machine with a smooth loss "
@@ -183,40 +203,48 @@ def check_readable(X: Any, model: Model) -> None:
         )
 
 
-def validate_inputs(estimator: Any, X: Any, *, reset: bool = False) -> Any:
-    """As scikit-learn validates X; the first row speaks for a matrix in pieces.
+def validate_inputs(
+    estimator: BaseEstimator, X: UserData, *, reset: bool = False
+) -> Matrix | RowBlocks:
+    """Validate X as scikit-learn does; blocks of rows by their first row.
 
-    Its entries were checked when its rows were counted.
+    Their entries were checked when their rows were counted.
     """
-    if isinstance(X, Pieces):
+    if isinstance(X, RowBlocks):
         validate_data(estimator, X.head, **INPUTS, reset=reset)
         return X
-    return validate_data(estimator, X, **INPUTS, reset=reset)
+    found: Matrix = validate_data(estimator, X, **INPUTS, reset=reset)
+    return found
 
 
-def _validated(estimator: Any, X: Any, y: Any) -> tuple[Any, np.ndarray, Any]:
-    """X and y as scikit-learn validates them, and what it keeps of X.
+def _validated(
+    estimator: BaseEstimator, X: UserData, y: UserVector
+) -> tuple[Any, Array, BaseEstimator]:
+    """X and y as scikit-learn validates them, and an estimator that has seen X.
 
-    It keeps that on an estimator: here on a copy, so that a fit that fails leaves
-    nothing behind.
+    scikit-learn notes the features of X on an estimator. Here that is a copy, so that
+    a fit that fails changes nothing.
     """
     seen = type(estimator)(**estimator.get_params(deep=False))
-    if not isinstance(X, Pieces):
+    if not isinstance(X, RowBlocks):
         return *validate_data(seen, X, y, **INPUTS), seen
-    X = validate_inputs(seen, X, reset=True)
+    validate_inputs(seen, X, reset=True)
     y = X.y if y is None else y
     if y is None:
         raise ValueError(
             f"{X!r} has no labels: pass them as y, or let every chunk be a pair (X, y)."
         )
-    y = column_or_1d(y, warn=True)
-    assert_all_finite(y, input_name="y")
-    check_consistent_length(X, y)
-    return X, y, seen
+    labels = column_or_1d(y, warn=True)
+    assert_all_finite(labels, input_name="y")
+    check_consistent_length(X, labels)
+    return X, labels, seen
 
 
-def _check_classes(classes: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> None:
-    """Two classes at least, among the points that count."""
+# --- classes --------------------------------------------------------------------------
+
+
+def _check_classes(classes: Array, codes: Array, weight: Array) -> None:
+    """Require two classes among the rows of positive weight."""
     if not weight.any():
         raise ValueError("All sample weights are zero: there is nothing to fit.")
     present = np.unique(codes[weight > 0])
@@ -231,9 +259,9 @@ def _check_classes(classes: np.ndarray, codes: np.ndarray, weight: np.ndarray) -
 
 
 def class_factors(
-    class_weight: Any, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray
-) -> np.ndarray:
-    """One factor a class; "balanced" gives all classes the same total weight."""
+    class_weight: ClassWeight, classes: Array, codes: Array, weight: Array
+) -> Array:
+    """One factor per class; "balanced" gives all classes the same total weight."""
     n_classes = len(classes)
     if class_weight is None:
         return np.ones(n_classes)
@@ -245,7 +273,8 @@ def class_factors(
                 "BilevelLinearSVC, 'learn'."
             )
         total = np.bincount(codes, weight, minlength=n_classes)
-        return weight.sum() / (n_classes * np.where(total > 0, total, 1.0))
+        balanced: Array = weight.sum() / (n_classes * np.where(total > 0, total, 1.0))
+        return balanced
     if not isinstance(class_weight, Mapping):
         raise ValueError(
             f"class_weight={class_weight!r} is not understood; expected a dict from "
@@ -266,46 +295,137 @@ def class_factors(
     return np.array([float(class_weight.get(c, 1.0)) for c in classes.tolist()])
 
 
+# --- groups ---------------------------------------------------------------------------
+
+
+def _sample_groups(
+    given: UserVector, X: Matrix | RowBlocks, rows: Array, grouping: Grouping | None
+) -> SampleGroups | None:
+    """The groups of these rows; a warning if they have no C of their own."""
+    if given is None:
+        if grouping == "groups":
+            raise ValueError(
+                "regularization='per_group' needs the group of every sample: "
+                "fit(X, y, sample_groups=...), one label per sample."
+            )
+        return None
+    labels = _labels(given, X, "sample_groups")
+    if grouping != "groups":
+        warn_user(
+            "sample_groups are given, but no group has a C of its own: they only "
+            "decide how samples are spread over the folds. "
+            "Use regularization='per_group'."
+        )
+    return SampleGroups.of(labels[rows])
+
+
+def _labels(given: UserVector, X: Matrix | RowBlocks, name: str) -> Array:
+    """One label per sample, all of one type, none missing."""
+    labels = np.asarray(given)
+    if labels.ndim != 1:
+        raise ValueError(
+            f"{name} has shape {labels.shape}, expected one label per sample."
+        )
+    if len(labels) != X.shape[0]:
+        raise ValueError(f"{name} has {len(labels)} labels for {X.shape[0]} samples.")
+    missing = (
+        np.array([_is_missing(label) for label in labels], dtype=bool)
+        if labels.dtype == object
+        else np.asarray(labels != labels)
+    )
+    if missing.any():
+        raise ValueError(
+            f"{name} has no label for {missing.sum()} samples, such as sample "
+            f"{missing.argmax()}: give them their own group, or drop them."
+        )
+    try:
+        np.unique(labels)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise ValueError(
+            f"{name} has labels of several types, {', '.join(kinds)}, which cannot be "
+            "sorted: make them all text."
+        ) from None
+    return labels
+
+
+def _is_missing(label: object) -> bool:
+    """None, NaN, and pandas' NA, which does not say whether it equals itself."""
+    try:
+        return label is None or not bool(label == label)
+    except TypeError:
+        return True
+
+
+def _warn_of_small_groups(groups: SampleGroups | None, y: Array) -> None:
+    """Warn of groups whose learned C says little about how far to trust them."""
+    assert groups is not None
+    if len(groups) == 1:
+        warn_user(
+            f"sample_groups has one group only, {groups.names[0]!s}: its C is that of "
+            "regularization='shared'."
+        )
+    members = np.bincount(groups.codes)
+    alone = groups.names[members == 1]
+    if len(alone):
+        warn_user(
+            f"Groups with one sample only: {_first_names(alone)}. Their C rests on it "
+            "alone, and mostly on the prior; join small groups if they are alike."
+        )
+    present = np.zeros((len(groups), y.max() + 1), dtype=bool)
+    present[groups.codes, y] = True
+    one_class = groups.names[(present.sum(axis=1) == 1) & (members > 1)]
+    if len(one_class):
+        warn_user(
+            f"Groups with one class only: {_first_names(one_class)}. Their C also "
+            "weighs that class against the others, and says less about the group."
+        )
+
+
+def _first_names(names: Array) -> str:
+    more = len(names) - _FEW_NAMES
+    listed = ", ".join(str(name) for name in names[:_FEW_NAMES])
+    return f"{listed} and {more} more" if more > 0 else listed
+
+
+# --- splits ---------------------------------------------------------------------------
+
+
 def _splits(
-    cv: Any,
-    classes: np.ndarray,
-    X: Any,
-    codes: np.ndarray,
-    rows: np.ndarray,
-    groups: Any,
+    cv: Folds,
+    classes: Array,
+    X: Matrix | RowBlocks,
+    codes: Array,
+    rows: Array,
+    groups: Array | None,
     spread: SampleGroups | None,
     random_state: np.random.RandomState,
 ) -> list[Split]:
     """Index pairs into the rows of positive weight.
 
-    An int or a splitter divides those rows alone; given index pairs speak of all.
+    An int or a splitter divides those rows alone; given index pairs refer to all rows.
     """
-    drawn_by_itself = getattr(cv, "draw_splits", None)
-    if drawn_by_itself is not None:
-        groups = None if groups is None else groups[rows]
-        together = None if spread is None else spread.codes
-        return drawn_by_itself(classes[codes[rows]], groups, together, random_state)
+    together = None if groups is None else groups[rows]
+    spread_codes = None if spread is None else spread.codes
+    own = getattr(cv, "draw_splits", None)
+    if own is not None:
+        labels = classes[codes[rows]]
+        drawn: list[Split] = own(labels, together, spread_codes, random_state)
+        return drawn
     by_rule = hasattr(cv, "split") and not isinstance(cv, str)
     if isinstance(cv, (int, np.integer)) or by_rule:
-        groups = None if groups is None else groups[rows]
         return freeze_splits(
             cv,
             keep(X, rows),
             codes[rows],
-            groups=groups,
+            groups=together,
             random_state=random_state,
             names=classes,
-            spread=None if spread is None else spread.codes,
+            spread=spread_codes,
             numbers=rows,
         )
     pairs = freeze_splits(cv, X, codes, random_state=random_state)
     place = np.full(len(codes), -1)
     place[rows] = np.arange(len(rows))
-    return [
-        (_present(place[train]), _present(place[validation]))
-        for train, validation in pairs
-    ]
-
-
-def _present(places: np.ndarray) -> np.ndarray:
-    return places[places >= 0]
+    places = [(place[train], place[held_out]) for train, held_out in pairs]
+    return [(train[train >= 0], out[out >= 0]) for train, out in places]

@@ -1,88 +1,69 @@
-"""An ensemble: the mean of machines that were tuned on splits drawn anew.
+"""An ensemble: the mean of machines that are tuned on different splits.
 
     f(x) = 1/M sum_m f_m(x)
 
-The splits are the only chance in a search: theta fits those that it saw. Machines of
-other splits differ by that, and their mean by less. The first member is the machine
-that `ensemble=False` gives.
+The splits are the only random part of a search: theta fits those that it has seen. The
+mean of machines tuned on different splits depends less on any of them. The first member
+is the machine of `ensemble=False`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from math import ceil
 from numbers import Integral
-from typing import Any
+from os import fsdecode
+from typing import Any, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.utils import check_random_state
 
 from bisvm.criteria import get_criterion
-from bisvm.data.pieces import Pieces
-from bisvm.estimators.data import in_pieces
+from bisvm.data.matrices import RowBlocks
+from bisvm.data.splits import Folds
+from bisvm.estimators.callbacks import fitted_state
+from bisvm.estimators.data import Given, in_blocks
+from bisvm.estimators.fitted import FittedClassifier
+from bisvm.estimators.settings import Callback, ClassifierArguments
+from bisvm.search.history import Progress
 
-# Members that `ensemble=True` has.
-MEMBERS = 5
-# What predicts in a single kernel machine; the mean of several has no such arrays.
-_SINGLE = (
+# What predicts in a single machine.
+_PREDICTS = (
     "support_",
     "support_vectors_",
+    "n_support_",
     "dual_coef_",
     "coef_",
     "intercept_",
     "_kernels",
 )
 
-
-def n_members(estimator: Any) -> int:
-    """How many machines are asked for; 1 is no ensemble."""
-    given = estimator.ensemble
-    if isinstance(given, (bool, np.bool_)):
-        return MEMBERS if given else 1
-    if isinstance(given, Integral) and int(given) >= 1:
-        return int(given)
-    raise ValueError(
-        "ensemble must be False, True, or a number of members of at least 1; got "
-        f"{given!r}."
-    )
+Member = TypeVar("Member", bound=FittedClassifier)
 
 
-def fit_members(estimator: Any, X: Any, *given: Any) -> Any:
-    """Fit all members, and make the estimator their mean."""
-    _refuse_what_cannot_be_drawn(estimator)
-    X = in_pieces(X)
-    apart = estimator.callback is None and not isinstance(X, Pieces)
+def fit_members(estimator: Member, given: Given) -> list[Member]:
+    """Fit all members; fewer if a callback stops the fit."""
+    _check_drawable(estimator)
+    given = given._replace(X=in_blocks(given.X))
+    apart = estimator.callback is None and not isinstance(given.X, RowBlocks)
     jobs = effective_n_jobs(estimator.n_jobs) if apart else 1
     members = _members(estimator, jobs)
-    if apart:
-        fits = (delayed(_fitted)(member, X, *given) for member in members)
-        members = Parallel(n_jobs=estimator.n_jobs, prefer="threads")(fits)
-    else:
-        members = _one_by_one(estimator, members, X, *given)
-    _settle(estimator, members)
-    return estimator
+    if not apart:
+        return _one_by_one(members, given)
+    fits = (delayed(member.fit)(*given) for member in members)
+    fitted: list[Member] = Parallel(n_jobs=estimator.n_jobs, prefer="threads")(fits)
+    return fitted
 
 
-def mean_scores(members: Sequence[Any], X: Any) -> np.ndarray:
-    """Decision values of every class task, (n, n_tasks), mean over the members."""
-    total = members[0]._scores(X)
-    for member in members[1:]:
-        total = total + member._scores(X)
-    return total / len(members)
-
-
-# --- members --------------------------------------------------------------------------
-
-
-def _members(estimator: Any, jobs: int) -> list[Any]:
+def _members(estimator: Member, jobs: int) -> list[Member]:
     """Unfitted copies that differ in their seeds, files and seconds.
 
     jobs : how many are fitted at a time; a time limit is for all of them together
     """
-    count, seed = n_members(estimator), estimator.random_state
+    count, seed = estimator._n_members, estimator.random_state
     seeds = check_random_state(seed).randint(np.iinfo(np.int32).max, size=count)
     rounds = ceil(count / max(jobs, 1))
     members = []
@@ -90,38 +71,32 @@ def _members(estimator: Any, jobs: int) -> list[Any]:
         # Parts are shared: they never change, and a callback may have no copy.
         given = estimator.get_params(deep=False)
         member = type(estimator)(**{**given, "ensemble": False, "n_jobs": None})
-        # A number gives the first member the splits that a single machine has.
-        member.set_params(random_state=seed if _is_first(number, seed) else own)
+        # A number gives the first member the splits of a single machine.
+        first = number == 0 and isinstance(seed, Integral)
+        member.set_params(random_state=seed if first else own)
         if number:
-            member.set_params(cv=_drawn_anew(estimator.cv, own))
+            member.set_params(cv=_other_splits(estimator.cv, own))
         if estimator.time_limit is not None:
             member.set_params(time_limit=estimator.time_limit / rounds)
         if estimator.checkpoint is not None and number:
-            path = estimator.checkpoint
-            member.set_params(checkpoint=f"{_text(path)}.{number}")
+            path = fsdecode(estimator.checkpoint)
+            member.set_params(checkpoint=f"{path}.{number}")
         members.append(member)
     return members
 
 
-def _is_first(number: int, seed: Any) -> bool:
-    return number == 0 and isinstance(seed, Integral)
-
-
-def _text(path: Any) -> str:
-    path = path if isinstance(path, (str, bytes)) else path.__fspath__()
-    return path.decode() if isinstance(path, bytes) else str(path)
-
-
-def _drawn_anew(cv: Any, seed: int) -> Any:
-    """The same rule with another seed; an int draws by the member's own."""
+def _other_splits(cv: Folds, seed: int) -> Folds:
+    """The same splitter with another seed; an int draws by the member's own seed."""
     if not hasattr(cv, "split"):
         return cv
-    again = copy(cv)
-    again.random_state = seed
-    return again
+    other: Any = copy(cv)
+    other.random_state = seed
+    splitter: Folds = other
+    return splitter
 
 
-def _refuse_what_cannot_be_drawn(estimator: Any) -> None:
+def _check_drawable(estimator: ClassifierArguments) -> None:
+    """Refuse an ensemble whose members would all be the same."""
     cv = estimator.cv
     if get_criterion(estimator.criterion).on_training:
         raise ValueError(
@@ -132,7 +107,7 @@ def _refuse_what_cannot_be_drawn(estimator: Any) -> None:
     drawn = hasattr(cv, "random_state") and getattr(cv, "shuffle", True)
     if not isinstance(cv, Integral) and not drawn:
         raise ValueError(
-            f"ensemble={estimator.ensemble!r} draws splits anew for every member, and "
+            f"ensemble={estimator.ensemble!r} draws other splits for every member, and "
             "these cannot be: cv must be a number of folds, or a splitter with a "
             "random_state that shuffles."
         )
@@ -144,79 +119,68 @@ def _refuse_what_cannot_be_drawn(estimator: Any) -> None:
         )
 
 
-def _fitted(member: Any, X: Any, *given: Any) -> Any:
-    return member.fit(X, *given)
-
-
-def _one_by_one(
-    estimator: Any, members: Sequence[Any], X: Any, *given: Any
-) -> list[Any]:
-    """In this process, one after the other; a callback that stops begins no other."""
-    asked: list[bool] = []
+def _one_by_one(members: Sequence[Member], given: Given) -> list[Member]:
+    """Fit one after the other; a callback that stops one also ends the ensemble."""
+    stopped: list[bool] = []
     found = []
     for member in members:
-        if estimator.callback is not None:
-            member.callback = _heard(estimator.callback, asked)
-        found.append(member.fit(X, *given))
-        member.callback = estimator.callback
-        if asked:
+        callback = member.callback
+        if callback is not None:
+            member.set_params(callback=_noted(callback, stopped))
+        found.append(member.fit(*given).set_params(callback=callback))
+        if stopped:
             break
     return found
 
 
-def _heard(callback: Callable[..., Any], asked: list[bool]) -> Callable[..., bool]:
-    def tell(progress: Any) -> bool:
+def _noted(callback: Callback, stopped: list[bool]) -> Callback:
+    """The callback; `stopped` gets an entry if it asks to stop."""
+
+    def tell(progress: Progress) -> bool:
         stop = bool(callback(progress))
         if stop:
-            asked.append(True)
+            stopped.append(True)
         return stop
 
     return tell
 
 
-# --- the mean -------------------------------------------------------------------------
+def mean_attributes(members: Sequence[FittedClassifier]) -> dict[str, Any]:
+    """Fitted attributes of the ensemble.
 
-
-def _settle(estimator: Any, members: list[Any]) -> None:
-    """What was learned is the first member's, what can be averaged is the mean."""
+    Those of the first member, and means, sums or lists over all where that makes sense.
+    """
     first = members[0]
     # With kernel="auto" some may be linear, and others not.
     linear = all(one._linear for one in members)
-    settings = {*estimator.get_params(deep=False), "_skl_callbacks"}
-    own = {name: one for name, one in vars(first).items() if name not in settings}
-    for name in _SINGLE:
-        vars(estimator).pop(name, None)
-        if not linear:
-            own.pop(name, None)
-    vars(estimator).update(own)
-    estimator._linear = linear
-    estimator.estimators_ = members
+    found = fitted_state(first) | {"_linear": linear, "estimators_": list(members)}
     if linear:
-        # The mean of linear functions is one.
-        estimator.coef_ = np.mean([one.coef_ for one in members], axis=0)
-        estimator.intercept_ = np.mean([one.intercept_ for one in members], axis=0)
-    if first.relevance_ is not None:
-        estimator.relevance_ = np.mean([one.relevance_ for one in members], axis=0)
-    estimator.criterion_value_ = _mean(members, "criterion_value_")
-    estimator.threshold_ = _mean(members, "threshold_")
-    estimator.certificate_ = [
-        one for member in members for one in _listed(member.certificate_)
+        # The mean of linear functions is linear.
+        found["coef_"] = np.mean([one.coef_ for one in members], axis=0)
+        found["intercept_"] = np.mean([one.intercept_ for one in members], axis=0)
+    else:
+        found = {k: v for k, v in found.items() if k not in _PREDICTS}
+    relevances = [one.relevance_ for one in members if one.relevance_ is not None]
+    if relevances:
+        found["relevance_"] = np.mean(relevances, axis=0)
+    found["criterion_value_"] = _mean(members, "criterion_value_")
+    found["threshold_"] = _mean(members, "threshold_")
+    certificates = [member.certificate_ for member in members]
+    found["certificate_"] = [
+        one for own in certificates for one in (own if isinstance(own, list) else [own])
     ]
-    estimator.n_svm_evaluations_ = sum(one.n_svm_evaluations_ for one in members)
-    scores = [one.expected_score_ for one in members]
-    if all(score is not None for score in scores):
-        # Members hold out the same rows: several know no more than one.
-        estimator.expected_score_ = replace(
+    found["n_svm_evaluations_"] = sum(one.n_svm_evaluations_ for one in members)
+    scores = [one.expected_score_ for one in members if one.expected_score_ is not None]
+    if len(scores) == len(members):
+        # Members hold out the same rows: together they are no more certain than one.
+        found["expected_score_"] = replace(
             scores[0],
             value=float(np.mean([score.value for score in scores])),
             n_effective=float(np.mean([score.n_effective for score in scores])),
         )
-        estimator.generalization_gap_ = _mean(members, "generalization_gap_")
+        found["generalization_gap_"] = _mean(members, "generalization_gap_")
+    return found
 
 
-def _listed(given: Any) -> list[Any]:
-    return given if isinstance(given, list) else [given]
-
-
-def _mean(members: Sequence[Any], name: str) -> float:
+def _mean(members: Sequence[FittedClassifier], name: str) -> float:
     return float(np.mean([getattr(one, name) for one in members]))

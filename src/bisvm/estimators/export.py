@@ -1,70 +1,100 @@
-"""The learned hyperparameters as stock scikit-learn objects."""
+"""`to_sklearn`: the learned hyperparameters as scikit-learn's own objects.
+
+SVC takes a kernel by name or as a function k(X, Y). The functions of
+`sklearn.metrics.pairwise` and the kernel objects of scikit-learn's Gaussian processes
+are such functions, and can be loaded without this library.
+"""
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import add, mul
 from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.gaussian_process import kernels as gp
+from sklearn.metrics.pairwise import (
+    additive_chi2_kernel,
+    chi2_kernel,
+    laplacian_kernel,
+)
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, LinearSVC
 
-from bisvm.estimators.grouping import learns_class_weight
-from bisvm.estimators.stock import Stock, stock_kernel
-from bisvm.kernels import Linear, Product, Sum, Transformed
+from bisvm.core.types import Array
+from bisvm.estimators.fitted import FittedClassifier
+from bisvm.kernels import (
+    RBF,
+    AdditiveChi2,
+    Chi2,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Product,
+    Sum,
+    Transformed,
+)
 from bisvm.losses import SquaredHinge, get_loss
 
 
-def to_sklearn(estimator: Any) -> Pipeline:
-    """An unfitted Pipeline with the hyperparameters of a fitted estimator.
+def to_sklearn(estimator: FittedClassifier) -> Pipeline:
+    """Make an unfitted Pipeline with the hyperparameters of a fitted estimator.
 
-    One width for each feature is a scaling of the columns by sqrt(gamma_d) in front of
-    a kernel of width one, and one C for each feature a scaling by sqrt(C_d) in front of
-    a machine with C = 1. One C for each of two classes is their weight beside C = 1.
-    Other kernels are functions or kernel objects of scikit-learn (`stock.py`).
+    One width per feature becomes a scaling of the features by sqrt(gamma_d) before a
+    kernel of width one, and one C per feature a scaling by sqrt(C_d) before a machine
+    with C = 1. One C for each of two classes becomes its class weight, with C = 1.
     """
-    _refuse_what_cannot_be_expressed(estimator)
-    kernel, C, class_weight = estimator.kernel_, *_weights(estimator)
-    matrix = None
-    if isinstance(kernel, Linear):
+    _check_expressible(estimator)
+    C, class_weight = _weights(estimator)
+    scale: Array | None = None
+    matrix: Array | None = None
+    if isinstance(estimator.kernel_, Linear):
         scale = np.sqrt(C) if np.ndim(C) else None
         machine = _linear_svc(estimator, 1.0 if np.ndim(C) else float(C), class_weight)
     elif estimator._pairwise:
-        scale, machine = None, SVC(kernel="precomputed", C=float(C))
-        machine.set_params(class_weight=class_weight)
+        machine = SVC(kernel="precomputed", C=float(C), class_weight=class_weight)
     else:
-        stock = _stock(estimator)
+        (kernel,) = estimator._kernels
+        try:
+            stock = stock_kernel(kernel, estimator.n_features_in_)
+        except ValueError as error:
+            raise ValueError(f"{_REFUSED}: {error}.") from None
         scale, matrix = stock.scale, stock.matrix
-        machine = SVC(
-            C=float(C) * stock.factor, class_weight=class_weight, **stock.settings
-        )
-    steps = [("map", FunctionTransformer(np.dot, kw_args={"b": matrix}))]
-    steps = [] if matrix is None else steps
-    steps += [("scale", _scaler(scale)), ("svc", _multi_class(estimator, machine))]
-    return Pipeline(steps)
+        C = float(C) * stock.factor
+        machine = SVC(C=C, class_weight=class_weight, **stock.settings)
+    steps = []
+    if matrix is not None:
+        steps.append(("map", FunctionTransformer(np.dot, kw_args={"b": matrix})))
+    # A partial of a NumPy function can be pickled and loaded without bisvm.
+    times = None if scale is None else FunctionTransformer(partial(np.multiply, scale))
+    steps.append(("scale", times or "passthrough"))
+    if len(estimator.classes_) > 2:
+        kinds = {"ovr": OneVsRestClassifier, "ovo": OneVsOneClassifier}
+        machine = kinds[estimator.multi_class](machine)
+    return Pipeline([*steps, ("svc", machine)])
 
 
-def _stock(estimator: Any) -> Stock:
-    (kernel,) = estimator._kernels
-    try:
-        return stock_kernel(kernel, estimator.n_features_in_)
-    except ValueError as error:
-        raise ValueError(f"scikit-learn cannot express this model: {error}.") from None
+_REFUSED = "scikit-learn cannot express this model"
 
 
-def _weights(estimator: Any) -> tuple[Any, Any]:
+def _weights(estimator: FittedClassifier) -> tuple[Any, Any]:
     """C, and the weights of the classes."""
-    if not learns_class_weight(estimator):
-        return estimator.refit_C_, estimator.class_weight
-    names, C = estimator.group_names_.tolist(), estimator.refit_C_.tolist()
-    return 1.0, dict(zip(names, C, strict=True))
+    if not estimator._learns_class_weight:
+        return estimator.C_, estimator.class_weight
+    names, C = np.asarray(estimator.group_names_), np.asarray(estimator.C_)
+    return 1.0, dict(zip(names.tolist(), C.tolist(), strict=True))
 
 
-def _refuse_what_cannot_be_expressed(estimator: Any) -> None:
-    kernel = estimator.kernel_
+def _check_expressible(estimator: FittedClassifier) -> None:
+    """Refuse models that scikit-learn has no words for."""
+    kernel, groups = estimator.kernel_, estimator.group_names_
     linear = isinstance(kernel, Linear)
     vectors = getattr(estimator, "support_vectors_", None)
     reasons = {
@@ -74,18 +104,18 @@ def _refuse_what_cannot_be_expressed(estimator: Any) -> None:
         "each class has hyperparameters of its own (shared=False)": isinstance(
             kernel, list
         ),
-        f"SVC always has a free intercept, not intercept={estimator.intercept!r}": (
-            not linear and estimator.intercept != "free"
+        "SVC always has a free intercept, fit_intercept=True": (
+            not linear and estimator._intercept != "free"
         ),
         "groups of samples have a C of their own, which only a sample weight can say; "
         "group_weights_ has them": (
-            estimator.group_names_ is not None and not learns_class_weight(estimator)
+            groups is not None and not estimator._learns_class_weight
         ),
         "the intercept has a C of its own": (
             linear
-            and estimator.group_names_ is None
-            and np.ndim(estimator.refit_C_) > 0
-            and estimator.intercept == "penalized"
+            and groups is None
+            and np.ndim(estimator.C_) > 0
+            and estimator._intercept == "penalized"
         ),
         "its zero was moved by threshold_, which takes a FixedThresholdClassifier": (
             estimator.threshold is not None
@@ -103,33 +133,150 @@ def _refuse_what_cannot_be_expressed(estimator: Any) -> None:
     }
     for reason, holds in reasons.items():
         if holds:
-            raise ValueError(f"scikit-learn cannot express this model: {reason}.")
+            raise ValueError(f"{_REFUSED}: {reason}.")
 
 
-def _linear_svc(estimator: Any, C: float, class_weight: Any) -> Any:
+def _linear_svc(estimator: FittedClassifier, C: float, weight: Any) -> BaseEstimator:
     """LinearSVC penalises its intercept; SVC leaves it free."""
-    if estimator.intercept == "free":
-        return SVC(kernel="linear", C=C, class_weight=class_weight)
+    if estimator._intercept == "free":
+        return SVC(kernel="linear", C=C, class_weight=weight)
     squared = isinstance(get_loss(estimator.loss), SquaredHinge)
     return LinearSVC(
         C=C,
         loss="squared_hinge" if squared else "hinge",
-        fit_intercept=estimator.intercept == "penalized",
-        class_weight=class_weight,
+        fit_intercept=estimator._intercept == "penalized",
+        class_weight=weight,
     )
 
 
-def _scaler(scale: np.ndarray | None) -> Any:
-    # A partial of a NumPy function: it can be pickled and loaded without bisvm.
-    return (
-        "passthrough"
-        if scale is None
-        else FunctionTransformer(partial(np.multiply, scale))
-    )
+# --- kernels --------------------------------------------------------------------------
 
 
-def _multi_class(estimator: Any, machine: Any) -> Any:
-    if len(estimator.classes_) == 2:
-        return machine
-    kinds = {"ovr": OneVsRestClassifier, "ovo": OneVsOneClassifier}
-    return kinds[estimator.multi_class](machine)
+@dataclass(frozen=True)
+class Stock:
+    """A kernel of scikit-learn, with k(x, y) = factor k'(A'x, A'y).
+
+    settings : arguments of SVC for k'
+    scale : factors of the features, or None
+    matrix : A' of a linear map, or None
+    factor : C is multiplied by it
+    """
+
+    settings: dict[str, Any]
+    scale: Array | None = None
+    matrix: Array | None = None
+    factor: float = 1.0
+
+
+def stock_kernel(kernel: Kernel, n_features: int) -> Stock:
+    """The counterpart of a kernel at its values, or a ValueError with the reason."""
+    if isinstance(kernel, Transformed):
+        return _behind_a_map(kernel, n_features)
+    if isinstance(kernel, Polynomial):
+        gamma, offset = float(kernel.gamma), float(kernel.offset)
+        return Stock(
+            dict(kernel="poly", degree=kernel.degree, gamma=gamma, coef0=offset)
+        )
+    if isinstance(kernel, AdditiveChi2):
+        # k is half of scikit-learn's plus a function of x plus one of y, and those a
+        # free intercept absorbs: sum_i alpha_i = 0.
+        return Stock(dict(kernel=additive_chi2_kernel), factor=0.5)
+    if isinstance(kernel, Chi2):
+        return Stock(dict(kernel=partial(chi2_kernel, gamma=float(kernel.gamma))))
+    if isinstance(kernel, RBF):
+        many = np.ndim(kernel.gamma) > 0
+        scale = np.sqrt(np.asarray(kernel.gamma, dtype=float)) if many else None
+        return Stock(dict(gamma=1.0 if many else float(kernel.gamma)), scale)
+    if isinstance(kernel, Laplacian):
+        many = np.ndim(kernel.gamma) > 0
+        scale = np.asarray(kernel.gamma, dtype=float) if many else None
+        gamma = 1.0 if many else float(kernel.gamma)
+        return Stock(dict(kernel=partial(laplacian_kernel, gamma=gamma)), scale)
+    return Stock(dict(kernel=_object(kernel, np.ones(n_features))))
+
+
+def _behind_a_map(kernel: Transformed, n_features: int) -> Stock:
+    transform = kernel.transform
+    if not transform.linear or transform.needs_data:
+        raise ValueError(f"{_name(transform)} is no linear map of the columns")
+    matrix = transform.as_matrix(n_features)
+    if isinstance(kernel.kernel, Linear):
+        return Stock(dict(kernel="linear"), matrix=matrix)
+    inner = stock_kernel(kernel.kernel, matrix.shape[1])
+    if inner.matrix is not None:
+        matrix = matrix @ inner.matrix
+    return Stock(inner.settings, inner.scale, matrix, inner.factor)
+
+
+def _object(kernel: Kernel, scale: Array) -> gp.Kernel:
+    """A kernel object of the Gaussian processes, on columns times these factors.
+
+    A factor of zero leaves a column out: it has a length scale of infinity.
+    """
+    if isinstance(kernel, Sum):
+        weighted = zip(kernel._weights(), kernel.kernels, strict=True)
+        terms = [gp.ConstantKernel(w) * _object(k, scale) for w, k in weighted if w]
+        return reduce(add, terms)
+    if isinstance(kernel, Product):
+        return reduce(mul, [_object(k, scale) for k in kernel.kernels])
+    if isinstance(kernel, (RBF, Matern)):
+        return _radial(kernel, scale)
+    if isinstance(kernel, Transformed):
+        return _on_columns(kernel, scale)
+    if not np.all(scale == scale[0]):
+        raise ValueError(
+            f"{_name(kernel)} on some of the columns, next to other kernels, has no "
+            "counterpart; only 'rbf' and Matern kernels have one"
+        )
+    return _of_all_columns(kernel, float(scale[0]))
+
+
+def _radial(kernel: RBF | Matern, scale: Array) -> gp.Kernel:
+    """exp(-gamma d^2) = exp(-d^2 / (2 l^2)); Matern's distance is d / l."""
+    twice = 2.0 if isinstance(kernel, RBF) else 1.0
+    gamma = np.broadcast_to(np.asarray(kernel.gamma, dtype=float), scale.shape)
+    with np.errstate(divide="ignore"):
+        length = 1.0 / (np.sqrt(twice * gamma) * scale)
+    length = float(length[0]) if np.all(length == length[0]) else length
+    if isinstance(kernel, RBF):
+        return gp.RBF(length, length_scale_bounds="fixed")
+    return gp.Matern(length, length_scale_bounds="fixed", nu=kernel.nu)
+
+
+def _on_columns(kernel: Transformed, scale: Array) -> gp.Kernel:
+    """Of linear maps, only factors of single columns have a counterpart."""
+    transform = kernel.transform
+    fixed = transform.linear and not transform.needs_data
+    matrix = transform.as_matrix(len(scale)) if fixed else None
+    if matrix is None or np.any(np.count_nonzero(matrix, axis=0) != 1):
+        raise ValueError(
+            f"{_name(transform)} in a sum or product of kernels has no counterpart"
+        )
+    inner = kernel.kernel
+    if np.ndim(getattr(inner, "gamma", 0.0)):
+        # One gamma a column: where it stands before the columns were chosen.
+        root = np.abs(matrix) @ np.sqrt(np.asarray(inner.gamma, dtype=float))
+        return _object(inner.replace(gamma=1.0, per_feature=False), scale * root)
+    return _object(inner, scale * np.abs(matrix).max(axis=1))
+
+
+def _of_all_columns(kernel: Kernel, scale: float) -> gp.Kernel:
+    if isinstance(kernel, Linear):
+        return gp.ConstantKernel(scale**2) * gp.DotProduct(0.0, "fixed")
+    if isinstance(kernel, Polynomial):
+        # (gamma x'y + offset)^m = gamma^m (x'y + offset / gamma)^m.
+        gamma = float(kernel.gamma) * scale**2
+        base = gp.DotProduct(np.sqrt(float(kernel.offset) / gamma), "fixed")
+        return gp.ConstantKernel(gamma**kernel.degree) * base**kernel.degree
+    if isinstance(kernel, Laplacian) and np.ndim(kernel.gamma) == 0:
+        gamma = float(kernel.gamma) * scale
+        return gp.PairwiseKernel(gamma, "fixed", metric="laplacian")
+    if isinstance(kernel, Chi2):
+        gamma = float(kernel.gamma) * scale
+        return gp.PairwiseKernel(gamma, "fixed", metric="chi2")
+    raise ValueError(f"{_name(kernel)} has no counterpart")
+
+
+def _name(part: object) -> str:
+    """Name of a part without its arguments, which may be whole matrices."""
+    return type(part).__name__

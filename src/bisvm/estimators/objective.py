@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from bisvm.bilevel.evaluation import Evaluation
 from bisvm.bilevel.objective import COLD, PUBLIC_TOL, Objective, WarmStart
-from bisvm.bilevel.problem import Problem
+from bisvm.bilevel.problem import Evaluation, Problem
 from bisvm.core.space import Space
+from bisvm.core.types import Array, ArrayLike, UserData, UserVector
+from bisvm.estimators.data import Given
+from bisvm.estimators.svc import BilevelClassifier
 
 
 class BilevelObjective:
@@ -53,26 +53,22 @@ class BilevelObjective:
 
     def __init__(
         self,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        groups: Any = None,
-        sample_weight: Any = None,
-        sample_groups: Any = None,
+        estimator: BilevelClassifier,
+        X: UserData,
+        y: UserVector,
+        *,
+        sample_weight: UserVector = None,
+        groups: UserVector = None,
+        sample_groups: UserVector = None,
     ):
-        problem = estimator._problem(
-            X,
-            y,
-            groups=groups,
-            sample_weight=sample_weight,
-            sample_groups=sample_groups,
-        )
-        # Those who bring their own optimizer may trust the gradient.
+        given = Given(X, y, sample_weight, groups, sample_groups)
+        problem = estimator._problem(given)
+        # Other optimizers may rely on an accurate gradient.
         self._begin(Objective(replace(problem, inner_tol=PUBLIC_TOL)), COLD)
 
     @classmethod
     def of(cls, objective: Objective, warm: WarmStart = COLD) -> BilevelObjective:
-        """The public face of an objective."""
+        """Wrap an objective of the search."""
         self = cls.__new__(cls)
         self._begin(objective, warm)
         return self
@@ -91,41 +87,40 @@ class BilevelObjective:
         return self.objective.space
 
     @property
-    def theta0(self) -> np.ndarray:
+    def theta0(self) -> Array:
         return self.objective.theta0
 
     @property
-    def bounds(self) -> np.ndarray:
+    def bounds(self) -> Array:
         return self.objective.bounds
 
     @property
     def names(self) -> list[str]:
         return self.objective.names
 
-    def hyperparameters(self, theta: Any) -> dict[str, Any]:
+    def hyperparameters(self, theta: ArrayLike) -> dict[str, Any]:
         """All hyperparameters at theta, in natural units: numbers, or arrays."""
         return self.objective.hyperparameters(theta)
 
-    def __call__(self, theta: Any) -> tuple[float, np.ndarray]:
+    def __call__(self, theta: ArrayLike) -> tuple[float, Array]:
         evaluation = self.evaluate(theta)
         return evaluation.value, evaluation.gradient
 
     def oracle(
-        self, theta: Any, accuracy: float | None
-    ) -> tuple[float, np.ndarray, float]:
+        self, theta: ArrayLike, accuracy: float | None
+    ) -> tuple[float, Array, float]:
         """Value, gradient and the accuracy reached, for methods that ask for little.
 
-        `accuracy` is the relative error of the value that is good enough; None for as
-        good as `objective(theta)`. The accuracy reached is that of a value from which
-        the error had not been subtracted: the value is better than that, and the
-        gradient may be worse, by an error of first order in the residual.
+        `accuracy` is the relative error of the value that is good enough; None is that
+        of `objective(theta)`. The accuracy reached is an upper bound: the value has
+        been corrected, while the gradient has an error of first order in the residual.
         """
         done = self.evaluate(theta, accuracy=accuracy)
         return done.value, done.gradient, done.accuracy
 
     def evaluate(
         self,
-        theta: Any,
+        theta: ArrayLike,
         tol: float | None = None,
         accuracy: float | None = None,
     ) -> Evaluation:
@@ -138,10 +133,10 @@ class BilevelObjective:
         self.n_svm_evaluations += found.solves
         return found
 
-    def restrict(self, theta: np.ndarray) -> None:
+    def restrict(self, theta: Array) -> None:
         """Choose landmarks for theta, where the kernel is approximated."""
         self.warm = self.objective.restricted(self.warm, theta)
 
-    def on_rows(self, rows: np.ndarray) -> BilevelObjective:
+    def on_rows(self, rows: Array) -> BilevelObjective:
         """The same objective on some of the rows, which stand for all of them."""
         return BilevelObjective.of(*self.objective.on_rows(rows, self.warm))

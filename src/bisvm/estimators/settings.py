@@ -1,32 +1,62 @@
-"""From the arguments of an estimator to `Settings`: every name resolved, once."""
+"""The arguments of the estimators, and what they mean to a search.
+
+scikit-learn finds the arguments of an estimator in the signature of its `__init__`.
+Here they are fields of data classes, from which Python writes that `__init__`: each
+argument stands once, with its type and its default.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from os import PathLike
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import _ovr_decision_function
 
+from bisvm.core.types import Array, ArrayLike
 from bisvm.criteria import Criterion, get_criterion
-from bisvm.criteria.priors import get_prior
-from bisvm.estimators.grouping import own_grouping, own_penalty
+from bisvm.criteria.priors import Prior, get_prior
+from bisvm.data.splits import Folds
 from bisvm.kernels import Kernel
-from bisvm.losses import get_loss
-from bisvm.machines.approximation import CHOICES
-from bisvm.machines.model import Model
+from bisvm.losses import Loss, get_loss
+from bisvm.machines.base import Intercept
+from bisvm.machines.model import CHOICES, Model
+from bisvm.machines.regularization import (
+    PerGroup,
+    Regularization,
+    Shared,
+    get_regularization,
+)
 from bisvm.optimizers import Optimizer, get_optimizer
+from bisvm.search.checkpoint import check_resumable
 from bisvm.search.descent import DescentMethod
-from bisvm.search.resuming import check_resumable
-from bisvm.search.settings import Settings
-from bisvm.solvers import get_solver
+from bisvm.search.history import Progress
+from bisvm.search.settings import Grouping, MultiClass, Settings
+from bisvm.solvers import FISTA, Solver, get_solver
+
+# Machines of `ensemble=True`.
+MEMBERS = 5
+
+Goal: TypeAlias = (
+    Literal["accuracy", "balanced_accuracy", "f1"]
+    | tuple[str, object]
+    | Mapping[object, float]
+)
+Callback: TypeAlias = Callable[[Progress], object]
+RandomState: TypeAlias = int | np.random.RandomState | None
+
 
 _POSITIVE = Interval(Real, 0, None, closed="right")
+Constraints: TypeAlias = dict[str, list[Any]]
 
-# Settings that all estimators have, and what they may be; parts (kernel, loss,
-# criterion, optimizer, ...) are checked where their names are resolved.
-COMMON: dict[str, list[Any]] = {
+# What arguments may be. Parts (kernel, loss, criterion, optimizer, ...) are checked
+# where their names are resolved.
+COMMON: Constraints = {
     "multi_class": [StrOptions({"ovr", "ovo"})],
     "shared": ["boolean"],
     "tol": [Interval(Real, 0, None, closed="neither")],
@@ -37,116 +67,200 @@ COMMON: dict[str, list[Any]] = {
     "callback": [callable, None],
     "random_state": ["random_state"],
 }
-CLASSIFIER: dict[str, list[Any]] = {
+CLASSIFIER: Constraints = {
     **COMMON,
-    "intercept": [StrOptions({"free", "penalized", "none"})],
-    "refit": [StrOptions({"rescaled", "same"}), _POSITIVE],
+    "fit_intercept": ["boolean", StrOptions({"penalized"})],
     "ensemble": ["boolean", Interval(Integral, 1, None, closed="left")],
 }
-KERNEL_CLASSIFIER: dict[str, list[Any]] = {
+KERNEL_CLASSIFIER: Constraints = {
     **CLASSIFIER,
     "approximation": [StrOptions(set(CHOICES))],
     "max_memory": [_POSITIVE, None],
 }
+# What machines call the values of `fit_intercept`.
+_INTERCEPTS: dict[bool | str, Intercept] = {
+    True: "free",
+    "penalized": "penalized",
+    False: "none",
+}
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SearchArguments(BaseEstimator):
+    """Arguments of all estimators: what is searched, and within which limits."""
+
+    loss: str | Loss = "quartic"
+    criterion: str | Criterion = "auto"
+    cv: Folds = 5
+    learn: str | Sequence[str] | None = "all"
+    optimizer: str | Optimizer = "auto"
+    multi_class: MultiClass = "ovr"
+    shared: bool = True
+    class_weight: Literal["balanced", "learn"] | Mapping[Any, float] | None = None
+    tol: float = 1e-3
+    max_iter: int = 100
+    time_limit: float | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    callback: Callback | None = None
+    checkpoint: str | PathLike[str] | None = None
+    random_state: RandomState = None
+
+    def _optimizer(self) -> Optimizer:
+        """The optimizer; one given by name gets this estimator's tol and max_iter."""
+        optimizer = get_optimizer(self.optimizer)
+        if isinstance(self.optimizer, str):
+            optimizer = optimizer.within(self.tol, self.max_iter)
+        return optimizer.validate()
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ClassifierArguments(SearchArguments):
+    """Arguments of `BilevelLinearSVC`; `BilevelSVC` adds its kernel."""
+
+    C: Literal["scale"] | float | ArrayLike = "scale"
+    regularization: Literal["shared", "per_feature", "per_group"] | Regularization = (
+        "shared"
+    )
+    fit_intercept: bool | Literal["penalized"] = True
+    prior: Literal["auto"] | Prior | None = "auto"
+    solver: str | Solver = "auto"
+    starts: Literal["auto"] | int | Sequence[Mapping[str, Any]] = "auto"
+    threshold: Goal | None = None
+    ensemble: bool | int = False
+
+    @property
+    def _learns_class_weight(self) -> bool:
+        return _is(self.class_weight, "learn")
+
+    @property
+    def _intercept(self) -> Intercept:
+        """What `fit_intercept` means to a machine."""
+        return _INTERCEPTS[self.fit_intercept]
+
+    @property
+    def _n_members(self) -> int:
+        """Machines of the ensemble; 1 is no ensemble."""
+        if isinstance(self.ensemble, (bool, np.bool_)):
+            return MEMBERS if self.ensemble else 1
+        return int(self.ensemble)
+
+    def _regularization(self) -> Regularization:
+        """How C enters the machine; classes whose weights are learned are groups."""
+        regularization = get_regularization(self.regularization)
+        if not self._learns_class_weight:
+            return regularization
+        if not isinstance(regularization, Shared):
+            raise ValueError(
+                "class_weight='learn' gives every class its own C: it does not go with "
+                f"regularization={self.regularization!r}. Use regularization='shared'."
+            )
+        return PerGroup(regularization.C_bounds)
 
 
 def settings_of(
-    estimator: Any,
+    arguments: ClassifierArguments,
     kernel: Kernel,
     *,
     open_kernel: bool = False,
     pairwise: bool = False,
+    **more: Any,
 ) -> Settings:
-    """All that an estimator's arguments mean; refuses what can be refused at once.
+    """Resolve the arguments of an estimator, and refuse what can be refused at once.
 
-    kernel : the kernel named, or the richest candidate where it is left open
+    Parameters
+    ----------
+    arguments : ClassifierArguments
+        The estimator.
+    kernel : Kernel
+        The kernel that is named, or the richest candidate of kernel="auto".
+    open_kernel, pairwise : bool
+        Whether the kernel is chosen by held-out rows, or precomputed.
+    **more
+        Further fields of `Settings`.
     """
-    estimator._validate_params()
-    criterion = get_criterion(estimator.criterion)
-    loss = get_loss(estimator.loss)
-    solver = get_solver(estimator.solver, loss)
+    arguments._validate_params()
+    criterion = get_criterion(arguments.criterion)
+    loss = get_loss(arguments.loss)
+    solver = get_solver(arguments.solver, loss)
     solver.check(loss)
-    optimizer = optimizer_of(estimator)
-    check_resumable(estimator.checkpoint, estimator.random_state, optimizer)
+    if isinstance(solver, FISTA) and not loss.twice_differentiable:
+        raise ValueError(
+            f"solver='fista' does not find which points are on the margin of {loss!r}, "
+            "and the gradient of H needs them; use solver='auto'."
+        )
+    optimizer = arguments._optimizer()
+    if arguments.checkpoint is not None:
+        check_resumable(arguments.checkpoint, arguments.random_state, optimizer)
+    regularization = arguments._regularization()
+    # A criterion on the training problem does not learn C: it stays at 1.
+    fixed = _is(arguments.C, "scale") and criterion.on_training
+    by_group: Grouping | None = "groups" if regularization.by_group else None
     return Settings(
         model=Model(
             kernel=kernel,
-            penalty=own_penalty(estimator),
-            C=_start_of_C(estimator.C, criterion),
+            regularization=regularization,
+            C=1.0 if fixed else arguments.C,
             loss=loss,
-            intercept=estimator.intercept,
+            intercept=arguments._intercept,
         ),
         criterion=criterion,
-        prior=get_prior(estimator.prior),
+        prior=get_prior(arguments.prior),
         solver=solver,
         optimizer=optimizer,
-        cv=estimator.cv,
-        learn=estimator.learn,
-        starts=estimator.starts,
-        multi_class=estimator.multi_class,
-        shared=estimator.shared,
-        class_weight=estimator.class_weight,
-        threshold=estimator.threshold,
-        refit=estimator.refit,
-        approximation=getattr(estimator, "approximation", "none"),
-        max_memory=getattr(estimator, "max_memory", None),
-        tol=estimator.tol,
-        max_iter=estimator.max_iter,
-        time_limit=estimator.time_limit,
-        n_jobs=estimator.n_jobs,
-        verbose=int(estimator.verbose),
-        checkpoint=estimator.checkpoint,
+        cv=arguments.cv,
+        learn=arguments.learn,
+        starts=arguments.starts,
+        multi_class=arguments.multi_class,
+        shared=arguments.shared,
+        class_weight=arguments.class_weight,
+        threshold=arguments.threshold,
+        tol=arguments.tol,
+        max_iter=arguments.max_iter,
+        time_limit=arguments.time_limit,
+        n_jobs=arguments.n_jobs,
+        verbose=int(arguments.verbose),
+        checkpoint=arguments.checkpoint,
         open_kernel=open_kernel,
         pairwise=pairwise,
-        grouping=own_grouping(estimator),
-        chosen_optimizer=_is_auto(estimator.optimizer),
-        method=_method(estimator.cv, optimizer, criterion),
-        arguments=estimator.get_params(deep=False),
-        estimator=type(estimator).__name__,
+        grouping="classes" if arguments._learns_class_weight else by_group,
+        chosen_optimizer=_is(arguments.optimizer, "auto"),
+        method=_method(arguments.cv, optimizer, criterion),
+        arguments=arguments.get_params(deep=False),
+        estimator=type(arguments).__name__,
+        **more,
     )
 
 
-def _start_of_C(C: Any, criterion: Criterion) -> Any:
-    """As given; a criterion on the training problem leaves C as it is, at 1."""
-    natural = isinstance(C, str) and C == "scale"
-    return 1.0 if natural and criterion.on_training else C
-
-
-def _is_auto(given: Any) -> bool:
-    return isinstance(given, str) and given == "auto"
+def _is(given: object, word: str) -> bool:
+    """Whether an argument is this word; arrays do not compare as one."""
+    return isinstance(given, str) and given == word
 
 
 def _method(
-    cv: Any, optimizer: Optimizer, criterion: Criterion
+    cv: object, optimizer: Optimizer, criterion: Criterion
 ) -> DescentMethod | None:
     """How a splitter or an optimizer descends, if it brings its own way."""
     for part in (cv, optimizer):
         own = getattr(part, "descent_method", None)
-        method = None if own is None else own(criterion)
+        method: DescentMethod | None = None if own is None else own(criterion)
         if method is not None:
             return method
     return None
 
 
-def optimizer_of(estimator: Any) -> Optimizer:
-    """A name stands for the optimizer at the estimator's tol and max_iter."""
-    optimizer = get_optimizer(estimator.optimizer)
-    if isinstance(estimator.optimizer, str):
-        optimizer = optimizer.within(estimator.tol, estimator.max_iter)
-    return optimizer.validate()
-
-
-def decisions(scores: np.ndarray, n_classes: int, multi_class: str) -> np.ndarray:
+def decisions(scores: Array, n_classes: int, multi_class: MultiClass) -> Array:
     """(n,) for two classes, (n, n_classes) for more, from the scores of class tasks."""
     if n_classes == 2:
         return scores[:, 0]
     if multi_class == "ovo":
-        return _ovr_decision_function(scores < 0, -scores, n_classes)
+        votes: Array = _ovr_decision_function(scores < 0, -scores, n_classes)
+        return votes
     return scores
 
 
-def chosen(decision: np.ndarray, classes: np.ndarray) -> np.ndarray:
+def chosen(decision: Array, classes: Array) -> Array:
     """The class of every decision."""
     if decision.ndim == 1:
-        return classes[(decision > 0).astype(int)]
-    return classes[decision.argmax(axis=1)]
+        decision = np.column_stack([-decision, decision])
+    return np.asarray(classes[decision.argmax(axis=1)])

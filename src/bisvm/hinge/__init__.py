@@ -1,26 +1,28 @@
-"""The exact hinge SVM: points that come and go, the path over C, exact leave-one-out
-values.
+"""The exact hinge SVM: points that are added and removed, the path over C, exact
+leave-one-out values.
+
+The hypergradient of the exact hinge is in `machines/hinge_adjoint.py`.
+`solvers/dual.py` marks the points on the margin by an infinite curvature.
 
 May import `core`, `data` and `kernels`. A new way to change an exact solution goes into
-a file of its own that moves an `ActiveSet`.
+its own file, and calls the methods of an `ActiveSet`.
 """
 
 from bisvm.hinge.active_set import ActiveSet
 from bisvm.hinge.breakpoints import PathError, follow
 from bisvm.hinge.gram import DenseGram, Gram, LinearGram
-from bisvm.hinge.left_out import leave_one_out
-from bisvm.hinge.solution import settle, solve
-from bisvm.hinge.svc import IncrementalSVC
+from bisvm.hinge.solution import make_exact, solve
+from bisvm.hinge.svc import IncrementalSVC, leave_one_out
 
 __all__ = [
-    "IncrementalSVC",
-    "leave_one_out",
     "ActiveSet",
-    "Gram",
     "DenseGram",
+    "Gram",
+    "IncrementalSVC",
     "LinearGram",
     "PathError",
     "follow",
-    "settle",
+    "leave_one_out",
+    "make_exact",
     "solve",
 ]

@@ -1,13 +1,15 @@
-"""The Gram matrix, as much of it as a path of breakpoints needs."""
+"""The Gram matrix, as far as the path between breakpoints needs it."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numba import njit
 from scipy import sparse
+
+from bisvm.core.types import Array, Matrix
 
 
 class Gram(ABC):
@@ -17,37 +19,35 @@ class Gram(ABC):
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def diagonal(self) -> np.ndarray:
-        """k(x_i, x_i), (n,)."""
+    def diagonal(self) -> Array:
+        """Return k(x_i, x_i), (n,)."""
 
     @abstractmethod
-    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """k(x_i, x_j) for i in rows and j in columns."""
+    def block(self, rows: Array, columns: Array) -> Array:
+        """Return k(x_i, x_j) for i in rows and j in columns."""
 
     @abstractmethod
-    def functions(self, rows: np.ndarray, beta: np.ndarray) -> np.ndarray:
-        """sum_j beta_j k(x_j, .) over these rows, at all points, (n,)."""
+    def functions(self, rows: Array, beta: Array) -> Array:
+        """Return sum_j beta_j k(x_j, .) over these rows, at all points, (n,)."""
 
     @abstractmethod
-    def values(
-        self, points: np.ndarray, rows: np.ndarray, beta: np.ndarray
-    ) -> np.ndarray:
-        """The same at these points only."""
+    def values(self, points: Array, rows: Array, beta: Array) -> Array:
+        """Return the same at these points only."""
 
     @abstractmethod
-    def restricted(self, points: np.ndarray) -> Self:
-        """The Gram matrix of these points alone, a copy."""
+    def restricted(self, points: Array) -> Self:
+        """Return the Gram matrix of these points alone, a copy."""
 
     def scale(self) -> float:
-        """The size of the diagonal, a positive number."""
+        """Return the mean size of the diagonal, or 1 if that is zero."""
         size = float(np.mean(np.abs(self.diagonal()))) if len(self) else 0.0
         return size if size > 0 else 1.0
 
 
 class DenseGram(Gram):
-    """An array (n, n); it is not copied. A function is O(n) for every row in it."""
+    """An array (n, n); it is not copied. A function costs O(n) for every row in it."""
 
-    def __init__(self, array: np.ndarray):
+    def __init__(self, array: Array):
         array = np.asarray(array, dtype=float)
         self.array = np.ascontiguousarray(
             array.T if array.flags.f_contiguous else array
@@ -56,104 +56,90 @@ class DenseGram(Gram):
     def __len__(self) -> int:
         return len(self.array)
 
-    def diagonal(self) -> np.ndarray:
+    def diagonal(self) -> Array:
         return self.array.diagonal()
 
-    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    def block(self, rows: Array, columns: Array) -> Array:
         out = np.empty((len(rows), len(columns)))
         take_block(self.array, rows, columns, out)
         return out
 
-    def functions(self, rows: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    def functions(self, rows: Array, beta: Array) -> Array:
         f = np.zeros(len(self))
         add_rows(self.array, rows, np.asarray(beta, dtype=float), f)
         return f
 
-    def values(
-        self, points: np.ndarray, rows: np.ndarray, beta: np.ndarray
-    ) -> np.ndarray:
+    def values(self, points: Array, rows: Array, beta: Array) -> Array:
         spread, out = np.zeros(len(self)), np.empty(len(points))
         np.add.at(spread, rows, beta)
         row_products(self.array, points, spread, out)
         return out
 
-    def restricted(self, points: np.ndarray) -> DenseGram:
+    def restricted(self, points: Array) -> DenseGram:
         return DenseGram(self.block(points, points))
 
 
 class LinearGram(Gram):
     """k(x, z) = x'z for the rows of X (n, d), dense or sparse; no (n, n) array.
 
-    A function is f(x) = w'x with w = sum_j beta_j x_j: O(n d) at all points, however
-    many rows are in it, or the number of nonzero entries of X.
+    A function is f(x) = w'x with w = sum_j beta_j x_j. At all points it costs O(n d),
+    or the number of nonzero entries of X, however many rows are in it.
     """
 
-    def __init__(self, X: Any):
-        self._rows = _SparseRows(X) if sparse.issparse(X) else _DenseRows(X)
+    def __init__(self, X: Matrix):
+        self._sparse = sparse.issparse(X)
+        if self._sparse:
+            self._X = sparse.csr_array(X, dtype=float)
+            self._square: Array = self._X.multiply(self._X).sum(axis=1)
+        else:
+            self._X = np.asarray(X, dtype=float)
+            self._square = np.einsum("ij,ij->i", self._X, self._X)
 
     def __len__(self) -> int:
-        return len(self._rows.square)
+        return len(self._square)
 
-    def diagonal(self) -> np.ndarray:
-        return self._rows.square
+    def diagonal(self) -> Array:
+        return self._square
 
-    def block(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        return self._rows.products(rows, columns)
-
-    def functions(self, rows: np.ndarray, beta: np.ndarray) -> np.ndarray:
-        return self._rows.X @ self._rows.total(rows, beta)
-
-    def values(
-        self, points: np.ndarray, rows: np.ndarray, beta: np.ndarray
-    ) -> np.ndarray:
-        return self._rows.X[points] @ self._rows.total(rows, beta)
-
-    def restricted(self, points: np.ndarray) -> LinearGram:
-        return LinearGram(self._rows.X[points])
-
-
-class _DenseRows:
-    """Sums and products of rows of X; square_i = x_i'x_i."""
-
-    def __init__(self, X: Any):
-        self.X = np.asarray(X, dtype=float)
-        self.square = np.einsum("ij,ij->i", self.X, self.X)
-
-    def total(self, rows: np.ndarray, beta: np.ndarray) -> np.ndarray:
-        return beta @ self.X[rows]
-
-    def products(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-        return self.X[rows] @ self.X[others].T
-
-
-class _SparseRows:
-    """The same for a sparse X; to take rows out of it would cost more than to sum."""
-
-    def __init__(self, X: Any):
-        self.X = sparse.csr_array(X, dtype=float)
-        self.square = self.X.multiply(self.X).sum(axis=1)
-        self._arrays = self.X.data, self.X.indices, self.X.indptr
-
-    def total(self, rows: np.ndarray, beta: np.ndarray) -> np.ndarray:
-        w = np.zeros(self.X.shape[1])
-        add_sparse_rows(*self._arrays, rows, beta, w)
-        return w
-
-    def products(self, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-        out = np.empty((len(rows), len(others)))
-        sparse_products(*self._arrays, rows, others, np.zeros(self.X.shape[1]), out)
+    def block(self, rows: Array, columns: Array) -> Array:
+        if not self._sparse:
+            out: Array = self._X[rows] @ self._X[columns].T
+            return out
+        out, w = np.empty((len(rows), len(columns))), np.zeros(self._X.shape[1])
+        sparse_products(*self._arrays(), rows, columns, w, out)
         return out
 
+    def functions(self, rows: Array, beta: Array) -> Array:
+        f: Array = self._X @ self._total(rows, beta)
+        return f
 
-def as_gram(gram: Any) -> Gram:
-    """A Gram object as it is; an array (n, n) as a DenseGram."""
+    def values(self, points: Array, rows: Array, beta: Array) -> Array:
+        f: Array = self._X[points] @ self._total(rows, beta)
+        return f
+
+    def restricted(self, points: Array) -> LinearGram:
+        return LinearGram(self._X[points])
+
+    def _total(self, rows: Array, beta: Array) -> Array:
+        """Return w; sparse rows are summed without extracting them."""
+        if not self._sparse:
+            w: Array = beta @ self._X[rows]
+            return w
+        w = np.zeros(self._X.shape[1])
+        add_sparse_rows(*self._arrays(), rows, beta, w)
+        return w
+
+    def _arrays(self) -> tuple[Array, Array, Array]:
+        return self._X.data, self._X.indices, self._X.indptr
+
+
+def as_gram(gram: Gram | Array) -> Gram:
+    """Return a Gram object as it is, and an array (n, n) as a DenseGram."""
     return gram if isinstance(gram, Gram) else DenseGram(gram)
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
-def add_rows(
-    array: np.ndarray, rows: np.ndarray, beta: np.ndarray, f: np.ndarray
-) -> None:
+def add_rows(array: Array, rows: Array, beta: Array, f: Array) -> None:
     """f += sum_j beta_j array[rows_j], without a copy of the rows.
 
     Four rows at a time, and so many columns that f stays in the cache.
@@ -173,9 +159,7 @@ def add_rows(
 
 
 @njit(cache=True, fastmath={"reassoc", "contract"})
-def row_products(
-    array: np.ndarray, rows: np.ndarray, w: np.ndarray, out: np.ndarray
-) -> None:
+def row_products(array: Array, rows: Array, w: Array, out: Array) -> None:
     """out_i = array[rows_i]'w, four rows at a time."""
     m = len(rows)
     for i in range(0, m - 3, 4):
@@ -196,9 +180,7 @@ def row_products(
 
 
 @njit(cache=True)
-def take_block(
-    array: np.ndarray, rows: np.ndarray, columns: np.ndarray, out: np.ndarray
-) -> None:
+def take_block(array: Array, rows: Array, columns: Array, out: Array) -> None:
     """out = array[rows][:, columns], row by row: a row stays in the cache."""
     for i in range(len(rows)):
         row, target = array[rows[i]], out[i]
@@ -208,12 +190,7 @@ def take_block(
 
 @njit(cache=True)
 def add_sparse_rows(
-    data: np.ndarray,
-    indices: np.ndarray,
-    indptr: np.ndarray,
-    rows: np.ndarray,
-    beta: np.ndarray,
-    w: np.ndarray,
+    data: Array, indices: Array, indptr: Array, rows: Array, beta: Array, w: Array
 ) -> None:
     """w += sum_j beta_j x_j over rows of a CSR matrix."""
     for j in range(len(rows)):
@@ -223,13 +200,13 @@ def add_sparse_rows(
 
 @njit(cache=True)
 def sparse_products(
-    data: np.ndarray,
-    indices: np.ndarray,
-    indptr: np.ndarray,
-    rows: np.ndarray,
-    others: np.ndarray,
-    w: np.ndarray,
-    out: np.ndarray,
+    data: Array,
+    indices: Array,
+    indptr: Array,
+    rows: Array,
+    others: Array,
+    w: Array,
+    out: Array,
 ) -> None:
     """out_ij = x_i'x_j over rows of a CSR matrix; w (d,) is zero before and after."""
     for i in range(len(rows)):

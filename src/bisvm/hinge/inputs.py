@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any
 
 import numpy as np
 
+from bisvm.core.types import Array, UserVector
 from bisvm.kernels import Kernel, get_kernel
 
 
-def two_classes(y: np.ndarray) -> np.ndarray:
-    """The two labels of y, or a ValueError."""
+def two_classes(y: Array) -> Array:
+    """Return the two labels of y, or raise a ValueError."""
     classes = np.unique(y)
     if len(classes) != 2:
         count = "1 class" if len(classes) == 1 else f"{len(classes)} classes"
@@ -23,8 +23,8 @@ def two_classes(y: np.ndarray) -> np.ndarray:
     return classes
 
 
-def signs(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """+1 for the second class, -1 for the first."""
+def signs(y: Array, classes: Array) -> Array:
+    """Return +1 for the second class, -1 for the first."""
     unknown = np.setdiff1d(y, classes)
     if len(unknown):
         raise ValueError(
@@ -34,10 +34,10 @@ def signs(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return np.where(y == classes[1], 1.0, -1.0)
 
 
-def settled_kernel(kernel: Any, X: np.ndarray, gamma: Any = "scale") -> Kernel:
-    """The kernel, with nothing left open that depends on the data.
+def kernel_for(kernel: str | Kernel, X: Array, gamma: str | float = "scale") -> Kernel:
+    """Return the kernel with its parameters computed from the data.
 
-    `gamma` is for kernels given by their name; an object has its own.
+    `gamma` is for kernels given by their name.
     """
     named = isinstance(kernel, str)
     kernel = get_kernel(kernel)
@@ -47,14 +47,14 @@ def settled_kernel(kernel: Any, X: np.ndarray, gamma: Any = "scale") -> Kernel:
     return kernel.with_values({p.name: p.natural() for p in parameters})
 
 
-def check_C(C: Any) -> None:
-    """A ValueError if it is no C."""
+def check_C(C: object) -> None:
+    """Raise a ValueError if C is not a positive number."""
     if not isinstance(C, Real) or isinstance(C, bool) or not 0.0 < float(C) < np.inf:
         raise ValueError(f"C must be a positive, finite number; got {C!r}.")
 
 
-def checked_weight(sample_weight: Any, n: int) -> np.ndarray:
-    """Sample weights as an array (n,); None is one for everyone."""
+def checked_weight(sample_weight: UserVector, n: int) -> Array:
+    """Return sample weights as an array (n,); None is one for every point."""
     weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, float)
     if weight.shape != (n,) or not np.all(np.isfinite(weight) & (weight >= 0)):
         raise ValueError(

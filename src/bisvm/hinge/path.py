@@ -12,23 +12,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_array, check_X_y
 
 from bisvm.core.parts import did_you_mean
 from bisvm.core.threads import one_blas_thread
+from bisvm.core.types import Array, ArrayLike, UserData, UserVector
 from bisvm.data.splits import freeze_splits
-from bisvm.hinge import ActiveSet, PathError, follow, settle, solve
-from bisvm.hinge.inputs import checked_weight, settled_kernel, signs, two_classes
+from bisvm.hinge.active_set import ActiveSet
+from bisvm.hinge.breakpoints import PathError, follow
+from bisvm.hinge.inputs import checked_weight, kernel_for, signs, two_classes
+from bisvm.hinge.solution import make_exact, solve
 from bisvm.kernels import Kernel
 
-# Where the path is lost in a tie it is taken up again a little further on.
+# Where the path is lost in a tie, it starts again at a C larger by this share.
 _LEAP = 1e-8
-# Ratio of the two ends of a leg.
+# Ratio of the two ends of a leg: rounding errors are removed after each.
 _LEG = 4.0
 _MAX_RESTARTS = 100
+
+# Which limit is meant where H jumps.
+Side = Literal["left", "right"]
 
 # Margin at which the loss has its kink or its jump.
 _KINKS = {"hinge": 1.0, "zero_one": 0.0}
@@ -44,77 +50,94 @@ class SVMPath:
     intercepts : (m,). With no vector on the margin any b of an interval is optimal; the
         path stays at the one it came with.
     kkt_residual : largest violation of optimality at the ends of the legs in which the
-        path is walked; rounding errors add up along a leg, and are removed after it.
-    n_breakpoints : changes of the sets that were passed.
+        path is computed; rounding errors add up along a leg, and are removed after it.
+    n_breakpoints : how many breakpoints were passed.
     """
 
     kernel: Kernel
-    X: np.ndarray
-    y: np.ndarray
-    classes: np.ndarray
-    C: np.ndarray
-    alphas: np.ndarray
-    intercepts: np.ndarray
+    X: Array
+    y: Array
+    classes: Array
+    C: Array
+    alphas: Array
+    intercepts: Array
     kkt_residual: float
     n_breakpoints: int
 
-    def alpha(self, C: float) -> np.ndarray:
-        """Dual coefficients at C, (n,)."""
+    def alpha(self, C: float) -> Array:
+        """Return the dual coefficients at C, (n,)."""
         return self._interpolate(self.alphas, C)
 
     def intercept(self, C: float) -> float:
-        """b at C."""
+        """Return b at C."""
         return float(self._interpolate(self.intercepts, C))
 
-    def decision_function(self, X: Any, C: float) -> np.ndarray:
-        """f(x) + b at C, positive for `classes[1]`."""
+    def decision_function(self, X: UserData, C: float) -> Array:
+        """Return f(x) + b at C, positive for `classes[1]`."""
         gram = self.kernel.gram(self._points(X), self.X)
-        return gram @ (self.y * self.alpha(C)) + self.intercept(C)
+        f: Array = gram @ (self.y * self.alpha(C)) + self.intercept(C)
+        return f
 
-    def decision_values(self, X: Any) -> np.ndarray:
-        """f(x) + b at all breakpoints, (m, n_points); linear in C between them."""
+    def decision_values(self, X: UserData) -> Array:
+        """Return f(x) + b at all breakpoints, (m, n_points); linear between them."""
         gram = self.kernel.gram(self.X, self._points(X))
-        return (self.alphas * self.y) @ gram + self.intercepts[:, None]
+        f: Array = (self.alphas * self.y) @ gram + self.intercepts[:, None]
+        return f
 
-    def _points(self, X: Any) -> np.ndarray:
-        X = check_array(X, dtype=float)
-        if X.shape[1] != self.X.shape[1]:
+    def _points(self, X: UserData) -> Array:
+        points: Array = check_array(X, dtype=float)
+        if points.shape[1] != self.X.shape[1]:
             raise ValueError(
-                f"X has {X.shape[1]} features, and the path {self.X.shape[1]}."
+                f"X has {points.shape[1]} features, and the path {self.X.shape[1]}."
             )
-        return X
+        return points
 
-    def _interpolate(self, values: np.ndarray, C: float) -> Any:
+    def _interpolate(self, values: Array, C: float) -> Array:
         if not self.C[0] <= C <= self.C[-1]:
             raise ValueError(
                 f"C = {C!r} is not on the path, which goes from {self.C[0]:g} to "
                 f"{self.C[-1]:g}: call svm_path with a wider range."
             )
-        k, share = _position(self.C, np.asarray(C, dtype=float), "right")
-        return values[k] + share * (values[k + 1] - values[k])
+        return _interpolated(self.C, values, np.asarray(C, dtype=float), "right")
 
 
 def svm_path(
-    kernel: Any,
-    X: Any,
-    y: Any,
+    kernel: str | Kernel,
+    X: UserData,
+    y: UserVector,
     *,
     C_min: float = 1e-3,
     C_max: float = 1e3,
-    sample_weight: Any = None,
+    sample_weight: UserVector = None,
 ) -> SVMPath:
-    """The exact hinge SVM for all C from C_min to C_max.
+    """Compute the exact hinge SVM for all C from C_min to C_max.
 
-    Solved at C_min; then from breakpoint to breakpoint, each a solve with the Cholesky
-    factor of the margin vectors and one product with their rows of the Gram matrix.
+    The machine is solved at C_min. From there every breakpoint takes one solve with the
+    Cholesky factor of the margin vectors and one product with their rows of the Gram
+    matrix.
 
     Parameters
     ----------
-    kernel : str or Kernel; what it takes from the data ("scale") is settled on X.
-    X, y : training points of two classes.
-    C_min, C_max : the range of C.
-    sample_weight : (n,) or None; point i has 0 <= alpha_i <= C w_i. A point of weight
-        zero is not there.
+    kernel : str or Kernel
+        Parameters that depend on the data ("scale") are those of X.
+    X, y : arrays of shape (n, n_features) and (n,)
+        Training points of two classes.
+    C_min, C_max : float
+        The range of C.
+    sample_weight : array of shape (n,), optional
+        Point i has 0 <= alpha_i <= C w_i. Points of weight zero are left out.
+
+    Returns
+    -------
+    SVMPath
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(60, noise=0.2, random_state=0)
+    >>> path = svm_path("rbf", X, y, C_min=0.1, C_max=10.0)
+    >>> path.decision_function(X[:2], C=1.0).shape
+    (2,)
     """
     X, y = check_X_y(X, y, dtype=float)
     _check_range(C_min, C_max)
@@ -122,9 +145,11 @@ def svm_path(
     classes = two_classes(y)
     labels = signs(y, classes)
     two_classes(labels[weight > 0])
-    kernel = settled_kernel(kernel, X)
+    kernel = kernel_for(kernel, X)
     with one_blas_thread():
-        nodes = _walk(kernel.gram(X), labels, weight, float(C_min), float(C_max))
+        nodes, passed, residual = _nodes(
+            kernel.gram(X), labels, weight, float(C_min), float(C_max)
+        )
     return SVMPath(
         kernel,
         X,
@@ -133,20 +158,18 @@ def svm_path(
         C=np.array(nodes.C),
         alphas=np.array(nodes.alpha),
         intercepts=np.array(nodes.b),
-        kkt_residual=nodes.residual,
-        n_breakpoints=nodes.n_breakpoints,
+        kkt_residual=residual,
+        n_breakpoints=passed,
     )
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Nodes:
-    """Points of the path as it is walked; at most two for one C."""
+    """Points of the path so far, at most two for one C; `append` adds to the lists."""
 
     C: list[float] = field(default_factory=list)
-    alpha: list[np.ndarray] = field(default_factory=list)
+    alpha: list[Array] = field(default_factory=list)
     b: list[float] = field(default_factory=list)
-    residual: float = 0.0
-    n_breakpoints: int = 0
 
     def append(self, C: float, sets: ActiveSet) -> None:
         if self.C[-2:] == [C, C]:
@@ -165,16 +188,22 @@ class _Nodes:
             values.pop()
 
 
-def _walk(
-    gram: np.ndarray, y: np.ndarray, weight: np.ndarray, C_min: float, C_max: float
-) -> _Nodes:
-    """The path in legs, each exact at its start."""
-    nodes, sets, C, lost = _Nodes(), None, C_min, 0
+def _nodes(
+    gram: Array, y: Array, weight: Array, C_min: float, C_max: float
+) -> tuple[_Nodes, int, float]:
+    """Return the path, the breakpoints passed, and the largest residual.
+
+    It is computed in legs, each exact at its start.
+    """
+    nodes, sets, C, lost, passed, residual = _Nodes(), None, C_min, 0, 0, 0.0
     while C < C_max and lost <= _MAX_RESTARTS:
         stop = min(_LEG * C, C_max)
         try:
             sets = sets or solve(gram, y, C * weight)[0]
-            _leg(sets, nodes, weight, C, stop)
+            passed += _leg(sets, nodes, weight, C, stop)
+            sets.refresh()
+            residual = max(residual, sets.residual())
+            make_exact(sets)
             C = stop
         except PathError:
             sets, C, lost = None, min(nodes.C[-1] * (1.0 + _LEAP), C_max), lost + 1
@@ -183,19 +212,14 @@ def _walk(
             f"The path was lost {lost} times, the last time at C = {C:g}: too many "
             "points change their set at once. Scale the data, or lower C_max."
         )
-    return nodes
+    return nodes, passed, residual
 
 
-def _leg(
-    sets: ActiveSet, nodes: _Nodes, weight: np.ndarray, C: float, stop: float
-) -> None:
+def _leg(sets: ActiveSet, nodes: _Nodes, weight: Array, C: float, stop: float) -> int:
     def record(eta: float) -> None:
         nodes.append(C + eta * (stop - C) if eta < 1.0 else stop, sets)
 
-    nodes.n_breakpoints += follow(sets, stop * weight - sets.c, record=record)
-    sets.refresh()
-    nodes.residual = max(nodes.residual, sets.residual())
-    settle(sets)
+    return follow(sets, stop * weight - sets.c, record=record)
 
 
 class ValidationPath(NamedTuple):
@@ -205,11 +229,11 @@ class ValidationPath(NamedTuple):
     H : (m,), mean loss of the validation points.
     """
 
-    C: np.ndarray
-    H: np.ndarray
+    C: Array
+    H: Array
 
-    def at(self, C: Any, side: str = "right") -> np.ndarray:
-        """H at C; where it jumps, the limit from that side."""
+    def at(self, C: ArrayLike, side: Side = "right") -> Array:
+        """Return H at C; where it jumps, the limit from that side."""
         C = np.asarray(C, dtype=float)
         if side not in ("left", "right"):
             raise ValueError(f"side must be 'left' or 'right'; got {side!r}.")
@@ -218,13 +242,12 @@ class ValidationPath(NamedTuple):
                 f"C = {C} is not on the path, which goes from {self.C[0]:g} to "
                 f"{self.C[-1]:g}."
             )
-        k, share = _position(self.C, C, side)
-        return self.H[k] + share * (self.H[k + 1] - self.H[k])
+        return _interpolated(self.C, self.H, C, side)
 
     def best(self) -> tuple[float, float]:
-        """The global minimum: C, and H there.
+        """Return the global minimum: C, and H there.
 
-        Where H is constant at its minimum: the (geometric) middle of that stretch.
+        Where H is constant at its minimum, C is the geometric middle of the interval.
         """
         first = int(np.argmin(self.H))
         above = np.flatnonzero(self.H[first:] > self.H[first])
@@ -235,9 +258,9 @@ class ValidationPath(NamedTuple):
 
 
 def validation_path(
-    path: SVMPath, X_val: Any, y_val: Any, *, loss: str = "hinge"
+    path: SVMPath, X_val: UserData, y_val: UserVector, *, loss: str = "hinge"
 ) -> ValidationPath:
-    """H(C) = mean loss(y_i f_C(x_i)) over validation points, on the whole path.
+    """Compute H(C) = mean loss(y_i f_C(x_i)) of validation points on the whole path.
 
     A margin is linear in C between breakpoints, so that H changes its slope ("hinge":
     max(0, 1 - u)) or its value ("zero_one": u <= 0) at the breakpoints and where a
@@ -257,7 +280,7 @@ def validation_path(
 
 
 def mean_path(paths: Sequence[ValidationPath]) -> ValidationPath:
-    """The mean of several, such as the folds of a cross-validation; still exact."""
+    """Return the mean of several paths, such as those of folds; it is exact too."""
     C = np.unique(np.concatenate([path.C for path in paths]))
     left, right = (
         np.mean([path.at(C, side) for path in paths], axis=0)
@@ -267,42 +290,48 @@ def mean_path(paths: Sequence[ValidationPath]) -> ValidationPath:
 
 
 def best_C(
-    kernel: Any,
-    X: Any,
-    y: Any,
-    splits: Any,
+    kernel: str | Kernel,
+    X: UserData,
+    y: UserVector,
+    splits: object,
     *,
     C_min: float = 1e-3,
     C_max: float = 1e3,
     loss: str = "hinge",
 ) -> tuple[float, float, ValidationPath]:
-    """The C with the least validation loss, mean over the splits: a global minimum.
+    """Find the C with the least mean validation loss: a global minimum.
 
         min over C of  mean_k mean_{i in V_k} loss(y_i f_k(x_i; C))
 
-    Every split has its path. Returns C, H there, and H as a function of C. What the
-    kernel takes from the data is settled on all rows.
-
     Parameters
     ----------
-    kernel, X, y, C_min, C_max : as for `svm_path`
-    splits : number of folds, splitter, or list of (training rows, validation rows)
+    kernel, X, y, C_min, C_max :
+        As for `svm_path`. Kernel parameters that depend on the data are those of X.
+    splits : int, splitter, or list of (training rows, validation rows)
     loss : {"hinge", "zero_one"}
+
+    Returns
+    -------
+    C : float
+    H : float
+        The mean loss there.
+    curve : ValidationPath
+        H as a function of C.
     """
     X, y = check_X_y(X, y, dtype=float)
-    kernel = settled_kernel(kernel, X)
+    kernel = kernel_for(kernel, X)
     paths = []
-    for train, val in freeze_splits(splits, X, y, random_state=_seed()):
+    for train, val in freeze_splits(
+        splits, X, y, random_state=np.random.RandomState(0)
+    ):
         path = svm_path(kernel, X[train], y[train], C_min=C_min, C_max=C_max)
         paths.append(validation_path(path, X[val], y[val], loss=loss))
     curve = mean_path(paths)
     return *curve.best(), curve
 
 
-def _piece(
-    C: np.ndarray, margins: np.ndarray, kink: float, loss: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """H between two breakpoints: at both, and where margins pass the kink."""
+def _piece(C: Array, margins: Array, kink: float, loss: str) -> tuple[Array, Array]:
+    """Return H between two breakpoints: at both, and where margins pass the kink."""
     start, end = margins - kink
     cross = start * end < 0.0
     share = start[cross] / (start - end)[cross]
@@ -318,18 +347,18 @@ def _piece(
     return C[0] + share * (C[1] - C[0]), H
 
 
-def _position(
-    knots: np.ndarray, C: np.ndarray, side: Any
-) -> tuple[np.ndarray, np.ndarray]:
-    """The stretch k in which C lies, and how far: 0 at its start, 1 at its end."""
+def _interpolated(knots: Array, values: Array, C: Array, side: Side) -> Array:
+    """Return the values at C, linear between the knots."""
     k = np.searchsorted(knots, C, side=side) - 1
     k = np.clip(k, 0, len(knots) - 2)
     width = knots[k + 1] - knots[k]
     share = np.divide(C - knots[k], width, out=np.ones(k.shape), where=width > 0)
-    return k, np.clip(share, 0.0, 1.0)
+    share = np.clip(share, 0.0, 1.0)
+    between: Array = values[k] + share * (values[k + 1] - values[k])
+    return between
 
 
-def _without_repeats(C: np.ndarray, H: np.ndarray) -> ValidationPath:
+def _without_repeats(C: Array, H: Array) -> ValidationPath:
     new = np.append(True, (np.diff(C) > 0) | (np.diff(H) != 0))
     return ValidationPath(C[new], H[new])
 
@@ -343,12 +372,7 @@ def _kink(loss: str) -> float:
     return _KINKS[loss]
 
 
-def _seed() -> np.random.RandomState:
-    """Folds that are given by their number are the same every time."""
-    return np.random.RandomState(0)
-
-
-def _check_range(C_min: Any, C_max: Any) -> None:
+def _check_range(C_min: float, C_max: float) -> None:
     if not 0.0 < C_min < C_max < np.inf:
         raise ValueError(
             f"The range of C must be 0 < C_min < C_max, both finite; got "

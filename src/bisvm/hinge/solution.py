@@ -1,4 +1,15 @@
-"""An exact solution from an approximate one."""
+"""An exact solution from an approximate one.
+
+Where only the end of a path matters, few points have to be watched: a point whose gap
+is far from zero usually keeps its set. So the path is followed on a working set, with
+what the other points add to f and to y'alpha held fixed:
+
+    W = margin vectors, points whose c or p moves, and those with the smallest |g_i|.
+
+Its end is optimal for the whole problem if no other point has a gap on the wrong side;
+those that have are repaired by another path (`make_exact`). Every path ends at a larger
+dual value, so that this comes to an end.
+"""
 
 from __future__ import annotations
 
@@ -8,55 +19,68 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC
 
-from bisvm.hinge.active_set import ERROR, MARGIN, REST, ActiveSet
+from bisvm.core.types import Array
+from bisvm.hinge.active_set import ABSENT, ERROR, MARGIN, REST, ActiveSet
 from bisvm.hinge.breakpoints import PathError, follow
 from bisvm.hinge.gram import DenseGram, Gram, as_gram
-from bisvm.hinge.working_set import travel
 
-# LIBSVM only has to come near: the path does the rest.
+# LIBSVM only gives a start: the path makes it exact.
 _START_TOL = 1e-5
 _START_ITERATIONS = 200
 # Violations that are rounding, and those that cannot be made smaller, relative to the
 # terms of the gaps.
 _ROUNDING = 1e-13
 _EXACT = 1e-15
+# Repairs at the most, each on a working set twice as large.
 _ROUNDS = 20
+# An alpha this close to its bound, relatively, is there.
 _AT_BOUND = 1e-12
 # Updates of the gaps before they are computed from scratch.
 _UPDATES = 20
-# A path from nothing asks for margins that differ by this much, and so has no ties.
+# A path from nothing has targets that differ by this much, and so no ties.
 _SPREAD = 1e-3
+# The least size of a working set; points besides the margin vectors, at least and for
+# each of them. Few margin vectors are cheap, so that others can be watched too.
+_SIZE = 1000
+_LEAST = 400
+_SHARE = 0.25
 
 
 def solve(
-    gram: Gram | np.ndarray,
-    y: np.ndarray,
-    c: np.ndarray,
-    near: np.ndarray | None = None,
+    gram: Gram | Array,
+    y: Array,
+    c: Array,
+    start: Array | None = None,
     bias: bool = True,
 ) -> tuple[ActiveSet, int]:
-    """The exact solution for these weights, and how many breakpoints it took.
+    """Solve a hinge machine exactly.
 
     Parameters
     ----------
-    gram : Gram, or (n, n) array.
-    y : (n,), labels +1 and -1.
-    c : (n,), the largest alpha of every point; points with c_i = 0 are absent.
-    near : (n,), alpha to begin with; what is 0 or c_i exactly is at its bound. None:
+    gram : Gram, or (n, n) array
+    y : (n,), labels +1 and -1
+    c : (n,), the largest alpha of every point; points with c_i = 0 are absent
+    start : (n,), alpha to begin with; what is 0 or c_i exactly is at its bound. None:
         that of LIBSVM for an array with a bias, else the path from c = 0, which passes
         a breakpoint or more for every point.
-    bias : whether there is a b.
+    bias : whether there is a b
+
+    Returns
+    -------
+    ActiveSet, int
+        The solution, and how many breakpoints were passed.
     """
     gram = as_gram(gram)
-    sets = ActiveSet(gram, y, c.astype(float), bias)
     present = np.flatnonzero(c > 0)
     try:
-        if near is None and bias and isinstance(gram, DenseGram):
-            near = _libsvm(gram, y, c, present)
-        if near is None:
-            return sets, _grow(sets, present) + settle(sets)
-        _begin(sets, present, near)
-        return sets, settle(sets)
+        if start is None and bias and isinstance(gram, DenseGram):
+            start = _libsvm(gram, y, c, present)
+        if start is None:
+            sets, passed = _grow(gram, y, c.astype(float), present, bias)
+            return sets, passed + make_exact(sets)
+        sets = ActiveSet.absent(gram, y, c.astype(float), bias)
+        sets.begin(present, start)
+        return sets, make_exact(sets)
     except PathError as error:
         raise RuntimeError(
             f"The SVM with C up to {c.max():g} cannot be solved exactly: {error} The "
@@ -65,73 +89,57 @@ def solve(
         ) from error
 
 
-def _begin(sets: ActiveSet, present: np.ndarray, near: np.ndarray) -> None:
-    """alpha as near as the sets allow; points that are free go on the margin.
+def _grow(
+    gram: Gram, y: Array, c: Array, present: Array, bias: bool
+) -> tuple[ActiveSet, int]:
+    """Follow the path from c = 0, where alpha = c: all points in error.
 
-    Those that depend on others slide to a bound.
+    Their target margins differ a little until c is reached.
     """
-    c = sets.c
-    sets.state[present] = np.where(near[present] >= c[present], ERROR, REST)
-    sets.alpha[present] = np.clip(near[present], 0.0, c[present])
-    free = present[(sets.alpha[present] > 0) & (sets.state[present] == REST)]
-    dependent = sets.margin.fill(free)
-    sets.state[sets.margin.members] = MARGIN
-    for i in dependent:
-        sets.enter(int(i), carry_gaps=False)
+    p = 1.0 + _SPREAD * np.random.default_rng(0).uniform(size=len(c))
+    sets = ActiveSet.absent(gram, y, np.zeros_like(c), bias, p)
+    sets.admit(present)
+    passed = follow(sets, c)
     sets.refresh()
-    centre_intercept(sets)
+    return sets, passed + follow(sets, np.zeros_like(c), 1.0 - sets.p)
 
 
-def _grow(sets: ActiveSet, present: np.ndarray) -> int:
-    """The path from c = 0, where alpha = c: all points in error.
+def make_exact(sets: ActiveSet) -> int:
+    """Make a nearly optimal solution exactly optimal; return the breakpoints passed.
 
-    They ask for margins that are a little different until c is reached.
-    """
-    target = sets.c.copy()
-    sets.c[:] = 0.0
-    sets.state[present] = ERROR
-    sets.p = 1.0 + _SPREAD * np.random.default_rng(0).uniform(size=len(target))
-    sets.gap = -sets.p
-    passed = follow(sets, target)
-    sets.refresh()
-    return passed + follow(sets, np.zeros_like(target), 1.0 - sets.p)
-
-
-def settle(sets: ActiveSet) -> int:
-    """Make a nearly optimal solution exactly optimal; the number of breakpoints.
-
-    Every solution is optimal for some margins p asked for. The path from these to the
-    ones meant ends at the exact solution, whatever the violations are now.
+    Every solution is optimal for some target margins p. The path from these to the ones
+    meant ends at the exact solution, whatever the violations are now.
     """
     passed = 0
     _polish(sets)
     for attempt in range(_ROUNDS):
-        if _rounding(sets) <= _ROUNDING:
+        if _relative_residual(sets) <= _ROUNDING:
             break
         passed += _repair(sets, reach=2.0**attempt)
         _polish(sets)
-    _release(sets)
-    # What is said of optimality is said of the solution, not of gaps carried along.
+    _release_margin(sets)
+    # Optimality is that of the solution, not of gaps that were updated.
     sets.refresh()
     if not len(sets.margin):
-        centre_intercept(sets)
+        sets.centre_intercept()
     return passed
 
 
 def _polish(sets: ActiveSet) -> None:
-    """Take out of gaps and solution what the updates have lost."""
+    """Remove the rounding errors of the updates from gaps and solution."""
     if sets.updates > _UPDATES:
         sets.refresh()
-    if _rounding(sets) > _EXACT:
+    if _relative_residual(sets) > _EXACT:
         sets.refine()
 
 
-def _rounding(sets: ActiveSet) -> float:
-    """The residual, relative to the size of the terms that a gap is the sum of."""
-    return sets.residual() / (1.0 + sets.margin.scale * sets.alpha.sum())
+def _relative_residual(sets: ActiveSet) -> float:
+    """Return the residual, relative to the terms that a gap is the sum of."""
+    size: float = 1.0 + sets.margin.scale * sets.alpha.sum()
+    return sets.residual() / size
 
 
-def _release(sets: ActiveSet) -> None:
+def _release_margin(sets: ActiveSet) -> None:
     """Let the margin go if all of it is at a bound: then b is not unique.
 
     Either set would be right. Without a margin vector b is put in the middle of its
@@ -154,39 +162,46 @@ def _repair(sets: ActiveSet, reach: float) -> int:
     wrong = sets.violation() * np.random.default_rng(0).uniform(1.5, 2.5, len(sets.y))
     dp = np.where(sets.state == REST, wrong, -wrong)
     dp = np.where(sets.state == MARGIN, -sets.gap, dp)
-    sets.p = sets.p - dp
-    sets.gap += dp
-    return travel(sets, np.zeros_like(sets.c), dp, reach)
+    sets.lower_targets(dp)
+    return follow_working_set(sets, np.zeros_like(sets.c), dp, reach)
 
 
-def centre_intercept(sets: ActiveSet) -> None:
-    """The mean of what margin vectors ask of b; else the middle of its interval.
+def follow_working_set(
+    sets: ActiveSet, dc: Array, dp: Array | None = None, reach: float = 1.0
+) -> int:
+    """Do as `follow`, but to a solution that is optimal on the working set alone.
 
-    A positive point in error or a negative one at rest bounds b from above, a negative
-    point in error or a positive one at rest from below.
+    `reach` makes the working set larger; one of more than half of the points is all of
+    them.
     """
-    if not sets.bias:
-        return
-    wanted = sets.b - sets.y * sets.gap
-    positive, state = sets.y > 0, sets.state
-    if len(sets.margin):
-        b = float(wanted[state == MARGIN].mean())
-    else:
-        above = ((state == ERROR) & positive) | ((state == REST) & ~positive)
-        below = ((state == ERROR) & ~positive) | ((state == REST) & positive)
-        ends = [wanted[above].min(initial=np.inf), wanted[below].max(initial=-np.inf)]
-        b = float(np.mean([end for end in ends if np.isfinite(end)]))
-    sets.gap += sets.y * (b - sets.b)
-    sets.b = b
+    dp = np.zeros_like(dc) if dp is None else dp
+    W = _working_set(sets, (dc != 0) | (dp != 0), reach)
+    if 2 * len(W) > len(dc):
+        return follow(sets, dc, dp)
+    part = sets.restricted(W)
+    try:
+        passed = follow(part, dc[W], dp[W])
+    except PathError:
+        return follow(sets, dc, dp)
+    sets.absorb(part, W)
+    return passed
 
 
-def _libsvm(
-    gram: DenseGram, y: np.ndarray, c: np.ndarray, present: np.ndarray
-) -> np.ndarray:
-    """alpha, nearly: the only place that knows LIBSVM's conventions.
+def _working_set(sets: ActiveSet, moving: Array, reach: float) -> Array:
+    needed = moving | (sets.state == MARGIN)
+    others = np.flatnonzero(~needed & (sets.state != ABSENT))
+    m = len(sets.margin)
+    count = int(reach * max(_SIZE - m, _LEAST, _SHARE * m))
+    if count < len(others):
+        others = others[np.argpartition(np.abs(sets.gap[others]), count)[:count]]
+    return np.sort(np.append(np.flatnonzero(needed), others))
 
-    It keeps y_i alpha_i of the support vectors alone, sets an alpha at its bound to the
-    bound exactly, holds the Gram matrix in single precision, and has no warm start.
+
+def _libsvm(gram: DenseGram, y: Array, c: Array, present: Array) -> Array:
+    """Return an approximate alpha: the only place that knows LIBSVM's conventions.
+
+    It stores y_i alpha_i of the support vectors alone, sets an alpha at its bound to
+    the bound exactly, holds the Gram matrix in single precision, and has no warm start.
     """
     svc = SVC(
         kernel="precomputed",

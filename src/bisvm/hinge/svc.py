@@ -1,26 +1,22 @@
-"""A hinge SVM to which points can be added, and from which they can be taken."""
+"""A hinge SVM that stays exact while points are added and removed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bisvm.core.threads import one_blas_thread
-from bisvm.hinge.active_set import ABSENT, ERROR, MARGIN, ActiveSet
+from bisvm.core.types import Array, ArrayLike, UserData, UserVector
+from bisvm.hinge.active_set import ABSENT, ERROR, MARGIN, REST, ActiveSet
 from bisvm.hinge.exchange import exchange
 from bisvm.hinge.gram import DenseGram
-from bisvm.hinge.inputs import (
-    check_C,
-    checked_weight,
-    settled_kernel,
-    signs,
-    two_classes,
-)
+from bisvm.hinge.inputs import check_C, checked_weight, kernel_for, signs, two_classes
 from bisvm.hinge.solution import solve
 from bisvm.kernels import Kernel
 
@@ -29,30 +25,31 @@ _ROOM = 32
 
 
 class IncrementalSVC(ClassifierMixin, BaseEstimator):
-    """The exact hinge SVM of two classes, kept exact while its points come and go.
+    """The exact hinge SVM of two classes, to which points can be added and removed.
 
         max  sum_i alpha_i - 1/2 alpha'Q alpha,   0 <= alpha_i <= C w_i,   y'alpha = 0
 
     with sample weights w_i. All points to add and to remove move together: their
     largest alpha goes from 0 to C w_i, or to 0, along one path (see
-    `bisvm.hinge.active_set`), which passes a few breakpoints where a refit begins
-    anew. The Gram matrix is kept in memory. Of more than two classes, train a machine
-    for every pair.
+    `bisvm.hinge.active_set`). It passes a few breakpoints where a refit would start
+    from scratch. The Gram matrix is kept in memory. With more than two classes, train a
+    machine for every pair.
 
     Parameters
     ----------
     kernel : str or Kernel
-        As in `BilevelSVC`. What a kernel takes from the data ("scale") is settled by
-        `fit`, and stays.
+        As in `BilevelSVC`. Parameters that are computed from the data ("scale") are
+        those of the points given to `fit`.
     C : float
+        Weight of the losses, the largest alpha of a point.
     gamma : "scale" or float
-        For kernels given by their name that have one.
+        For a kernel given by its name, if it has a gamma.
 
     Attributes
     ----------
     classes_ : (2,), the two labels; decision values are positive for the second.
     alpha_ : (n,), dual coefficients of the points, in the order they came: `remove`
-        closes the ranks, `add` and `swap` append.
+        leaves no gaps, `add` and `swap` append.
     intercept_ : float; the middle of its interval where no vector is on the margin.
     support_ : indices of the points on the margin and in error.
     margin_, error_ : indices of these two sets.
@@ -68,13 +65,27 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
     True
     """
 
-    def __init__(self, kernel: Any = "rbf", C: float = 1.0, gamma: Any = "scale"):
+    def __init__(
+        self, kernel: str | Kernel = "rbf", C: float = 1.0, gamma: str | float = "scale"
+    ):
         self.kernel = kernel
         self.C = C
         self.gamma = gamma
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on these points from scratch; those of weight zero are not there."""
+    def fit(self, X: UserData, y: UserVector, sample_weight: UserVector = None) -> Self:
+        """Train on these points from scratch.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : array of shape (n_samples,), of two classes
+        sample_weight : array of shape (n_samples,), optional
+            Points of weight zero are left out.
+
+        Returns
+        -------
+        self : object
+        """
         X, y = validate_data(self, X, y, dtype=float)
         check_classification_targets(y)
         check_C(self.C)
@@ -82,26 +93,32 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         classes = two_classes(y)
         labels = signs(y, classes)
         two_classes(labels[weight > 0])
-        kernel = settled_kernel(self.kernel, X, self.gamma)
+        kernel = kernel_for(self.kernel, X, self.gamma)
         with one_blas_thread():
             gram = kernel.gram(X)
             sets, passed = solve(gram, labels, self.C * weight)
         self.classes_, self.kernel_ = classes, kernel
         self._fitted_with = (self.kernel, self.C, self.gamma)
         store = _Store(X, gram, np.arange(len(y))).with_room(1)
-        return self._keep(store, _widened(sets, store.gram), passed)
+        return self._keep(store, sets.widened(DenseGram(store.gram)), passed)
 
-    def add(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train on these points too; they come behind the others."""
+    def add(self, X: UserData, y: UserVector, sample_weight: UserVector = None) -> Self:
+        """Add these points, after the others; the arguments are those of `fit`."""
         return self.swap([], X, y, sample_weight)
 
-    def remove(self, indices: Any) -> Self:
-        """Forget the points of these indices; the others keep their order."""
+    def remove(self, indices: ArrayLike) -> Self:
+        """Remove the points of these indices, or of a mask."""
         check_is_fitted(self)
         none = np.empty((0, self.n_features_in_))
         return self._change(self._rows(indices), none, np.empty(0), np.empty(0))
 
-    def swap(self, indices: Any, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def swap(
+        self,
+        indices: ArrayLike,
+        X: UserData,
+        y: UserVector,
+        sample_weight: UserVector = None,
+    ) -> Self:
         """Remove the points of these indices and add others, along one path."""
         check_is_fitted(self)
         X, y = validate_data(self, X, y, dtype=float, reset=False)
@@ -109,8 +126,8 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         rows = self._rows(indices)
         return self._change(rows, X, signs(y, self.classes_), self.C * weight)
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """f(x) + b, positive for `classes_[1]`."""
+    def decision_function(self, X: UserData) -> Array:
+        """Return f(x) + b for every row, positive for `classes_[1]`."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=float, reset=False)
         store, sets = self._store, self._sets
@@ -119,22 +136,22 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         if not len(support):
             return np.full(len(X), sets.b)
         with one_blas_thread():
-            return self.kernel_.gram(X, store.X[support]) @ beta + sets.b
+            f: Array = self.kernel_.gram(X, store.X[support]) @ beta + sets.b
+        return f
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The class of every row."""
+    def predict(self, X: UserData) -> Array:
+        """Return the class of every row."""
         check_is_fitted(self)
-        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+        found: Array = self.classes_[(self.decision_function(X) > 0).astype(int)]
+        return found
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        binary = replace(tags.classifier_tags, multi_class=False)
+        return replace(tags, classifier_tags=binary)
 
-    def _change(
-        self, rows: np.ndarray, X: np.ndarray, y: np.ndarray, c: np.ndarray
-    ) -> Self:
-        """All is done on copies, so that an error leaves the machine as it was."""
+    def _change(self, rows: Array, X: Array, y: Array, c: Array) -> Self:
+        """Work on copies, so that an error leaves the machine as it was."""
         order, sets = self._store.order, self._sets
         out, kept = order[rows], np.delete(order, rows)
         left = np.concatenate([sets.y[kept[sets.c[kept] > 0]], y[c > 0]])
@@ -146,12 +163,9 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
             )
         with one_blas_thread():
             store, new = self._store.extended(self.kernel_, X)
-            sets = _widened(sets, store.gram)
-            sets.y[new] = y
-            support = sets.support()
-            f = sets.gram.values(new, support, (sets.y * sets.alpha)[support])
-            sets.gap[new] = y * (f + sets.b) - sets.p[new]
-            passed = exchange(sets, out, new, c)
+            sets = sets.widened(DenseGram(store.gram))
+            sets.label(new, y)
+            sets, passed = exchange(sets, out, new, c)
         store = _Store(store.X, store.gram, np.concatenate([kept, new]))
         return self._keep(store, sets, passed)
 
@@ -168,11 +182,11 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         self.n_breakpoints_ = passed
         return self
 
-    def _rows(self, indices: Any) -> np.ndarray:
+    def _rows(self, indices: ArrayLike) -> Array:
         if self._fitted_with != (self.kernel, self.C, self.gamma):
             raise ValueError(
                 "kernel, C or gamma were changed since `fit`: the points in the "
-                "machine have the old ones. Set them back, or fit anew."
+                "machine have the old ones. Set them back, or call `fit` again."
             )
         n = len(self._store.order)
         rows = np.atleast_1d(np.asarray(indices))
@@ -193,19 +207,55 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         return np.unique(rows % n)
 
 
+def leave_one_out(model: IncrementalSVC) -> Array:
+    """Return f_(-i)(x_i) of every point, by the machine trained without it.
+
+    A point at rest, or of weight zero, changes nothing when it is removed; any other is
+    removed along the path, from a copy: the model stays as it is. The error is
+    `mean((f > 0) != (y == model.classes_[1]))`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(40, noise=0.2, random_state=0)
+    >>> values = leave_one_out(IncrementalSVC(C=1.0, gamma=1.0).fit(X, y))
+    >>> float(((values > 0) == y).mean()) > 0.8
+    True
+    """
+    check_is_fitted(model)
+    order, sets = model._store.order, model._sets
+    y = sets.y[order[sets.c[order] > 0]]
+    counts = [int(np.sum(y == sign)) for sign in (-1.0, 1.0)]
+    if min(counts) < 2:
+        raise ValueError(
+            "leave_one_out needs at least two points of each class; there are "
+            f"{counts} of the classes {model.classes_}. Add a point of the smaller one."
+        )
+    with one_blas_thread():
+        return np.array([_left_out(model, int(i)) for i in order])
+
+
+def _left_out(model: IncrementalSVC, i: int) -> float:
+    sets = model._sets
+    if sets.state[i] not in (REST, ABSENT):
+        nobody = np.empty(0, dtype=int)
+        sets, _ = exchange(sets.copy(), np.array([i]), nobody, np.empty(0))
+    return float(sets.y[i] * (sets.gap[i] + sets.p[i]))
+
+
 @dataclass(frozen=True)
 class _Store:
-    """Inputs and Gram matrix in slots; a slot that was left is used again.
+    """Inputs and Gram matrix in slots; the slot of a removed point is used again.
 
     order : slots of the points, in the user's order.
     """
 
-    X: np.ndarray
-    gram: np.ndarray
-    order: np.ndarray
+    X: Array
+    gram: Array
+    order: Array
 
-    def extended(self, kernel: Kernel, X: np.ndarray) -> tuple[_Store, np.ndarray]:
-        """Room for these points, and their slots. Slots in use are not touched."""
+    def extended(self, kernel: Kernel, X: Array) -> tuple[_Store, Array]:
+        """Return a store that holds these points, and their slots."""
         size, k = len(self.X), len(X)
         used = np.zeros(size, dtype=bool)
         used[self.order] = True
@@ -220,23 +270,10 @@ class _Store:
         return store, new
 
     def with_room(self, k: int) -> _Store:
-        """At least k more slots: more than that, so that it need not be soon again."""
+        """Return a store with at least k more slots; some are left for later."""
         size = len(self.X)
         more = max(k, _ROOM, size // 16)
         X = np.zeros((size + more, self.X.shape[1]))
         gram = np.zeros((size + more, size + more))
         X[:size], gram[:size, :size] = self.X, self.gram
         return _Store(X, gram, self.order)
-
-
-def _widened(sets: ActiveSet, gram: np.ndarray) -> ActiveSet:
-    """A copy on a Gram matrix that may have more points, absent so far."""
-    other, more = sets.copy(), len(gram) - len(sets.y)
-    blank = {"y": 1.0, "c": 0.0, "p": 1.0, "alpha": 0.0, "gap": 0.0, "state": ABSENT}
-    blank["outer"] = 0.0
-    for name, value in blank.items():
-        old = getattr(other, name)
-        setattr(other, name, np.append(old, np.full(more, value, dtype=old.dtype)))
-    other.gram = DenseGram(gram)
-    other.margin = other.margin.moved(other.gram, other.margin.members)
-    return other

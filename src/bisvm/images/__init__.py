@@ -1,12 +1,11 @@
-"""From images to the histograms that chi-square kernels compare.
+"""Histograms of images, as chi-square kernels compare them.
 
-Imports no other folder of the package. A new descriptor goes into a file of its own, as
-`sift.py`.
+Imports only types from `core`. A new descriptor goes into its own file, as `sift.py`.
 
-    images -> dense SIFT -> visual words -> spatial histograms -> a kernel, or a map
+    images -> dense SIFT -> visual words -> spatial histograms -> a kernel
 
 `BagOfVisualWords` is a scikit-learn transformer. It needs OpenCV, which comes with
-`pip install 'bisvm[images]'` and is imported when descriptors are computed, not before.
+`pip install 'bisvm[images]'` and is imported when descriptors are computed.
 
 >>> from bisvm.images import BagOfVisualWords
 >>> BagOfVisualWords(n_words=50, random_state=0)

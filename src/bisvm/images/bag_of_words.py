@@ -1,54 +1,58 @@
-"""BagOfVisualWords: how often which kind of patch occurs, and where in the image."""
+"""Histograms of visual words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.metrics import pairwise_distances_argmin
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from bisvm.core.types import Array, ArrayLike, UserData
 from bisvm.images.sift import DenseSIFT, opencv
 
-DESCRIPTORS = ("sift", "root_sift")
-NORMS = ("l1", "root")
-# Where there are many images, so many descriptors are taken from one of them.
+# Descriptors taken from one image if there are many images: 1000 images then give the
+# 50,000 descriptors of the default.
 PER_IMAGE = 50
+# Luminance of red, green and blue (ITU-R BT.601, as in OpenCV).
+LUMINANCE = (0.299, 0.587, 0.114)
 
 
 class BagOfVisualWords(TransformerMixin, BaseEstimator):
-    """Histograms of visual words, for every cell of one or several grids.
+    """Compute histograms of visual words, for every cell of one or several grids.
 
         h[g, z, k] = #{points in cell z of grid g whose descriptor is nearest to
                        word k} / (#{points} #{grids})
 
-    Descriptors are dense SIFT at several scales; the words are the centres that k-means
-    finds among descriptors of the training images. A (1, 1) grid forgets where a word
-    occurs, a (2, 2) grid tells the quarter of the image. An image's histograms are
-    non-negative and sum to one, as chi-square kernels would have them: use them with
-    `BilevelSVC(kernel="chi2")`, or with scikit-learn's `AdditiveChi2Sampler` and
-    `BilevelLinearSVC` where there are many images.
+    Descriptors are dense SIFT at several scales; the words are k-means centres of
+    descriptors of the training images. A (1, 1) grid ignores where a word occurs, a
+    (2, 2) grid counts in quarters of the image. The histograms of an image are not
+    negative and sum to one, as chi-square kernels require: use them with
+    `BilevelSVC(kernel="chi2")`, or, for many images, with scikit-learn's
+    `AdditiveChi2Sampler` and `BilevelLinearSVC`.
 
     Needs OpenCV: `pip install 'bisvm[images]'`.
 
     Parameters
     ----------
     image_shape : (height, width) or (height, width, channels), optional
-        Shape of an image, where images come as rows of X.
+        Shape of an image, if images are rows of X.
     n_words : int, default=300
         Size of the vocabulary.
     resize : int or (height, width), optional
-        Images are brought to this size first; an int is the longer side. Give small
-        images more pixels than they have: 28 x 28 digits do well at 56.
+        Size to which images are scaled first; an int is the longer side. Enlarge small
+        images: 56 is a good size for 28 x 28 digits.
     scales : tuple of float, default=(4, 6, 8, 10)
-        Widths in pixels of the bins of a descriptor, which has 4 x 4 of them.
+        Widths in pixels of the 4 x 4 bins of a descriptor.
     step : float, default=4
         Distance in pixels of neighbouring descriptors.
     grids : tuple of (rows, columns), default=((1, 1), (2, 2))
-        Grids of cells with a histogram each. All grids have the same weight.
+        Grids of cells, each with a histogram. All grids have the same weight.
     descriptor : {"sift", "root_sift"}, default="sift"
         Descriptors are compared by their Euclidean distance, or by that of the square
         roots of their entries.
@@ -56,7 +60,7 @@ class BagOfVisualWords(TransformerMixin, BaseEstimator):
         Histograms of sum one, or their square roots, whose inner products are those
         of the Hellinger kernel.
     n_descriptors : int, default=50_000
-        Number of descriptors, drawn at random, among which words are looked for.
+        Number of descriptors, drawn at random, for k-means.
     random_state : int, RandomState or None, default=None
         Draws the descriptors and starts k-means.
 
@@ -65,20 +69,20 @@ class BagOfVisualWords(TransformerMixin, BaseEstimator):
     vocabulary_ : array of shape (n_words, 128)
     image_shape_ : shape of the images seen in `fit`
     pixel_range_ : (float, float)
-        Pixels that become black and white: (0, 255), or the range of the training
-        images where they are not of type uint8.
+        Pixel values of black and white: (0, 255), or the range of the training images
+        if they are not of type uint8.
     n_features_in_ : int
         Number of pixels, times channels.
 
     References
     ----------
     Lazebnik, Schmid and Ponce, "Beyond bags of features: spatial pyramid matching for
-    recognizing natural scene categories", 2006. Seed 000, chapter 6, has its words and
-    histograms from the PHOW program of VLFeat, of which this is a near relative.
+    recognizing natural scene categories", 2006. Klatzer 2014, chapter 6, uses the
+    similar PHOW program of VLFeat.
 
     Examples
     --------
-    A linear machine on an explicit map of the additive chi-square kernel:
+    A linear SVM on an explicit map of the additive chi-square kernel:
 
     >>> from sklearn.datasets import load_digits
     >>> from sklearn.kernel_approximation import AdditiveChi2Sampler
@@ -101,19 +105,32 @@ class BagOfVisualWords(TransformerMixin, BaseEstimator):
     >>> model = make_pipeline(words, BilevelSVC(kernel="chi2"))     # doctest: +SKIP
     """
 
+    _parameter_constraints = {
+        "image_shape": [None, "array-like"],
+        "n_words": [Interval(Integral, 1, None, closed="left")],
+        "resize": [None, Interval(Integral, 1, None, closed="left"), "array-like"],
+        "scales": ["array-like"],
+        "step": [Interval(Real, 0, None, closed="neither")],
+        "grids": ["array-like"],
+        "descriptor": [StrOptions({"sift", "root_sift"})],
+        "normalize": [StrOptions({"l1", "root"})],
+        "n_descriptors": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
     def __init__(
         self,
-        image_shape: Any = None,
+        image_shape: Sequence[int] | None = None,
         *,
         n_words: int = 300,
-        resize: Any = None,
-        scales: Any = (4, 6, 8, 10),
+        resize: int | Sequence[int] | None = None,
+        scales: Sequence[float] = (4, 6, 8, 10),
         step: float = 4,
-        grids: Any = ((1, 1), (2, 2)),
-        descriptor: str = "sift",
-        normalize: str = "l1",
+        grids: Sequence[Sequence[int]] = ((1, 1), (2, 2)),
+        descriptor: Literal["sift", "root_sift"] = "sift",
+        normalize: Literal["l1", "root"] = "l1",
         n_descriptors: int = 50_000,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ):
         self.image_shape = image_shape
         self.n_words = n_words
@@ -126,19 +143,23 @@ class BagOfVisualWords(TransformerMixin, BaseEstimator):
         self.n_descriptors = n_descriptors
         self.random_state = random_state
 
-    # --- scikit-learn's face ----------------------------------------------------------
-
-    def fit(self, X: Any, y: Any = None) -> BagOfVisualWords:
+    def fit(self, X: UserData, y: object = None) -> Self:
         """Find the vocabulary.
 
         Parameters
         ----------
         X : array of shape (n, height, width[, channels]) or (n, n_pixels)
-            Images: uint8, or any numbers, whose range is then taken for that from
-            black to white. Colours are turned to gray.
+            Images of type uint8, or of other numbers, whose range is then taken as that
+            from black to white. Colours are converted to gray.
         y : ignored
+
+        Returns
+        -------
+        self
         """
-        self._check()
+        opencv()
+        self._validate_params()
+        self._check_pairs()
         images = as_images(X, self.image_shape)
         self.image_shape_ = images.shape[1:]
         self.n_features_in_ = int(np.prod(self.image_shape_))
@@ -147,24 +168,32 @@ class BagOfVisualWords(TransformerMixin, BaseEstimator):
         self.vocabulary_ = self._words(self._sample(images, rng), rng)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Histograms of shape (n, n_words * number of cells), cell after cell."""
+    def transform(self, X: UserData) -> Array:
+        """Compute the histograms of images.
+
+        Parameters
+        ----------
+        X : array of shape (n, height, width[, channels]) or (n, n_pixels)
+
+        Returns
+        -------
+        array of shape (n, n_words * number of cells), cell after cell
+        """
         check_is_fitted(self)
         images = as_images(X, self.image_shape_)
         describe = self._describer()
         cells = _cells(describe.points, self._size(), self.grids)
-        half_square = 0.5 * np.einsum("kd,kd->k", self.vocabulary_, self.vocabulary_)
-        out = np.empty((len(images), len(self._cell_names()) * len(self.vocabulary_)))
+        n_words = len(self.vocabulary_)
+        out = np.empty((len(images), len(self._cell_names()) * n_words))
         for row, image in zip(out, self._gray(images), strict=True):
-            words = (describe(image) @ self.vocabulary_.T - half_square).argmax(axis=1)
-            row[:] = np.bincount(
-                (cells * len(self.vocabulary_) + words).ravel(), minlength=len(row)
-            )
+            words = pairwise_distances_argmin(describe(image), self.vocabulary_)
+            places = cells * n_words + words
+            row[:] = np.bincount(places.ravel(), minlength=len(row))
         out /= cells.size
         return np.sqrt(out) if self.normalize == "root" else out
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names such as "grid2x2_cell0,1_word17"; what goes in has no names."""
+    def get_feature_names_out(self, input_features: object = None) -> Array:
+        """Return names such as "grid2x2_cell0,1_word17"; input names are ignored."""
         check_is_fitted(self)
         names = [
             f"{cell}_word{word}"
@@ -173,15 +202,13 @@ class BagOfVisualWords(TransformerMixin, BaseEstimator):
         ]
         return np.array(names, dtype=object)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = self.image_shape is not None
         tags.input_tags.three_d_array = True
         return tags
 
-    # --- parts ------------------------------------------------------------------------
-
-    def _sample(self, images: np.ndarray, rng: Any) -> np.ndarray:
+    def _sample(self, images: Array, rng: np.random.RandomState) -> Array:
         """About `n_descriptors` descriptors, as many from each image that is drawn."""
         describe = self._describer()
         chosen = rng.permutation(len(images))[: -(-self.n_descriptors // PER_IMAGE)]
@@ -192,7 +219,7 @@ class BagOfVisualWords(TransformerMixin, BaseEstimator):
             sample.append(descriptors[rng.permutation(len(descriptors))[:share]])
         return np.vstack(sample)
 
-    def _words(self, sample: np.ndarray, rng: Any) -> np.ndarray:
+    def _words(self, sample: Array, rng: np.random.RandomState) -> Array:
         """Centres by k-means."""
         from sklearn.cluster import MiniBatchKMeans
 
@@ -206,7 +233,8 @@ class BagOfVisualWords(TransformerMixin, BaseEstimator):
         means = MiniBatchKMeans(
             self.n_words, batch_size=4096, n_init=1, random_state=rng
         )
-        return means.fit(sample).cluster_centers_
+        centres: Array = means.fit(sample).cluster_centers_
+        return centres
 
     def _describer(self) -> DenseSIFT:
         root = self.descriptor == "root_sift"
@@ -217,13 +245,13 @@ class BagOfVisualWords(TransformerMixin, BaseEstimator):
         height, width = self.image_shape_[:2]
         if self.resize is None:
             return height, width
-        if isinstance(self.resize, Integral):
-            factor = self.resize / max(height, width)
-            return max(round(factor * height), 1), max(round(factor * width), 1)
-        height, width = self.resize
-        return height, width
+        first, *second = (int(side) for side in np.ravel(self.resize))
+        if second:
+            return first, second[0]
+        factor = first / max(height, width)
+        return max(round(factor * height), 1), max(round(factor * width), 1)
 
-    def _gray(self, images: np.ndarray) -> Iterator[np.ndarray]:
+    def _gray(self, images: Array) -> Iterator[Array]:
         """One image after the other: gray, uint8, of the size asked for."""
         cv2 = opencv()
         size = self._size()
@@ -241,61 +269,54 @@ class BagOfVisualWords(TransformerMixin, BaseEstimator):
             for j in range(columns)
         ]
 
-    # --- checks -----------------------------------------------------------------------
-
-    def _check(self) -> None:
-        opencv()
-        for name in ("n_words", "n_descriptors"):
-            _check_count(name, getattr(self, name))
-        _check_positive("step", self.step)
-        if not isinstance(self.scales, Sequence | np.ndarray) or not len(self.scales):
+    def _check_pairs(self) -> None:
+        """Check what scikit-learn's declarations cannot say of a sequence."""
+        widths = np.asarray(self.scales, dtype=float)
+        if widths.ndim != 1 or not len(widths) or not np.all(widths > 0):
             raise ValueError(
-                f"scales={self.scales!r}; expected a tuple of widths, such as (4, 6)."
+                f"scales={self.scales!r}; expected positive widths, such as (4, 6)."
             )
-        for scale in self.scales:
-            _check_positive("every one of scales", scale)
-        if not isinstance(self.grids, Sequence | np.ndarray) or not len(self.grids):
-            raise ValueError(
-                f"grids={self.grids!r}; expected a tuple of pairs, such as ((1, 1),)."
-            )
-        for grid in self.grids:
-            _check_pair("every one of grids", grid)
-        if isinstance(self.resize, Integral):
-            _check_count("resize", self.resize)
-        elif self.resize is not None:
-            _check_pair("resize", self.resize)
-        _check_option("descriptor", self.descriptor, DESCRIPTORS)
-        _check_option("normalize", self.normalize, NORMS)
+        pairs: list[tuple[str, ArrayLike]]
+        pairs = [("every one of grids", grid) for grid in self.grids]
+        if not pairs:
+            raise ValueError("grids=(); expected pairs, such as ((1, 1),).")
+        if self.resize is not None and np.ndim(self.resize):
+            pairs.append(("resize", self.resize))
+        for name, pair in pairs:
+            sides = np.asarray(pair)
+            if sides.shape != (2,) or sides.dtype.kind not in "iu" or sides.min() < 1:
+                raise ValueError(
+                    f"{name} must be two integers of at least 1; got {pair!r}."
+                )
 
 
-# --- images ---------------------------------------------------------------------------
+def as_images(X: UserData, image_shape: Sequence[int] | None = None) -> Array:
+    """Return X as an array of shape (n, height, width[, channels]).
 
-
-def as_images(X: Any, image_shape: Any = None) -> np.ndarray:
-    """X as an array of shape (n, height, width[, channels]), or an error.
-
-    Rows of pixels are shaped by `image_shape`; images that have a shape must have this.
+    Rows of pixels are reshaped to `image_shape`; other images must have this shape.
     """
-    X = _numbers(X)
+    images = _numbers(X)
     shape = None if image_shape is None else tuple(image_shape)
-    if X.ndim == 2:
-        X = _shaped(X, shape)
-    if X.ndim not in (3, 4) or (X.ndim == 4 and X.shape[3] not in (1, 3)):
+    if images.ndim == 2:
+        images = _shaped(images, shape)
+    if images.ndim not in (3, 4) or (
+        images.ndim == 4 and images.shape[3] not in (1, 3)
+    ):
         raise ValueError(
-            f"X has shape {X.shape}; expected images of shape (n, height, width), "
+            f"X has shape {images.shape}; expected images of shape (n, height, width), "
             "(n, height, width, 1) or (n, height, width, 3), or rows of pixels and "
             "image_shape."
         )
-    if shape is not None and X.shape[1:] != shape:
-        raise ValueError(f"X has images of shape {X.shape[1:]}; expected {shape}.")
-    if not X.size:
-        raise ValueError(f"X has shape {X.shape}: there is no image, or no pixel.")
-    return X
+    if shape is not None and images.shape[1:] != shape:
+        raise ValueError(f"X has images of shape {images.shape[1:]}; expected {shape}.")
+    if not images.size:
+        raise ValueError(f"X has shape {images.shape}: there is no image, or no pixel.")
+    return images
 
 
-def _numbers(X: Any) -> np.ndarray:
+def _numbers(given: UserData) -> Array:
     try:
-        X = np.asarray(X)
+        X = np.asarray(given)
     except ValueError as error:
         raise ValueError(
             "X is no array; expected images of one shape. Resize them first."
@@ -309,7 +330,7 @@ def _numbers(X: Any) -> np.ndarray:
     return X
 
 
-def _shaped(X: np.ndarray, shape: tuple[int, ...] | None) -> np.ndarray:
+def _shaped(X: Array, shape: tuple[int, ...] | None) -> Array:
     if shape is None:
         raise ValueError(
             f"X has shape {X.shape}: rows of pixels. Say what an image is, for "
@@ -323,25 +344,28 @@ def _shaped(X: np.ndarray, shape: tuple[int, ...] | None) -> np.ndarray:
     return X.reshape(len(X), *shape)
 
 
-def _pixel_range(images: np.ndarray) -> tuple[float, float]:
+def _pixel_range(images: Array) -> tuple[float, float]:
     if images.dtype == np.uint8:
         return 0.0, 255.0
     low, high = float(images.min()), float(images.max())
     return low, high if high > low else low + 1.0
 
 
-def _to_gray(image: np.ndarray, pixel_range: tuple[float, float]) -> np.ndarray:
+def _to_gray(image: Array, pixel_range: tuple[float, float]) -> Array:
     """Luminance from 0 to 255, as uint8."""
     if image.ndim == 3:
-        image = image @ [0.299, 0.587, 0.114] if image.shape[2] == 3 else image[..., 0]
+        image = image @ LUMINANCE if image.shape[2] == 3 else image[..., 0]
     if image.dtype == np.uint8 and pixel_range == (0.0, 255.0):
         return np.ascontiguousarray(image)
     low, high = pixel_range
     levels = np.rint((image - low) * (255 / (high - low)))
-    return levels.clip(0, 255).astype(np.uint8)
+    gray: Array = levels.clip(0, 255).astype(np.uint8)
+    return gray
 
 
-def _cells(points: np.ndarray, size: tuple[int, int], grids: Any) -> np.ndarray:
+def _cells(
+    points: Array, size: tuple[int, int], grids: Sequence[Sequence[int]]
+) -> Array:
     """Number of the cell of every point, in each of the grids: shape (g, n)."""
     cells, first = [], 0
     for grid in grids:
@@ -349,28 +373,3 @@ def _cells(points: np.ndarray, size: tuple[int, int], grids: Any) -> np.ndarray:
         cells.append(first + row * grid[1] + column)
         first += grid[0] * grid[1]
     return np.array(cells)
-
-
-# --- arguments ------------------------------------------------------------------------
-
-
-def _check_count(name: str, value: Any) -> None:
-    if not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name}={value!r}; expected a whole number from 1 on.")
-
-
-def _check_positive(name: str, value: Any) -> None:
-    if not isinstance(value, Real) or not 0 < float(value) < np.inf:
-        raise ValueError(f"{name} must be a positive number; got {value!r}.")
-
-
-def _check_pair(name: str, value: Any) -> None:
-    if np.shape(value) != (2,) or not all(
-        isinstance(side, Integral) and int(side) >= 1 for side in value
-    ):
-        raise ValueError(f"{name} must be two whole numbers from 1 on; got {value!r}.")
-
-
-def _check_option(name: str, value: Any, options: tuple[str, ...]) -> None:
-    if value not in options:
-        raise ValueError(f"{name}={value!r}; expected one of {', '.join(options)}.")

@@ -2,7 +2,7 @@
 
 A descriptor is a 4 x 4 array of histograms of gradient directions, 8 directions each,
 around a point: 128 numbers, invariant to brightness and contrast. Its `scale` is the
-width of one of the 4 x 4 bins in pixels. Descriptors stand upright.
+width of one of the 4 x 4 bins in pixels. Descriptors are not rotated.
 
     [1] Lowe, Distinctive image features from scale-invariant keypoints, 2004
     [2] Bosch, Zisserman and Munoz, Image classification using random forests and
@@ -12,19 +12,20 @@ width of one of the 4 x 4 bins in pixels. Descriptors stand upright.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
-LENGTH = 128
+from bisvm.core.types import Array
+
 # OpenCV's bins are 3/2 as wide as the "size" of a key point.
 BIN_OF_SIZE = 1.5
 # Images are smoothed by scale / 6 before gradients are taken, as in VLFeat.
 SMOOTHING = 1 / 6
 
 
-def opencv() -> Any:
-    """The module cv2, or an error that says how to get it."""
+def opencv() -> ModuleType:
+    """Return the module cv2, or raise an ImportError that says how to install it."""
     try:
         import cv2
     except ImportError as error:
@@ -32,21 +33,25 @@ def opencv() -> Any:
             "Visual words need OpenCV, which is not installed: "
             "pip install 'bisvm[images]'"
         ) from error
-    return cv2
+    module: ModuleType = cv2
+    return module
 
 
 class DenseSIFT:
     """SIFT descriptors at the same points of every image of one shape.
 
-    The points are those of a grid of spacing `step`, centred in the image; at each
-    there is one descriptor for every scale. What lies beyond the image's edge counts
-    as flat, so that the points may cover all of the image, however small.
+    The points form a grid of spacing `step`, centred in the image; each has one
+    descriptor for every scale. Beyond its edge an image counts as flat, so that the
+    points cover all of a small image too.
 
     Parameters
     ----------
-    shape : (height, width) of the images
-    scales : widths of a descriptor's bins, in pixels
-    step : distance of neighbouring points, in pixels
+    shape : (height, width)
+        Shape of the images.
+    scales : sequence of float
+        Widths of a descriptor's bins, in pixels.
+    step : float
+        Distance of neighbouring points, in pixels.
     root : bool, default=False
         Take the square roots of descriptors of sum 1 ("RootSIFT"): their Euclidean
         distance is then the Hellinger distance of the histograms.
@@ -55,6 +60,12 @@ class DenseSIFT:
     ----------
     points : array of shape (n_points * n_scales, 2)
         Coordinates (row, column) of the descriptors, scale by scale.
+
+    Examples
+    --------
+    >>> describe = DenseSIFT((32, 32), scales=(4, 6), step=8)  # doctest: +SKIP
+    >>> describe(np.zeros((32, 32), dtype=np.uint8)).shape  # doctest: +SKIP
+    (32, 128)
     """
 
     def __init__(
@@ -77,18 +88,19 @@ class DenseSIFT:
             for scale in scales
         ]
 
-    def __call__(self, image: np.ndarray) -> np.ndarray:
-        """Descriptors of a gray image (uint8), one row for each of `points`."""
+    def __call__(self, image: Array) -> Array:
+        """Return descriptors of a gray image (uint8), a row for each of `points`."""
         parts = [sift.compute(image, points)[1] for sift, points in self._levels]
         descriptors = np.vstack(parts)
         if self.root:
             total = descriptors.sum(axis=1, keepdims=True)
-            return np.sqrt(descriptors / np.maximum(total, 1))
-        # OpenCV's have length 512, rounded; flat surroundings give zero.
+            roots: Array = np.sqrt(descriptors / np.maximum(total, 1))
+            return roots
+        # OpenCV scales descriptors to length 512 and rounds; flat surroundings give 0.
         return descriptors / np.float32(512)
 
 
-def _centred(side: int, step: float) -> np.ndarray:
-    """Coordinates `step` apart that leave as much free at both ends of a side."""
+def _centred(side: int, step: float) -> Array:
+    """Coordinates `step` apart, centred in a side."""
     count = int((side - 1) // step) + 1
     return (side - 1 - (count - 1) * step) / 2 + step * np.arange(count, dtype=float)

@@ -1,9 +1,9 @@
 """Models in files that run no code when they are read.
 
 The format is that of skops: a zip archive of arrays and of a tree of JSON that names
-the types. Types are made only if they are known: scikit-learn's estimators, NumPy's and
-SciPy's arrays, and the parts and estimators of this library. Beside the tree there is
-one more entry, `bisvm.json`, with the version that wrote it.
+the types. Only known types are created: scikit-learn's estimators, NumPy's and SciPy's
+arrays, and the parts and estimators of this library. One more entry, `bisvm.json`, has
+the version that wrote the file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from dataclasses import is_dataclass
 from importlib import import_module
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any
+from types import ModuleType
+from typing import TypeVar
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
@@ -26,28 +27,29 @@ from sklearn.utils.validation import check_is_fitted
 
 from bisvm import __version__
 
-# Modules and packages whose classes a fitted model is made of. Their constructors keep
-# what they are given and do nothing else: a file may call them.
+# Modules and packages of the classes in a fitted model. Their constructors only store
+# their arguments: a file may call them.
 TRUSTED_HOMES = (
     "criteria",
     "estimators",
     "images",
     "kernels",
     "losses",
-    "machines.approximation",
-    "machines.penalties",
+    "machines.landmarks",
+    "machines.regularization",
     "optimizers",
     "published.alternating",
-    "published.bilevel_sgd",
     "published.bilinear",
+    "published.bundle",
     "published.convolutional_linear",
     "published.fold_newton",
+    "published.gradient",
     "published.ipopt",
-    "published.pegasos_solver",
-    "published.sgd_dcd",
+    "published.pegasos",
+    "published.rprop",
+    "published.single_loop",
     "published.slp_filter",
     "published.swapping",
-    "search.gains",
     "search.history",
     "search.kernel_choice",
     "selection",
@@ -79,18 +81,20 @@ TRUSTED_ELSEWHERE = {
         "TimeSeriesSplit",
     ),
 }
-# Classes of ours that may be made, beside estimators, parts and records (data classes).
+# Our classes that may be created, besides estimators, parts and data classes.
 _SPLITTERS = ("bisvm.published.swapping.SwapHoldout",)
-# What is in the archive beside skops' own entries, and the version of this layout.
+# The entry that skops does not write, and the version of this layout.
 HEADER = "bisvm.json"
 LAYOUT = 1
 
+Result = TypeVar("Result")
 
-def save(model: Any, path: str | os.PathLike[str]) -> Path:
+
+def save(model: BaseEstimator, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model, or a pipeline with one, to a file; `bisvm.load` reads it.
 
-    All numbers come back bit for bit. A file that is there is replaced, and only by a
-    whole one.
+    All numbers come back bit for bit. An existing file is replaced once the new one is
+    complete.
 
     Parameters
     ----------
@@ -112,7 +116,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     """
     io, path = _skops(), Path(path)
     check_is_fitted(model)
-    _refuse_what_cannot_be_kept(model)
+    _check_savable(model)
     header = {"bisvm": __version__, "layout": LAYOUT, "model": type(model).__name__}
     folder = path.parent
     if not folder.is_dir():
@@ -132,21 +136,23 @@ def save(model: Any, path: str | os.PathLike[str]) -> Path:
     return path
 
 
-def load(path: str | os.PathLike[str], trusted: Iterable[str | type] = ()) -> Any:
-    """Read a model that `bisvm.save` has written. No code of the file is run.
+def load(
+    path: str | os.PathLike[str], trusted: Iterable[str | type] = ()
+) -> BaseEstimator:
+    """Read a model that `bisvm.save` has written, without running code of the file.
 
     Parameters
     ----------
     path : path of the file
     trusted : names of types, or types, optional
-        Types beside those of bisvm and scikit-learn that may be made, such as a kernel
-        of your own, "my_kernels.Stump": their modules are imported.
+        Further types that may be created, such as your own kernel,
+        "my_kernels.Stump"; their modules are imported.
 
     Raises
     ------
     ValueError
-        If the file is no model, is damaged, is of a later version, or has types that
-        are not known; these are named.
+        If the file is no model, is damaged, comes from a later version, or has
+        unknown types, which are named.
     """
     io, path = _skops(), Path(path)
     if not path.is_file():
@@ -166,7 +172,7 @@ def load(path: str | os.PathLike[str], trusted: Iterable[str | type] = ()) -> An
     return model
 
 
-def _skops() -> Any:
+def _skops() -> ModuleType:
     try:
         return import_module("skops.io")
     except ImportError as error:
@@ -175,8 +181,8 @@ def _skops() -> Any:
         ) from error
 
 
-def _guarded(path: Path, read: Callable[[], Any]) -> Any:
-    """What reading gives; whatever goes wrong in a damaged file is one error."""
+def _guarded(path: Path, read: Callable[[], Result]) -> Result:
+    """Call `read`; any error becomes a ValueError about the file."""
     try:
         return read()
     except MemoryError:
@@ -215,7 +221,7 @@ def _check_header(path: Path) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a type may be made: a class, of a home that is trusted, and no alias."""
+    """Whether a type may be created: a class that a trusted module defines."""
     module_name, _, class_name = name.rpartition(".")
     if class_name in TRUSTED_ELSEWHERE.get(module_name, ()):
         return True
@@ -238,7 +244,7 @@ def _is_ours(name: str) -> bool:
     )
 
 
-def _type_name(given: Any) -> str:
+def _type_name(given: object) -> str:
     if isinstance(given, type):
         return f"{given.__module__}.{given.__qualname__}"
     if isinstance(given, str):
@@ -249,28 +255,28 @@ def _type_name(given: Any) -> str:
     )
 
 
-def _refuse_what_cannot_be_kept(model: Any) -> None:
+def _check_savable(model: BaseEstimator) -> None:
     from bisvm.hinge import IncrementalSVC
 
     for part in _steps(model):
         if isinstance(part, IncrementalSVC):
             raise TypeError(
-                "IncrementalSVC is a machine in motion, whose matrices a file would "
-                "not bring back safely. It is exact: save X and y, and fit them again."
+                "IncrementalSVC changes with every point, and a file would not "
+                "restore its matrices safely. It is exact: save X and y, and fit again."
             )
         if getattr(part, "callback", None) is not None:
             raise TypeError(
                 f"{type(part).__name__} has a callback, which is code, and a model "
-                "file has none: model.set_params(callback=None) takes it off."
+                "file has none: model.set_params(callback=None) removes it."
             )
         if getattr(part, "_skl_callbacks", None):
             raise TypeError(
                 f"{type(part).__name__} has callbacks, which are code, and a model "
-                "file has none: model.set_callbacks() takes them off."
+                "file has none: model.set_callbacks() removes them."
             )
 
 
-def _steps(model: Any) -> list[Any]:
+def _steps(model: BaseEstimator) -> list[BaseEstimator]:
     """The model, and the steps of a pipeline, at any depth."""
     steps = getattr(model, "steps", None)
     if not isinstance(steps, (list, tuple)):
@@ -278,7 +284,7 @@ def _steps(model: Any) -> list[Any]:
     return [model, *(part for _, step in steps for part in _steps(step))]
 
 
-def _machines(model: Any) -> list[Any]:
+def _machines(model: BaseEstimator) -> list[BaseEstimator]:
     """The estimators of this library that a model is made of."""
     try:
         parts = _steps(model)
@@ -289,7 +295,7 @@ def _machines(model: Any) -> list[Any]:
     return [one for machine in machines for one in _members(machine)]
 
 
-def _members(machine: Any) -> list[Any]:
+def _members(machine: BaseEstimator) -> list[BaseEstimator]:
     """The machines that predict: those of an ensemble, and the mean of linear ones."""
     members = getattr(machine, "estimators_", None)
     if members is None:
@@ -302,13 +308,13 @@ def _members(machine: Any) -> list[Any]:
     return [machine, *members] if machine._linear else members
 
 
-def _check_machines(model: Any) -> None:
+def _check_machines(model: BaseEstimator) -> None:
     for part in _machines(model):
         _check_machine(part)
 
 
-def _check_machine(model: Any) -> None:
-    """Shapes that fit together: compiled loops do not look where they read."""
+def _check_machine(model: BaseEstimator) -> None:
+    """Check the shapes of arrays: compiled loops do not check their indices."""
     n, k = int(model.n_features_in_), len(model.intercept_)
     if getattr(model, "_linear", True):
         shapes = {"coef_": (k, n)}
@@ -320,8 +326,8 @@ def _check_machine(model: Any) -> None:
         given = np.shape(getattr(model, name))
         if given != expected:
             raise ValueError(f"{name} has shape {given}, expected {expected}")
-    vectors: Any = getattr(model, "support_vectors_", None)
-    if sparse.issparse(vectors):
+    vectors = getattr(model, "support_vectors_", None)
+    if vectors is not None and sparse.issparse(vectors):
         vectors.check_format(full_check=True)
     if np.ndim(model.classes_) != 1 or len(model.classes_) < 2:
         raise ValueError("classes_ are no list of two or more classes")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import Any, Self
+from typing import Literal, Self
 
 import numpy as np
 
 from bisvm.core.composition import Composite, entered, prefixed
-from bisvm.core.parts import WEIGHT, Parameter
+from bisvm.core.parts import WEIGHT, Parameter, Parameters
+from bisvm.core.types import Array, ArrayLike, Matrix
 from bisvm.kernels.base import OPERATIONS, Factors, Kernel, KernelGradient
 
-# A learned weight on a logarithmic scale stays between these, relative to its start.
+# Bounds of a weight on a logarithmic scale, relative to the geometric mean of all: a
+# kernel of weight 1e-6 has no visible effect, and one of 1e4 leaves no room for others.
 WEIGHT_RANGE = (1e-6, 1e4)
 
 
@@ -29,28 +31,25 @@ class _Combination(Composite, Kernel):
     def held_grams(self) -> int:
         return 1 + max(kernel.held_grams for kernel in self.kernels)
 
-    def children(self) -> dict[str, Any]:
+    def children(self) -> dict[str, Kernel]:
         return {f"k{number}": kernel for number, kernel in enumerate(self.kernels, 1)}
 
-    def with_children(self, children: Mapping[str, Any]) -> Self:
+    def with_children(self, children: Mapping[str, Kernel]) -> Self:
         return self.replace(kernels=tuple(children.values()))
 
     def bind(self, feature_names: Sequence[str] | None) -> Self:
         return self.replace(kernels=tuple(k.bind(feature_names) for k in self.kernels))
 
     def validate(self) -> Self:
-        given = list(self.kernels)
-        wrong = [kernel for kernel in given if not isinstance(kernel, Kernel)]
-        if not given or wrong:
+        wrong = [kernel for kernel in self.kernels if not isinstance(kernel, Kernel)]
+        if not self.kernels or wrong:
             raise TypeError(
                 f"{type(self).__name__} is made of kernels; got "
                 + (f"{wrong[0]!r}." if wrong else "none.")
             )
-        for kernel in given:
-            kernel.validate()
-        return self
+        return super().validate()
 
-    def _nested(self, X: Any, sample_weight: Any) -> tuple[Parameter, ...]:
+    def parameters(self, X: Matrix, sample_weight: Array | None = None) -> Parameters:
         return tuple(
             parameter
             for name, kernel in self.children().items()
@@ -66,15 +65,26 @@ class Sum(_Combination):
     Parameters
     ----------
     kernels : sequence of Kernel
-    weights : None or array of shape (n_kernels,)
-        Where the weights start; None stands for ones.
+    weights : array of shape (n_kernels,), optional
+        Initial weights; ones by default.
     scale : {"log", "linear"}
         Coordinate in which the weights are learned. "log" keeps them positive, between
-        a millionth and ten thousand times their start; "linear" lets them reach zero.
+        a millionth and ten thousand times their common size; "linear" lets them become
+        zero.
+
+    Examples
+    --------
+    >>> from bisvm.kernels import RBF, Linear
+    >>> RBF(0.5) + 2 * Linear() == Sum([RBF(0.5), Linear()], [1.0, 2.0])
+    True
     """
 
     def __init__(
-        self, kernels: Sequence[Kernel], weights: Any = None, *, scale: str = "log"
+        self,
+        kernels: Sequence[Kernel],
+        weights: ArrayLike | None = None,
+        *,
+        scale: Literal["log", "linear"] = "log",
     ):
         self.kernels = kernels
         self.weights = weights
@@ -86,7 +96,6 @@ class Sum(_Combination):
             raise ValueError(
                 f"scale={self.scale!r} is not known; expected 'log' or 'linear'."
             )
-        self._weights()
         if self.vanishes:
             raise ValueError("All weights of a sum of kernels are zero: k = 0.")
         return self
@@ -95,11 +104,11 @@ class Sum(_Combination):
     def vanishes(self) -> bool:
         return not np.any(self._weights())
 
-    def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
+    def parameters(self, X: Matrix, sample_weight: Array | None = None) -> Parameters:
         weights = self._weights()
-        bounds: tuple[Any, Any] = (0.0, np.inf)
+        bounds: tuple[ArrayLike, ArrayLike] = (0.0, np.inf)
         if self.scale == "log":
-            # About their common size, so that a weight near its bound may come back.
+            # Relative to their common size, so that a weight at a bound can return.
             size = np.exp(np.mean(np.log(weights)))
             low, high = WEIGHT_RANGE
             bounds = (np.minimum(low * size, weights), np.maximum(high * size, weights))
@@ -108,15 +117,15 @@ class Sum(_Combination):
             weights,
             bounds,
             self.scale,
-            # Together they keep the ratio they are given.
+            # One value for all weights keeps their ratios.
             unit=weights if self.scale == "log" else 1.0,
             role=WEIGHT,
             labels=tuple(self.children()),
         )
-        return (own, *self._nested(X, sample_weight))
+        return (own, *super().parameters(X, sample_weight))
 
-    def gram(self, X: Any, Y: Any = None) -> np.ndarray:
-        total = None
+    def gram(self, X: Matrix, Y: Matrix | None = None) -> Array:
+        total: Array | None = None
         for weight, kernel in zip(self._weights(), self.kernels, strict=True):
             gram = kernel.gram(X, Y)
             gram *= weight
@@ -124,34 +133,28 @@ class Sum(_Combination):
         assert total is not None
         return total
 
-    def diagonal(self, X: Any) -> np.ndarray:
-        parts = [kernel.diagonal(X) for kernel in self.kernels]
-        return self._weights() @ np.stack(parts)
+    def diagonal(self, X: Matrix) -> Array:
+        out: Array = self._weights() @ np.stack([k.diagonal(X) for k in self.kernels])
+        return out
 
     def pullback(
-        self,
-        X: Any,
-        Y: Any,
-        gram: np.ndarray,
-        weights: Factors,
-        *,
-        inputs: bool = False,
+        self, X: Matrix, Y: Matrix | None, gram: Array, W: Factors, inputs: bool = False
     ) -> KernelGradient:
-        """d/dw_m = <W, K_m>; what is inside k_m sees the weights w_m W."""
+        """d/dw_m = <W, K_m>; the pullback of k_m gets the weights w_m W."""
         by_weight, parts = [], []
         for w, kernel in zip(self._weights(), self.kernels, strict=True):
             own = kernel.gram(X, Y)
-            by_weight.append(weights.dot(own) * (w if self.scale == "log" else 1.0))
-            parts.append(kernel.pullback(X, Y, own, weights.scaled(w), inputs=inputs))
-        return added(parts, np.array(by_weight))
+            by_weight.append(W.dot(own) * (w if self.scale == "log" else 1.0))
+            parts.append(kernel.pullback(X, Y, own, W.scaled(w), inputs=inputs))
+        return _total(parts, np.array(by_weight))
 
-    def _weights(self) -> np.ndarray:
+    def _weights(self) -> Array:
         n = len(self.kernels)
         given = np.ones(n) if self.weights is None else self.weights
         weights = np.asarray(given, dtype=float)
         least = "positive" if self.scale == "log" else "not negative"
-        fits = np.all(weights > 0) if self.scale == "log" else np.all(weights >= 0)
-        if weights.shape != (n,) or not (fits and np.all(np.isfinite(weights))):
+        valid = np.all(weights > 0) if self.scale == "log" else np.all(weights >= 0)
+        if weights.shape != (n,) or not (valid and np.all(np.isfinite(weights))):
             raise ValueError(
                 f"weights of a sum of {n} kernels must be {n} finite numbers, {least}; "
                 f"got {self.weights!r}."
@@ -160,13 +163,21 @@ class Sum(_Combination):
 
 
 class Product(_Combination):
-    """k = prod_m k_m, written `k1 * k2`. It has no parameters of its own."""
+    """k = prod_m k_m, written `k1 * k2`.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+
+    Examples
+    --------
+    >>> from bisvm.kernels import RBF, Linear
+    >>> RBF(0.5) * Linear() == Product([RBF(0.5), Linear()])
+    True
+    """
 
     def __init__(self, kernels: Sequence[Kernel]):
         self.kernels = kernels
-
-    def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
-        return self._nested(X, sample_weight)
 
     @property
     def held_grams(self) -> int:
@@ -176,46 +187,43 @@ class Product(_Combination):
     def vanishes(self) -> bool:
         return any(kernel.vanishes for kernel in self.kernels)
 
-    def gram(self, X: Any, Y: Any = None) -> np.ndarray:
+    def gram(self, X: Matrix, Y: Matrix | None = None) -> Array:
         return reduce(_multiply, (kernel.gram(X, Y) for kernel in self.kernels))
 
-    def diagonal(self, X: Any) -> np.ndarray:
+    def diagonal(self, X: Matrix) -> Array:
         return reduce(_multiply, (kernel.diagonal(X) for kernel in self.kernels))
 
     def pullback(
-        self,
-        X: Any,
-        Y: Any,
-        gram: np.ndarray,
-        weights: Factors,
-        *,
-        inputs: bool = False,
+        self, X: Matrix, Y: Matrix | None, gram: Array, W: Factors, inputs: bool = False
     ) -> KernelGradient:
-        """k_m sees the weights W o prod_{l != m} K_l."""
+        """The pullback of k_m gets the weights W o prod_{l != m} K_l."""
         grams = [kernel.gram(X, Y) for kernel in self.kernels]
         parts = []
         for m, kernel in enumerate(self.kernels):
             others = grams[:m] + grams[m + 1 :]
-            seen = weights.times(reduce(np.multiply, others)) if others else weights
+            seen = W.times(reduce(np.multiply, others)) if others else W
             parts.append(kernel.pullback(X, Y, grams[m], seen, inputs=inputs))
-        return added(parts)
+        return _total(parts)
 
 
 @entered(OPERATIONS, "sum")
 def kernel_sum(*kernels: Kernel) -> Sum:
-    """k1 + k2 + ...; sums among them are taken apart."""
+    """Return k1 + k2 + ...; the terms of sums among them become terms."""
     terms: list[Kernel] = []
     weights: list[float] = []
     for kernel in kernels:
-        flat = isinstance(kernel, Sum) and kernel.scale == "log"
-        terms += kernel.kernels if flat else [kernel]
-        weights += list(kernel._weights()) if flat else [1.0]
+        if isinstance(kernel, Sum) and kernel.scale == "log":
+            terms += kernel.kernels
+            weights += list(kernel._weights())
+        else:
+            terms.append(kernel)
+            weights.append(1.0)
     return Sum(tuple(terms), None if set(weights) == {1.0} else np.array(weights))
 
 
 @entered(OPERATIONS, "product")
 def kernel_product(*kernels: Kernel) -> Product:
-    """k1 * k2 * ...; products among them are taken apart."""
+    """Return k1 * k2 * ...; the factors of products among them become factors."""
     factors: list[Kernel] = []
     for kernel in kernels:
         factors += kernel.kernels if isinstance(kernel, Product) else [kernel]
@@ -224,18 +232,17 @@ def kernel_product(*kernels: Kernel) -> Product:
 
 @entered(OPERATIONS, "multiple")
 def multiple(kernel: Kernel, factor: float) -> Sum:
-    """factor * kernel."""
+    """Return factor * kernel."""
     return Sum((kernel,), np.array([factor])).validate()
 
 
-def _multiply(total: np.ndarray, factor: np.ndarray) -> np.ndarray:
-    return np.multiply(total, factor, out=total)
+def _multiply(total: Array, factor: Array) -> Array:
+    out: Array = np.multiply(total, factor, out=total)
+    return out
 
 
-def added(
-    parts: Sequence[KernelGradient], own: np.ndarray | None = None
-) -> KernelGradient:
-    """Gradients of parts that share their inputs; theta's entries stay apart."""
+def _total(parts: Sequence[KernelGradient], own: Array | None = None) -> KernelGradient:
+    """Concatenate the gradients by theta, add those by the inputs."""
     theta = np.concatenate([*([] if own is None else [own]), *(p.theta for p in parts)])
     X = [part.X for part in parts if part.X is not None]
     Y = [part.Y for part in parts if part.Y is not None]

@@ -5,35 +5,48 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from bisvm.core.parts import Parameter, Part
+from bisvm.core.parts import Parameters, Part
+from bisvm.core.types import Array, ArrayLike, Matrix, UserData
 from bisvm.transforms import Columns, Transform
 
-# Entries of a temporary block of Gram-sized weights: a few MB stay in the cache.
+# Entries of a temporary block of Gram-sized weights: 4 MB in float64, so that a block
+# stays in the cache.
 BLOCK_ENTRIES = 1 << 19
-# What the operators of kernels make. Combinations are kernels themselves: their modules
-# import this one, and enter themselves here.
+
+# What the operators `+`, `*` and `@` build. Sums, products and transformed kernels are
+# kernels themselves: their modules import this one and register here.
 OPERATIONS: dict[str, Callable[..., Kernel]] = {}
 
 
 @dataclass(frozen=True)
 class Factors:
-    """Weights W = (left @ right.T) o M on the entries of a Gram matrix.
+    """Weights W = (left @ right.T) o mask on the entries of a Gram matrix.
 
-    left : (n, q) and right : (m, q), so that no (n, m) array is needed to hold W.
-    mask : (n, m) or None, an array M by which the weights are multiplied, entry by
-        entry; a product of kernels hands one to each factor the others' Gram matrices.
+    Parameters
+    ----------
+    left, right : arrays of shape (n, q) and (m, q)
+        The factors of W: no (n, m) array is needed to hold it.
+    mask : array of shape (n, m), optional
+        Multiplies the weights entry by entry. A product of kernels passes the Gram
+        matrices of the other factors to each factor in this way.
+
+    Examples
+    --------
+    >>> Factors(np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]])).dense()
+    array([[3., 4.],
+           [6., 8.]])
     """
 
-    left: np.ndarray
-    right: np.ndarray
-    mask: np.ndarray | None = None
+    left: Array
+    right: Array
+    mask: Array | None = None
 
-    def blocks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """Row blocks of W, small enough to be temporaries and free to be changed."""
+    def blocks(self) -> Iterator[tuple[slice, Array]]:
+        """Yield blocks of rows of W: small temporary arrays that may be overwritten."""
         n, m = len(self.left), len(self.right)
         rows = max(1, BLOCK_ENTRIES // max(m, 1))
         for first in range(0, n, rows):
@@ -43,31 +56,34 @@ class Factors:
                 W *= self.mask[block]
             yield block, W
 
-    def dense(self) -> np.ndarray:
-        """W itself, for kernels that do not mind an (n, m) array."""
+    def dense(self) -> Array:
+        """Return W as one (n, m) array."""
         return np.concatenate([W for _, W in self.blocks()])
 
-    def times(self, mask: np.ndarray) -> Factors:
-        """The weights W o mask. The mask is not copied."""
+    def times(self, mask: Array) -> Factors:
+        """Return the weights W o mask. The mask is not copied."""
         both = mask if self.mask is None else self.mask * mask
         return replace(self, mask=both)
 
     def scaled(self, factor: float) -> Factors:
+        """Return the weights factor W."""
         return replace(self, left=factor * self.left)
 
     @property
     def T(self) -> Factors:
+        """The weights W'."""
         mask = None if self.mask is None else self.mask.T
         return Factors(self.right, self.left, mask)
 
-    def __matmul__(self, Y: Any) -> np.ndarray:
-        """W Y, for a dense or sparse Y."""
+    def __matmul__(self, Y: Matrix) -> Array:
+        """Return W Y, for a dense or sparse Y."""
         if self.mask is None:
-            return self.left @ (Y.T @ self.right).T
+            out: Array = self.left @ (Y.T @ self.right).T
+            return out
         return np.concatenate([W @ Y for _, W in self.blocks()])
 
-    def dot(self, gram: np.ndarray) -> float:
-        """sum_ij W_ij gram_ij."""
+    def dot(self, gram: Array) -> float:
+        """Return sum_ij W_ij gram_ij."""
         if self.mask is None:
             return float(np.sum(self.left * (gram @ self.right)))
         return float(sum(np.vdot(W, gram[rows]) for rows, W in self.blocks()))
@@ -77,113 +93,111 @@ class Factors:
 class KernelGradient:
     """Gradient of sum_ij W_ij k(x_i, y_j).
 
-    theta : with respect to the kernel's parameters, in the optimizer's coordinates
+    Attributes
+    ----------
+    theta : array of shape (n_parameters,)
+        With respect to the kernel's parameters, in the optimizer's coordinates
         (d/d log gamma for a parameter of scale "log"), concatenated in their order.
-    X, Y : with respect to the inputs, for a transform in front; None if not asked for.
+    X, Y : arrays of the shapes of X and Y, or None
+        With respect to the inputs; None if not asked for.
     """
 
-    theta: np.ndarray
-    X: np.ndarray | None = None
-    Y: np.ndarray | None = None
+    theta: Array
+    X: Array | None = None
+    Y: Array | None = None
 
 
 class Kernel(Part):
-    """A positive-definite function k(x, y) with parameters.
+    """A positive semidefinite function k(x, y) with hyperparameters.
 
     A subclass implements `parameters`, `gram`, `diagonal` and `pullback`. A parameter
-    has the name of the constructor's argument that it sets.
+    has the name of the constructor argument that it sets.
 
-    Kernels combine: `k1 + k2` with a learned weight each, `2 * k1`, `k1 * k2`,
-    `k.on(columns)` for some of the columns, `k @ transform` behind a map of the inputs.
+    Kernels combine: `k1 + k2` learns a weight for each, `2 * k1` scales, `k1 * k2`
+    multiplies, `k.on(columns)` sees some of the features, and `k @ transform` compares
+    transformed inputs.
+
+    Examples
+    --------
+    >>> from bisvm.kernels import RBF, Linear
+    >>> kernel = RBF(0.5).on([0, 1]) + Linear()
+    >>> kernel(np.eye(3)).round(3)
+    array([[2.   , 0.368, 0.607],
+           [0.368, 2.   , 0.607],
+           [0.607, 0.607, 2.   ]])
     """
 
-    # Whether k has a derivative by x where x = y.
+    # Whether k(x, y) is differentiable where x = y.
     smooth: bool = True
 
     @property
     def vanishes(self) -> bool:
-        """Whether k = 0: all weights of a sum have gone to zero."""
+        """Whether k = 0 because all weights of a sum have become zero."""
         return False
 
     @property
     def held_grams(self) -> int:
-        """Gram matrices that are held at a time beside the kernel's own."""
+        """Number of further Gram matrices in memory while `gram` or `pullback` runs."""
         return 0
 
-    def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
-        """The kernel's hyperparameters; data settle what the arguments leave open."""
+    def parameters(self, X: Matrix, sample_weight: Array | None = None) -> Parameters:
+        """Return the hyperparameters, with starts and bounds that may depend on X."""
         return ()
 
-    def single(self, X: Any) -> np.ndarray | None:
-        """Inputs in single precision that have the same Gram matrix, up to rounding.
+    def single(self, X: Matrix) -> Array | None:
+        """Return inputs in single precision with the same Gram matrix, up to rounding.
 
-        None for a kernel, or inputs, where that would not do.
+        None if the kernel or the inputs do not allow it.
         """
         return None
 
-    def rounding(self, X: Any) -> float:
-        """About how wrong entries of the Gram matrix are for inputs from `single`."""
+    def rounding(self, X: Matrix) -> float:
+        """Estimate the rounding error of Gram entries for inputs of this precision."""
         return float(np.finfo(X.dtype).eps)
 
-    def with_values(self, values: Mapping[str, Any]) -> Self:
-        """The kernel at other parameter values (natural units)."""
+    def with_values(self, values: Mapping[str, object]) -> Self:
+        """Return the kernel with other parameter values, in natural units."""
         return self.replace(**values) if values else self
 
-    def gram(self, X: Any, Y: Any = None) -> np.ndarray:
-        """K_ij = k(x_i, y_j); Y = None stands for X."""
+    def gram(self, X: Matrix, Y: Matrix | None = None) -> Array:
+        """Return K_ij = k(x_i, y_j); Y = None stands for X."""
         raise NotImplementedError
 
-    def diagonal(self, X: Any) -> np.ndarray:
-        """k(x_i, x_i)."""
+    def diagonal(self, X: Matrix) -> Array:
+        """Return k(x_i, x_i)."""
         raise NotImplementedError
 
     def pullback(
-        self,
-        X: Any,
-        Y: Any,
-        gram: np.ndarray,
-        weights: Factors,
-        *,
-        inputs: bool = False,
+        self, X: Matrix, Y: Matrix | None, gram: Array, W: Factors, inputs: bool = False
     ) -> KernelGradient:
-        """Gradient of sum_ij W_ij k(x_i, y_j), `gram` being k(X, Y)."""
+        """Return the gradient of sum_ij W_ij k(x_i, y_j).
+
+        Parameters
+        ----------
+        X, Y : matrices of shape (n, d) and (m, d)
+            Y = None stands for X.
+        gram : array of shape (n, m)
+            The Gram matrix k(X, Y).
+        W : Factors
+            The weights.
+        inputs : bool
+            Whether the gradients with respect to X and Y are wanted too.
+        """
         raise NotImplementedError
 
-    def function_gradients(
-        self, X: Any, gram: np.ndarray, coef: np.ndarray
-    ) -> np.ndarray:
-        """d/dtheta of f_k(x_i) = sum_j k(x_i, x_j) coef_jk, for all i, k: (n, q, p).
-
-        `gram` is k(X, X). One contraction each, unless a kernel knows better.
-        """
-        used = np.flatnonzero(coef.any(axis=1))
-        used = used if len(used) else np.arange(1)
-        Y, one = X[used], np.ones((1, 1))
-        return np.array(
-            [
-                [
-                    self.pullback(
-                        X[i : i + 1], Y, gram[i : i + 1, used], Factors(one, column)
-                    ).theta
-                    for column in coef[used].T[:, :, None]
-                ]
-                for i in range(len(gram))
-            ]
-        )
-
     def bind(self, feature_names: Sequence[str] | None) -> Self:
-        """The kernel with names of columns replaced by their numbers."""
+        """Return the kernel with feature names replaced by column numbers."""
         return self
 
-    def __call__(self, X: Any, Y: Any = None) -> np.ndarray:
-        """The Gram matrix; data frames may be given, whose columns have names."""
+    def __call__(self, X: UserData, Y: UserData = None) -> Array:
+        """Return the Gram matrix of arrays, sparse matrices or data frames."""
         if hasattr(X, "columns"):
             return self.bind(list(X.columns))(X.to_numpy(), Y)
         Y = Y.to_numpy() if hasattr(Y, "to_numpy") else Y
         return self.gram(X, Y)
 
-    def on(self, columns: Any) -> Kernel:
-        """This kernel on some of the columns, given by numbers, names or a mask."""
+    def on(self, columns: ArrayLike) -> Kernel:
+        """Return this kernel on some features, given by numbers, names or a mask."""
         return self @ Columns(columns)
 
     def __add__(self, other: Kernel) -> Kernel:
@@ -194,8 +208,8 @@ class Kernel(Part):
             "scales one; for an added constant use Polynomial's offset."
         )
 
-    def __radd__(self, other: Any) -> Kernel:
-        """sum(kernels) begins with 0."""
+    def __radd__(self, other: Kernel) -> Kernel:
+        # sum(kernels) starts with 0.
         return self if isinstance(other, int) and other == 0 else self + other
 
     def __mul__(self, other: Kernel | float) -> Kernel:
@@ -207,7 +221,7 @@ class Kernel(Part):
 
     __rmul__ = __mul__
 
-    def __matmul__(self, transform: Any) -> Kernel:
+    def __matmul__(self, transform: Transform) -> Kernel:
         if not isinstance(transform, Transform):
             raise TypeError(
                 f"After '@' a transform is expected, such as Projection or "

@@ -1,54 +1,87 @@
-"""The polynomial kernel."""
+"""The linear and the polynomial kernel."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from scipy import sparse
 
-from bisvm.core.parts import Parameter, natural_bounds
+from bisvm.core.parts import Parameter, Parameters, natural_bounds
+from bisvm.core.types import Array, Matrix
+from bisvm.data.matrices import dense, row_dots
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
-from bisvm.kernels.linear import Linear
-from bisvm.kernels.widths import check_positive, is_scale
+from bisvm.kernels.radial import Bounds, check_positive, is_scale
 
-# By default gamma and offset stay between these, relative to their natural sizes.
+# Default bounds of gamma and offset, relative to their natural sizes. Beyond them the
+# kernel is a single power of x'y, or almost constant.
 RANGE = (1e-2, 1e2)
+
+
+class Linear(Kernel):
+    """k(x, y) = x'y. It has no parameters: C is its scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Linear()(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([[ 5., 11.],
+           [11., 25.]])
+    """
+
+    def gram(self, X: Matrix, Y: Matrix | None = None) -> Array:
+        return np.asarray(dense(X @ (X if Y is None else Y).T), dtype=float)
+
+    def diagonal(self, X: Matrix) -> Array:
+        return row_dots(X)
+
+    def pullback(
+        self, X: Matrix, Y: Matrix | None, gram: Array, W: Factors, inputs: bool = False
+    ) -> KernelGradient:
+        """d/dX = W Y, d/dY = W'X."""
+        if not inputs:
+            return KernelGradient(np.empty(0))
+        return KernelGradient(np.empty(0), W @ (X if Y is None else Y), W.T @ X)
 
 
 class Polynomial(Kernel):
     """k(x, y) = (gamma x'y + offset)^degree.
 
-    Its functions are the polynomials of that degree; the larger offset / gamma is, the
-    more the low powers count. That ratio is all that matters: gamma and offset times s
-    are C times s^degree. Both can be learned, but `learn=("C", "gamma")` loses nothing.
-    Centre the data first: from far away all points look alike, and a search may end
-    at an almost linear machine.
+    Its functions are the polynomials of that degree. The larger offset / gamma, the
+    more the low powers count. Only that ratio matters: to multiply gamma and offset by
+    s is to multiply C by s^degree. Both can be learned, but `learn=("C", "gamma")`
+    loses nothing. Centre the data first: far from the origin all inner products are
+    almost equal.
 
     Parameters
     ----------
     degree : int
         At least one; it is not learned.
     gamma : "scale" or float
-        "scale" is 1 / mean |x|^2, that is 1 / (n_features times the mean square of all
-        entries), so that gamma x'x is one on average wherever the data lie. On centred
-        data it is scikit-learn's 1 / (n_features X.var()).
+        "scale" is 1 / mean |x|^2, so that gamma x'x is one on average. On centred data
+        it is scikit-learn's 1 / (n_features X.var()).
     offset : float
         Positive, since it is learned on a logarithmic scale.
     gamma_bounds : "scale" or pair of numbers
-        What gamma may be; "scale" allows 1e-2 to 1e2 in units of 1 / mean |x|^2.
+        Bounds of gamma; "scale" allows 1e-2 to 1e2 in units of 1 / mean |x|^2.
     offset_bounds : "scale" or pair of numbers
-        What the offset may be; "scale" allows 1e-2 to 1e2.
+        Bounds of the offset; "scale" allows 1e-2 to 1e2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Polynomial(2, gamma=1.0)(np.array([[0.0], [2.0]]))
+    array([[ 1.,  1.],
+           [ 1., 25.]])
     """
 
     def __init__(
         self,
         degree: int = 3,
         *,
-        gamma: Any = "scale",
+        gamma: float | str = "scale",
         offset: float = 1.0,
-        gamma_bounds: Any = "scale",
-        offset_bounds: Any = "scale",
+        gamma_bounds: Bounds = "scale",
+        offset_bounds: Bounds = "scale",
     ):
         self.degree = degree
         self.gamma = gamma
@@ -60,45 +93,41 @@ class Polynomial(Kernel):
         self.check_count("degree")
         return self
 
-    def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
+    def parameters(self, X: Matrix, sample_weight: Array | None = None) -> Parameters:
+        """Return gamma, in units of 1 / mean |x|^2, and the offset."""
         self.validate()
-        unit = 1.0 / _mean_squared_norm(X, sample_weight)
+        square = float(np.average(row_dots(X), weights=sample_weight))
+        unit = 1.0 / square if square > 0 else 1.0
         gamma = unit if is_scale(self.gamma) else self.gamma
         return (
             _parameter("gamma", gamma, self.gamma_bounds, unit),
             _parameter("offset", self.offset, self.offset_bounds, 1.0),
         )
 
-    def gram(self, X: Any, Y: Any = None) -> np.ndarray:
+    def gram(self, X: Matrix, Y: Matrix | None = None) -> Array:
         gamma, offset = self._values(X)
         return _power(_base(X, X if Y is None else Y, gamma, offset), self.degree)
 
-    def diagonal(self, X: Any) -> np.ndarray:
+    def diagonal(self, X: Matrix) -> Array:
         gamma, offset = self._values(X)
-        return _power(gamma * Linear().diagonal(X) + offset, self.degree)
+        return _power(gamma * row_dots(X) + offset, self.degree)
 
     def pullback(
-        self,
-        X: Any,
-        Y: Any,
-        gram: np.ndarray,
-        weights: Factors,
-        *,
-        inputs: bool = False,
+        self, X: Matrix, Y: Matrix | None, gram: Array, W: Factors, inputs: bool = False
     ) -> KernelGradient:
         """With B = gamma X Y' + offset and V = degree W o B^(degree - 1),
 
         d/d log gamma  = <V, B - offset>        d/dX = gamma V Y
         d/d log offset = offset <V, 1>          d/dY = gamma V'X.
 
-        The sign of B is lost in an even power, so that B is computed anew.
+        An even power loses the sign of B, so that B is computed again.
         """
         Y = X if Y is None else Y
         gamma, offset = self._values(X)
         theta = np.zeros(2)
         grad_X = np.empty(X.shape) if inputs else None
         grad_Y = np.zeros(Y.shape) if inputs else None
-        for rows, V in weights.blocks():
+        for rows, V in W.blocks():
             base = _base(X[rows], Y, gamma, offset)
             V *= _power(base, self.degree - 1)
             V *= self.degree
@@ -109,45 +138,35 @@ class Polynomial(Kernel):
                 grad_Y += gamma * (V.T @ X[rows])
         return KernelGradient(theta, grad_X, grad_Y)
 
-    def _values(self, X: Any) -> tuple[float, float]:
-        gamma, offset = self.gamma, self.offset
-        if is_scale(gamma):
-            gamma = self.parameters(X)[0].value
-        return float(gamma), float(offset)
+    def _values(self, X: Matrix) -> tuple[float, float]:
+        given = self.parameters(X)[0].value if is_scale(self.gamma) else self.gamma
+        return float(given), float(self.offset)
 
 
-def _parameter(name: str, given: Any, bounds: Any, unit: float) -> Parameter:
+def _parameter(name: str, given: float | str, bounds: Bounds, unit: float) -> Parameter:
     value = np.asarray(given, dtype=float)
     if value.ndim:
         raise ValueError(f"{name} has {value.size} values, expected one number.")
     check_positive(name, value, given)
     if is_scale(bounds):
         low, high = RANGE
-        bounds = (np.minimum(low * unit, value), np.maximum(high * unit, value))
+        limits = (np.minimum(low * unit, value), np.maximum(high * unit, value))
     else:
-        bounds = natural_bounds(f"{name}_bounds", bounds)
-    return Parameter(name, value, bounds, unit=unit)
+        limits = natural_bounds(f"{name}_bounds", bounds)
+    return Parameter(name, value, limits, unit=unit)
 
 
-def _base(X: Any, Y: Any, gamma: float, offset: float) -> np.ndarray:
-    """gamma X Y' + offset, of dense or sparse matrices."""
-    product = X @ Y.T
-    base = product.toarray() if sparse.issparse(product) else product
-    base = np.asarray(base, dtype=float)
+def _base(X: Matrix, Y: Matrix, gamma: float, offset: float) -> Array:
+    """gamma X Y' + offset."""
+    base = Linear().gram(X, Y)
     base *= gamma
     base += offset
     return base
 
 
-def _power(base: np.ndarray, exponent: int) -> np.ndarray:
+def _power(base: Array, exponent: int) -> Array:
     """base^exponent by repeated multiplication: many times faster than `**`."""
     out = np.ones_like(base) if exponent == 0 else base.copy()
     for _ in range(exponent - 1):
         out *= base
     return out
-
-
-def _mean_squared_norm(X: Any, sample_weight: Any) -> float:
-    """Weighted mean of |x|^2; 1 if all points are zero."""
-    mean = float(np.average(Linear().diagonal(X), weights=sample_weight))
-    return mean if mean > 0 else 1.0

@@ -1,101 +1,164 @@
-"""Kernels of the distance alone, with one width for all features or one for each."""
+"""Kernels of a distance with one width for all features or one for each (ARD)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Self, TypeAlias
 
 import numpy as np
-from scipy import sparse
 
-from bisvm.core.parts import Parameter
-from bisvm.data.scaling import column_scale, mean_variance, n_varying
+from bisvm.core.parts import INVERSE_WIDTH, Parameter, Parameters, natural_bounds
+from bisvm.core.types import Array, ArrayLike, Matrix
+from bisvm.data.matrices import (
+    column_dots,
+    column_scale,
+    dense,
+    is_sparse,
+    mean_variance,
+    n_varying,
+    row_dots,
+    scale_columns,
+)
 from bisvm.kernels.base import Factors, Kernel, KernelGradient
-from bisvm.kernels.widths import is_scale, nearest_distance, width_parameter
+
+# One number, or an array with one for every feature.
+Gamma: TypeAlias = float | Array
+# A value, or "scale".
+Width: TypeAlias = Gamma | str
+Bounds: TypeAlias = str | tuple[ArrayLike, ArrayLike]
+
+# Bounds of gamma in units of 1 / size. At the lower one a typical distance over all
+# features is at most 1e-3, so that the kernel is almost flat. At the upper one a kernel
+# falls to phi(100) at a typical distance along one feature.
+LOWEST, LOWEST_TOTAL, HIGHEST = 1e-5, 1e-3, 1e2
+
+# Rows whose nearest neighbours show the finest scale of the data. The median of 64
+# distances has a standard error of a sixth of their standard deviation.
+NEIGHBOUR_ROWS = 64
+
+# Squared distances are differences of squares: smaller shares of the largest one are
+# rounding errors.
+ROUNDING = 1e-12
 
 
-class RadialKernel(Kernel):
-    """k(x, y) = phi(r^2), r^2 = sum_d gamma_d (x_d - y_d)^2, with phi(0) = 1.
+class DistanceKernel(Kernel):
+    """k(x, y) = phi(D) with D = sum_d gamma_d delta(x_d, y_d) and phi(0) = 1.
 
-    A subclass gives phi (`_profile`) and -phi' (`_decay`), which must be finite at
-    r = 0.
-
-    Parameters
-    ----------
-    gamma : "scale", float or array of shape (n_features,)
-        "scale" is 1 / (n_features variance): of all columns on average, or with
-        `per_feature` of each column by itself, so that features measured in
-        different units start out equal.
-    per_feature : bool
-        One gamma for every feature: automatic relevance determination.
-    gamma_bounds : "scale" or pair of numbers
-        What gamma may be, in natural units; "scale" allows 1e-5 (less with more than
-        a hundred features) to 1e2 in units of 1 / variance, and more where nearest
-        neighbours are nearer: as far as k(x, y) = 1/e between them.
+    This class makes the inverse widths gamma a hyperparameter. A subclass provides the
+    distances (`_distances`), their usual size along a feature (`_size`), `gram` and
+    `pullback`.
     """
+
+    per_feature = False
 
     def __init__(
         self,
-        gamma: Any = "scale",
+        gamma: Width = "scale",
         *,
         per_feature: bool = False,
-        gamma_bounds: Any = "scale",
+        gamma_bounds: Bounds = "scale",
     ):
         self.gamma = gamma
         self.per_feature = per_feature
         self.gamma_bounds = gamma_bounds
 
-    def _profile(self, minus_squares: np.ndarray) -> np.ndarray:
-        """phi(r^2), given -r^2 in an array that may be overwritten."""
-        raise NotImplementedError
-
-    def _decay(self, gram: np.ndarray, Z_X: Any, Z_Y: Any) -> np.ndarray:
-        """-phi'(r^2) at the distances of scaled inputs, gram being phi(r^2)."""
-        raise NotImplementedError
-
-    def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
-        size: Any = mean_variance(X, sample_weight)
-        if self.per_feature:
-            size = column_scale(X, sample_weight) ** 2
-        return (
-            width_parameter(
-                self.gamma,
-                self.gamma_bounds,
-                size,
-                n_varying(X) if self.per_feature else X.shape[1],
-                lambda: nearest_distance(_distances(size), X, np.sqrt(size)),
-            ),
+    def parameters(self, X: Matrix, sample_weight: Array | None = None) -> Parameters:
+        """Return gamma; "scale" is 1 / (n_features size)."""
+        size = self._size(X, sample_weight)
+        n_features = n_varying(X) if self.per_feature else X.shape[1]
+        unit = 1.0 / size
+        value = _checked_gamma(
+            unit / n_features if is_scale(self.gamma) else self.gamma, size
         )
+        if is_scale(self.gamma_bounds):
+            nearest = nearest_distance(
+                lambda A, B: self._distances(A, B, unit), X, self._deviation(size)
+            )
+            low = min(LOWEST, LOWEST_TOTAL / n_features) * unit
+            high = max(HIGHEST, 1.0 / nearest) * unit
+            bounds = (np.minimum(low, value), np.maximum(high, value))
+        else:
+            bounds = natural_bounds("gamma_bounds", self.gamma_bounds)
+            value = np.clip(value, *bounds) if is_scale(self.gamma) else value
+        if not np.ndim(size):
+            # One gamma for all features is compared with 1 / (n_features size).
+            unit = unit / n_features
+        return (Parameter("gamma", value, bounds, unit=unit, role=INVERSE_WIDTH),)
 
-    def gram(self, X: Any, Y: Any = None) -> np.ndarray:
-        gram = self._profile(minus_squared_distances(*self._scaled(X, Y)))
+    def diagonal(self, X: Matrix) -> Array:
+        return np.ones(X.shape[0])
+
+    def _size(self, X: Matrix, sample_weight: Array | None) -> Gamma:
+        """Usual distance along a feature: one number, or one per feature."""
+        raise NotImplementedError
+
+    def _deviation(self, size: Gamma) -> Gamma:
+        """Differences of features that have the distance `size`."""
+        raise NotImplementedError
+
+    def _distances(self, X: Matrix, Y: Matrix | None, gamma: Gamma) -> Array:
+        """sum_d gamma_d delta(x_id, y_jd)."""
+        raise NotImplementedError
+
+    def _gamma(self, X: Matrix) -> Array:
+        given = self.parameters(X)[0].value if is_scale(self.gamma) else self.gamma
+        return np.asarray(given, dtype=float)
+
+
+class RadialKernel(DistanceKernel):
+    """k(x, y) = phi(r^2) with r^2 = sum_d gamma_d (x_d - y_d)^2 and phi(0) = 1.
+
+    A subclass implements `profile`, which is phi, and `decay`, which is -phi' and must
+    be finite at r = 0.
+
+    Parameters
+    ----------
+    gamma, per_feature, gamma_bounds
+        As in `RBF`.
+
+    Examples
+    --------
+    The Cauchy kernel has phi(s) = 1 / (1 + s) and -phi'(s) = phi(s)^2:
+
+    >>> class Cauchy(RadialKernel):
+    ...     def profile(self, minus_squares):
+    ...         return 1.0 / (1.0 - minus_squares)
+    ...     def decay(self, gram, Z_X, Z_Y):
+    ...         return gram**2
+    >>> Cauchy(gamma=0.5)(np.array([[0.0], [2.0]])).round(3)
+    array([[1.   , 0.333],
+           [0.333, 1.   ]])
+    """
+
+    def profile(self, minus_squares: Array) -> Array:
+        """Return phi(r^2), given -r^2 in an array that may be overwritten."""
+        raise NotImplementedError
+
+    def decay(self, gram: Array, Z_X: Matrix, Z_Y: Matrix) -> Array:
+        """Return -phi'(r^2), given phi(r^2) and the inputs times sqrt(gamma)."""
+        raise NotImplementedError
+
+    def gram(self, X: Matrix, Y: Matrix | None = None) -> Array:
+        Z_X, Z_Y = _scaled(X, Y, self._root_gamma(X))
+        gram = self.profile(minus_squared_distances(Z_X, Z_Y))
         if Y is None:
             np.fill_diagonal(gram, 1.0)
         return gram
 
-    def diagonal(self, X: Any) -> np.ndarray:
-        return np.ones(X.shape[0])
-
-    def single(self, X: Any) -> np.ndarray | None:
-        """Distances do not mind a shift, and single precision keeps differences."""
-        if sparse.issparse(X):
+    def single(self, X: Matrix) -> Array | None:
+        """Return X - mean in single precision: distances do not depend on the mean."""
+        if is_sparse(X):
             return None
         return np.asarray(X - _centre(X), dtype=np.float32)
 
-    def rounding(self, X: Any) -> float:
-        """Squared distances are differences of squares: |z|^2 + |z'|^2 - 2 z'z."""
-        Z, _ = self._scaled(X, None)
-        squares = float(np.mean(_row_dots(Z)))
+    def rounding(self, X: Matrix) -> float:
+        """Estimate the rounding error of |z|^2 + |z'|^2 - 2 z'z."""
+        Z, _ = _scaled(X, None, self._root_gamma(X))
+        squares = float(np.mean(row_dots(Z)))
         return float(np.finfo(X.dtype).eps) * (1.0 + 2.0 * squares)
 
     def pullback(
-        self,
-        X: Any,
-        Y: Any,
-        gram: np.ndarray,
-        weights: Factors,
-        *,
-        inputs: bool = False,
+        self, X: Matrix, Y: Matrix | None, gram: Array, W: Factors, inputs: bool = False
     ) -> KernelGradient:
         """With V = -W o phi'(r^2), r = V 1, s = V'1, scaled inputs z = sqrt(gamma) x,
 
@@ -104,101 +167,247 @@ class RadialKernel(Kernel):
 
         two matrix products, whatever the number of features.
         """
-        Z_X, Z_Y = self._scaled(X, Y)
+        root = self._root_gamma(X)
+        Z_X, Z_Y = _scaled(X, Y, root)
         square_X, square_Y = _square(Z_X), _square(Z_Y)
         by_feature = np.zeros(Z_X.shape[1])
         column_sums = np.zeros(Z_Y.shape[0])
         grad_X = np.empty(Z_X.shape) if inputs else None
         back_Y = np.zeros(Z_Y.shape) if inputs else None
-        for rows, V in weights.blocks():
-            V *= self._decay(gram[rows], Z_X[rows], Z_Y)
+        for rows, V in W.blocks():
+            V *= self.decay(gram[rows], Z_X[rows], Z_Y)
             row_sums = V.sum(axis=1)
             column_sums += V.sum(axis=0)
             V_Z = V @ Z_Y
-            by_feature += 2.0 * _column_dots(Z_X[rows], V_Z)
+            by_feature += 2.0 * column_dots(Z_X[rows], V_Z)
             by_feature -= square_X[rows].T @ row_sums
             if grad_X is not None and back_Y is not None:
-                grad_X[rows] = V_Z - _dense(Z_X[rows]) * row_sums[:, None]
+                grad_X[rows] = V_Z - dense(Z_X[rows]) * row_sums[:, None]
                 back_Y += V.T @ Z_X[rows]
         by_feature -= square_Y.T @ column_sums
         theta = by_feature if self.per_feature else by_feature.sum(keepdims=True)
         if grad_X is None or back_Y is None:
             return KernelGradient(theta)
-        root = 2.0 * self._root_gamma(X)
-        grad_Y = back_Y - _dense(Z_Y) * column_sums[:, None]
-        return KernelGradient(theta, grad_X * root, grad_Y * root)
+        grad_Y = back_Y - dense(Z_Y) * column_sums[:, None]
+        return KernelGradient(theta, grad_X * (2.0 * root), grad_Y * (2.0 * root))
 
-    def _root_gamma(self, X: Any) -> np.ndarray:
-        gamma = self.parameters(X)[0].value if is_scale(self.gamma) else self.gamma
-        return np.sqrt(np.asarray(gamma, dtype=float))
+    def _size(self, X: Matrix, sample_weight: Array | None) -> Gamma:
+        if self.per_feature:
+            return column_scale(X, sample_weight) ** 2
+        return mean_variance(X, sample_weight)
 
-    def _scaled(self, X: Any, Y: Any) -> tuple[Any, Any]:
-        """Inputs times sqrt(gamma), about a common centre.
+    def _deviation(self, size: Gamma) -> Gamma:
+        return np.sqrt(size)
 
-        |x|^2 + |y|^2 - 2 x'y cancels where the data lie far from the origin; a
-        sparse matrix is left where it is, since centring would fill it.
-        """
-        root = self._root_gamma(X)
-        if X.dtype == np.float32:
-            root = root.astype(X.dtype)
-        if sparse.issparse(X):
-            scale = sparse.diags_array(np.broadcast_to(root, X.shape[1]))
-            Z_X = sparse.csr_array(X @ scale)
-            return Z_X, Z_X if Y is None else sparse.csr_array(Y @ scale)
+    def _distances(self, X: Matrix, Y: Matrix | None, gamma: Gamma) -> Array:
+        return -minus_squared_distances(*_scaled(X, Y, np.sqrt(gamma)))
+
+    def _root_gamma(self, X: Matrix) -> Array:
+        root: Array = np.sqrt(self._gamma(X))
+        return root
+
+
+class RBF(RadialKernel):
+    """k(x, y) = exp(-sum_d gamma_d (x_d - y_d)^2), the Gaussian kernel.
+
+    Parameters
+    ----------
+    gamma : "scale", float or array of shape (n_features,)
+        Inverse squared width. "scale" is 1 / (n_features variance), with the mean
+        variance of all features. With `per_feature` it uses each feature's variance,
+        or its interquartile range if that is narrower, so that the units of the
+        features do not matter.
+    per_feature : bool
+        Learn one gamma for every feature: automatic relevance determination.
+    gamma_bounds : "scale" or pair of numbers or arrays
+        Bounds of gamma. "scale" allows 1e-5 (less with more than a hundred features)
+        to 1e2 in units of 1 / variance. The upper bound is raised if nearest
+        neighbours are closer, until k(x, y) = 1/e between them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> RBF(gamma=0.5)(np.array([[0.0], [1.0]])).round(3)
+    array([[1.   , 0.607],
+           [0.607, 1.   ]])
+    """
+
+    def profile(self, minus_squares: Array) -> Array:
+        """Return exp(-r^2)."""
+        out: Array = np.exp(minus_squares, out=minus_squares)
+        return out
+
+    def decay(self, gram: Array, Z_X: Matrix, Z_Y: Matrix) -> Array:
+        """Return exp(-r^2)."""
+        return gram
+
+
+class Matern(RadialKernel):
+    """Kernels of once (nu = 3/2) or twice (nu = 5/2) differentiable functions.
+
+    With r^2 = sum_d gamma_d (x_d - y_d)^2:
+
+        nu = 1.5:  k = (1 + t) exp(-t),            t = sqrt(3) r
+        nu = 2.5:  k = (1 + t + t^2/3) exp(-t),    t = sqrt(5) r
+
+    Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, eq. (4.17),
+    with gamma = 1 / l^2. For large nu the kernel tends to RBF(gamma / 2).
+
+    Parameters
+    ----------
+    nu : {1.5, 2.5}
+        Smoothness; it is not learned.
+    gamma, per_feature, gamma_bounds
+        As in `RBF`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Matern(1.5, gamma=1.0)(np.array([[0.0], [1.0]])).round(3)
+    array([[1.   , 0.483],
+           [0.483, 1.   ]])
+    """
+
+    def __init__(
+        self,
+        nu: float = 1.5,
+        gamma: Width = "scale",
+        *,
+        per_feature: bool = False,
+        gamma_bounds: Bounds = "scale",
+    ):
+        super().__init__(gamma, per_feature=per_feature, gamma_bounds=gamma_bounds)
+        self.nu = nu
+
+    def validate(self) -> Self:
+        if self.nu not in (1.5, 2.5):
+            raise ValueError(
+                f"Matern: nu must be 1.5 or 2.5, got {self.nu!r}. Matern(0.5) of one "
+                "feature is Laplacian(), and RBF() is the limit of large nu."
+            )
+        return self
+
+    def profile(self, minus_squares: Array) -> Array:
+        """Return (1 + t) exp(-t) or (1 + t + t^2/3) exp(-t)."""
+        t = self._argument(minus_squares)
+        gram = 1.0 + t
+        if self.nu == 2.5:
+            gram += t * t / 3.0
+        gram *= _exp_minus(t)
+        return gram
+
+    def decay(self, gram: Array, Z_X: Matrix, Z_Y: Matrix) -> Array:
+        """Return 3/2 exp(-t) or 5/6 (1 + t) exp(-t): no division by r is left."""
+        t = self._argument(minus_squared_distances(Z_X, Z_Y))
+        decay = 1.5 if self.nu == 1.5 else 5.0 / 6.0 * (1.0 + t)
+        return decay * _exp_minus(t)
+
+    def _argument(self, minus_squares: Array) -> Array:
+        """t = sqrt(2 nu) r; overwrites -r^2."""
+        minus_squares *= -2.0 * self.validate().nu
+        out: Array = np.sqrt(minus_squares, out=minus_squares)
+        return out
+
+
+def _exp_minus(t: Array) -> Array:
+    """exp(-t); overwrites t."""
+    out: Array = np.exp(np.negative(t, out=t), out=t)
+    return out
+
+
+def is_scale(argument: object) -> bool:
+    """Tell whether the argument is "scale", which leaves its value to the data."""
+    if isinstance(argument, str) and argument != "scale":
+        raise ValueError(f"Expected 'scale' or a number, got {argument!r}.")
+    return isinstance(argument, str)
+
+
+def check_positive(name: str, value: Array, given: object) -> None:
+    """Raise a ValueError unless all values are positive and finite."""
+    if not (np.all(value > 0) and np.all(np.isfinite(value))):
+        raise ValueError(f"{name} must be positive and finite, got {given!r}.")
+
+
+def _checked_gamma(given: Width, size: Gamma) -> Array:
+    """Gamma as a number or, if there is a size for every feature, as an array."""
+    gamma = np.asarray(given, dtype=float)
+    if isinstance(size, np.ndarray):
+        if gamma.ndim and gamma.size != len(size):
+            raise ValueError(
+                f"gamma has {gamma.size} values, but X has {len(size)} features."
+            )
+        gamma = np.broadcast_to(gamma, len(size)).copy()
+    elif gamma.ndim:
+        raise ValueError(
+            f"gamma has {gamma.size} values, expected one number; for one per feature "
+            "use a kernel with per_feature=True, such as RBF (kernel='ard')."
+        )
+    check_positive("gamma", gamma, given)
+    return gamma
+
+
+def nearest_distance(
+    distances: Callable[[Matrix, Matrix], Array],
+    X: Matrix,
+    deviation: Gamma,
+) -> float:
+    """Median distance of a row to its nearest different row; infinite if all are equal.
+
+    The rows are spread evenly along the sum of the features in units of `deviation`, so
+    that the order of rows and features does not matter.
+    """
+    along = X @ np.broadcast_to(1.0 / deviation, X.shape[1])
+    order = np.argsort(along, kind="stable")
+    places = np.linspace(0, len(order) - 1, min(len(order), NEIGHBOUR_ROWS))
+    rows = order[places.round().astype(int)]
+    between = distances(X[rows], X)
+    largest = between.max(where=np.isfinite(between), initial=0.0)
+    nearest = np.where(between > ROUNDING * largest, between, np.inf).min(axis=1)
+    found = nearest[np.isfinite(nearest)]
+    return float(np.median(found)) if len(found) else np.inf
+
+
+def minus_squared_distances(A: Matrix, B: Matrix) -> Array:
+    """-|a_i - b_j|^2, at most zero."""
+    out = dense(A @ B.T)
+    out *= 2.0
+    out -= row_dots(A)[:, None]
+    out -= row_dots(B)[None, :]
+    np.minimum(out, 0.0, out=out)
+    return out
+
+
+def _scaled(X: Matrix, Y: Matrix | None, root: Array) -> tuple[Matrix, Matrix]:
+    """Inputs times root = sqrt(gamma), about a common centre.
+
+    |x|^2 + |y|^2 - 2 x'y cancels if the data lie far from the origin. A sparse matrix
+    is not centred, since that would fill it.
+    """
+    if X.dtype == np.float32:
+        root = root.astype(X.dtype)
+    if not is_sparse(X):
         centre = _centre(X if Y is None else Y)
-        Z_X = (X - centre) * root
-        return Z_X, Z_X if Y is None else (Y - centre) * root
+        X, Y = X - centre, None if Y is None else Y - centre
+    Z_X = scale_columns(X, root)
+    return Z_X, Z_X if Y is None else scale_columns(Y, root)
 
 
-def _distances(size: Any) -> Callable[[Any, Any], np.ndarray]:
-    """Squared distances with features in units of the roots of `size`."""
-    unscaled = RadialKernel(1.0 / size, per_feature=True)
-    return lambda A, B: -minus_squared_distances(*unscaled._scaled(A, B))
+def _centre(X: Matrix) -> Array:
+    """Means of the features; exactly the value of a constant feature.
 
-
-def _centre(X: Any) -> np.ndarray:
-    """Means of the columns; of a constant column exactly its value.
-
-    The mean of equal numbers may be off by rounding, and what is left of a large
-    constant after centring would drown the distances along other columns.
+    The mean of equal numbers may be off by rounding. What is left of a large constant
+    after centring would hide the distances along other features.
     """
     if not X.shape[0]:
-        # A machine without support vectors: there is nothing to be near to.
+        # A machine without support vectors.
         return np.zeros(X.shape[1], dtype=X.dtype)
-    if sparse.issparse(X):
+    if is_sparse(X):
         return np.asarray(X.mean(axis=0)).ravel()
-    centre = np.mean(X, axis=0)
+    centre: Array = np.mean(X, axis=0)
     if np.any(X[0] == X[-1]):
         centre = np.clip(centre, X.min(axis=0), X.max(axis=0))
     return centre
 
 
-def minus_squared_distances(A: Any, B: Any) -> np.ndarray:
-    """-|a_i - b_j|^2, clipped at zero."""
-    product = A @ B.T
-    out = product.toarray() if sparse.issparse(product) else product
-    out *= 2.0
-    out -= _row_dots(A)[:, None]
-    out -= _row_dots(B)[None, :]
-    return np.minimum(out, 0.0, out=out)
-
-
-def _square(A: Any) -> Any:
-    return A.multiply(A).tocsr() if sparse.issparse(A) else A * A
-
-
-def _dense(A: Any) -> np.ndarray:
-    return A.toarray() if sparse.issparse(A) else A
-
-
-def _row_dots(A: Any) -> np.ndarray:
-    if sparse.issparse(A):
-        return np.asarray(A.multiply(A).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", A, A)
-
-
-def _column_dots(A: Any, B: np.ndarray) -> np.ndarray:
-    """sum_i A_id B_id for every column d."""
-    if sparse.issparse(A):
-        return np.asarray(A.multiply(B).sum(axis=0)).ravel()
-    return np.einsum("id,id->d", A, B)
+def _square(A: Matrix) -> Matrix:
+    return A.multiply(A).tocsr() if is_sparse(A) else A * A

@@ -1,9 +1,9 @@
-"""Losses of the margin, and the compiled loops that evaluate them.
+"""Losses of a decision value and its label, and the compiled loops that evaluate them.
 
-May import `core`. A new loss goes into `margin.py`, with a name in `LOSSES`.
+May import `core`. A new loss goes into `pointwise.py`, with a name in `LOSSES`.
 """
 
-from bisvm.losses.margin import (
+from bisvm.losses.pointwise import (
     LOSSES,
     Hinge,
     Logistic,

@@ -1,140 +1,391 @@
-"""Losses of all points in one compiled pass, and the line search along a direction.
+"""Losses l(f, y) of a decision value f and its label y.
 
-A pass in NumPy takes a dozen small steps, and a solver makes hundreds of passes: on a
-few hundred points that is most of the time. A loss that names its compiled twin
-(`Loss.compiled`: its kind, and its width) is evaluated here; others go the usual way.
+The lower level minimises E = 1/2 |f|^2 + C sum_i l(f_i, y_i). All derivatives are with
+respect to f. The losses here are functions of the margin u = y f: convex, decreasing,
+with slope y l'(u) and curvature l''(u) for labels y = +-1.
 
-    F, V : (n, q) fitted values and a direction of them; Y, W : labels and weights
+Each loss of the library is defined once, as a branch of the compiled function `at`.
+`Loss.evaluate` applies it to arrays, and solvers call it in loops over all points.
 """
 
 from __future__ import annotations
 
 import math
+from typing import ClassVar, Self
 
 import numpy as np
 from numba import njit
 
-# Kind, width and shift of a loss.
-Twin = tuple[int, float, float]
-QUARTIC, SOFTPLUS, SQUARED_HINGE = 0, 1, 2
+from bisvm.core.parts import Part, resolve
+from bisvm.core.types import Array, ArrayLike
 
-# Steps of a line search, and the longest it goes.
-MAX_ITER = 80
-MAX_STEP = 1e3
+__all__ = [
+    "LOSSES",
+    "Hinge",
+    "Logistic",
+    "Loss",
+    "ModifiedLog",
+    "Quartic",
+    "SquaredHinge",
+    "get_loss",
+]
+
+# A branch of `at`, and the two numbers that it depends on: width and shift.
+Formula = tuple[int, float, float]
+QUARTIC, SOFTPLUS, SQUARED_HINGE, HINGE = 0, 1, 2, 3
+
+# Ratio of the widths of two successive relaxed losses. With a ratio of 2 Newton's
+# method converges for corners as sharp as eps = 1e-3; with 4 it does not.
+RELAXATION = 2.0
 
 
 @njit(cache=True, nogil=True, inline="always")
-def point(
-    kind: int, width: float, shift: float, u: float
-) -> tuple[float, float, float]:
-    """Value, slope and curvature of a loss at the margin u."""
+def at(formula: Formula, f: float, y: float) -> tuple[float, float, float]:
+    """Value, slope and curvature of a loss at one point; see the classes below."""
+    kind, width, shift = formula
     if kind == QUARTIC:
-        p = (1.0 + width) - u
+        p = (1.0 + width) - y * f
         if p <= 0.0:
             return 0.0, 0.0, 0.0
         if p >= 2.0 * width:
-            return p - width, -1.0, 0.0
+            return p - width, -y, 0.0
         p /= width
         return (
             width * p * p * p * (4.0 - p) / 16.0,
-            0.25 * p * p * (p - 3.0),
+            y * (0.25 * p * p * (p - 3.0)),
             0.75 / width * p * (2.0 - p),
         )
-    if kind == SQUARED_HINGE:
-        r = 1.0 - u
-        if r > 0.0:
-            return r * r, -2.0 * r, 2.0
+    r = shift - y * f
+    if kind == SOFTPLUS:
+        # In t <= 1 nothing overflows, and both tails keep their relative precision.
+        t = math.exp(-width * abs(r))
+        q = 1.0 / (1.0 + t)
+        slope = -q if r > 0.0 else -t * q
+        return max(r, 0.0) + math.log1p(t) / width, y * slope, width * t * q * q
+    if r <= 0.0:
         return 0.0, 0.0, 0.0
-    r = shift - u
-    t = math.exp(-width * abs(r))
-    q = 1.0 / (1.0 + t)
-    slope = -q if r > 0.0 else -t * q
-    return max(r, 0.0) + math.log1p(t) / width, slope, width * t * q * q
+    if kind == SQUARED_HINGE:
+        return r * r, -2.0 * r * y, 2.0
+    return r, -y, 0.0
 
 
 @njit(cache=True, nogil=True)
-def losses(
-    twin: Twin, F: np.ndarray, Y: np.ndarray, W: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """sum_i W loss (q,), S = W Y loss' and D = W loss'' (n, q)."""
-    kind, width, shift = twin
+def weighted_losses(
+    formula: Formula, F: Array, Y: Array, W: Array
+) -> tuple[Array, Array, Array]:
+    """W l, W dl/df and W d2l/df2 at F, all of shape (n, q)."""
+    value, slope, curvature = np.zeros(F.shape), np.zeros(F.shape), np.zeros(F.shape)
     n, q = F.shape
-    value, slope, curvature = np.zeros(q), np.zeros((n, q)), np.zeros((n, q))
     for i in range(n):
         for k in range(q):
             weight = W[i, k]
             if weight == 0.0:
                 continue
-            v, s, c = point(kind, width, shift, Y[i, k] * F[i, k])
-            value[k] += weight * v
-            slope[i, k] = weight * Y[i, k] * s
+            v, s, c = at(formula, F[i, k], Y[i, k])
+            value[i, k] = weight * v
+            slope[i, k] = weight * s
             curvature[i, k] = weight * c
     return value, slope, curvature
 
 
 @njit(cache=True, nogil=True)
 def derivatives_along(
-    twin: Twin,
-    F: np.ndarray,
-    V: np.ndarray,
-    Y: np.ndarray,
-    W: np.ndarray,
-    k: int,
-    t: float,
-) -> tuple[float, float]:
-    """sum_i S_i V_i and sum_i D_i V_i^2 of column k at F + t V."""
-    kind, width, shift = twin
-    first, second = 0.0, 0.0
-    for i in range(len(F)):
-        if W[i, k] == 0.0:
-            continue
-        y, v = Y[i, k], V[i, k]
-        _, s, c = point(kind, width, shift, y * (F[i, k] + t * v))
-        first += W[i, k] * y * s * v
-        second += W[i, k] * c * v * v
+    formula: Formula, F: Array, V: Array, Y: Array, W: Array, t: Array
+) -> tuple[Array, Array]:
+    """sum_i W dl/df V and sum_i W d2l/df2 V^2 at F + t V, both of shape (q,)."""
+    n, q = F.shape
+    first, second = np.zeros(q), np.zeros(q)
+    for i in range(n):
+        for k in range(q):
+            weight, v = W[i, k], V[i, k]
+            if weight == 0.0:
+                continue
+            _, s, c = at(formula, F[i, k] + t[k] * v, Y[i, k])
+            first[k] += weight * s * v
+            second[k] += weight * c * v * v
     return first, second
 
 
-@njit(cache=True, nogil=True)
-def step_lengths(
-    twin: Twin,
-    F: np.ndarray,
-    V: np.ndarray,
-    Y: np.ndarray,
-    W: np.ndarray,
-    linear: np.ndarray,
-    quadratic: np.ndarray,
-    start: np.ndarray,
-    target: np.ndarray,
-) -> np.ndarray:
-    """The bracketed Newton iteration of `solvers.line_search`, column by column."""
-    lengths = np.ones(len(linear))
-    for k in range(len(linear)):
-        t, low, high = 1.0, 0.0, np.inf
-        for _ in range(MAX_ITER):
-            first, second = derivatives_along(twin, F, V, Y, W, k, t)
-            slope = linear[k] + t * quadratic[k] + first
-            if not (abs(slope) > target[k] and start[k] < 0.0 and t < MAX_STEP):
-                break
-            t, low, high = next_length(t, slope, quadratic[k] + second, low, high)
-        lengths[k] = t
-    return lengths
+class Loss(Part):
+    """A loss of a decision value f and its label y.
+
+    A subclass implements `_evaluate`, in NumPy. The losses of the library name their
+    `formula` instead: a branch of the compiled function `at`.
+
+    Attributes
+    ----------
+    twice_differentiable : bool
+        Whether the curvature is what Newton's method and the adjoint need.
+    peak : float
+        The curvature is largest at f = peak * y. A cold Newton start is linearised
+        there, so that every point contributes.
+    """
+
+    twice_differentiable: ClassVar[bool] = True
+    peak: ClassVar[float] = 1.0
+
+    @property
+    def max_curvature(self) -> float:
+        """Supremum of d2l/df2: the Lipschitz constant of the slope."""
+        raise NotImplementedError
+
+    @property
+    def formula(self) -> Formula:
+        """Branch of `at` that defines this loss, with its width and shift."""
+        raise NotImplementedError
+
+    @property
+    def compiled(self) -> bool:
+        """Whether `formula` defines this loss, and not a method written in NumPy."""
+        return type(self)._evaluate is Loss._evaluate
+
+    def evaluate(self, f: ArrayLike, y: ArrayLike) -> tuple[Array, Array, Array]:
+        """Compute value, slope dl/df and curvature d2l/df2 at every point.
+
+        Parameters
+        ----------
+        f : array_like of any shape
+            Decision values; infinities are allowed, NaN gives NaN.
+        y : array_like
+            Labels, +1 or -1, of a shape that broadcasts to that of `f`. With y = 1,
+            `f` is the margin.
+
+        Returns
+        -------
+        value, slope, curvature : arrays of the shape and precision of `f`
+
+        Examples
+        --------
+        >>> value, slope, curvature = SquaredHinge().evaluate([0.0, 2.0], 1.0)
+        >>> value, slope
+        (array([1., 0.]), array([-2.,  0.]))
+        """
+        values = np.asarray(f)
+        if not np.issubdtype(values.dtype, np.floating):
+            values = values.astype(float)
+        labels = np.broadcast_to(np.asarray(y, dtype=values.dtype), values.shape)
+        with np.errstate(over="ignore", under="ignore"):
+            return self._evaluate(values, labels)
+
+    def value(self, f: ArrayLike, y: ArrayLike) -> Array:
+        """Compute the loss alone; see `evaluate`."""
+        return self.evaluate(f, y)[0]
+
+    def weighted(self, F: Array, Y: Array, W: Array) -> tuple[Array, Array, Array]:
+        """Compute W l, W dl/df and W d2l/df2 for arrays of shape (n, q)."""
+        if self.compiled:
+            out: tuple[Array, Array, Array] = weighted_losses(
+                self.formula, *_as_compiled(F, Y, W)
+            )
+            return out
+        value, slope, curvature = self.evaluate(F, Y)
+        return W * value, W * slope, W * curvature
+
+    def derivatives_along(
+        self, F: Array, V: Array, Y: Array, W: Array, t: Array
+    ) -> tuple[Array, Array]:
+        """Compute both derivatives by t of sum_i W l(F + t V, Y), for every column.
+
+        F, V, Y and W are of shape (n, q), `t` and the derivatives of shape (q,).
+        """
+        if self.compiled:
+            out: tuple[Array, Array] = derivatives_along(
+                self.formula, *_as_compiled(F, V, Y, W, t)
+            )
+            return out
+        _, slope, curvature = self.weighted(F + t * V, Y, W)
+        slope *= V
+        curvature *= V**2
+        return slope.sum(axis=0), curvature.sum(axis=0)
+
+    def relaxed(self) -> tuple[Self, ...]:
+        """Return easier losses of the same family, widest first, without this one.
+
+        A cold start passes through them: a wide loss is close to quadratic, so that
+        Newton's method approaches the optimum in a few steps and never cycles.
+        """
+        return ()
+
+    def _evaluate(self, f: Array, y: Array) -> tuple[Array, Array, Array]:
+        """`evaluate` on arrays of one shape; must not change them."""
+        columns = f.reshape(-1, 1), y.reshape(-1, 1), np.ones((f.size, 1))
+        results = weighted_losses(self.formula, *_as_compiled(*columns))
+        value, slope, curvature = (
+            one.reshape(f.shape).astype(f.dtype, copy=False) for one in results
+        )
+        return value, slope, curvature
 
 
-@njit(cache=True, nogil=True)
-def next_length(
-    t: float, slope: float, curvature: float, low: float, high: float
-) -> tuple[float, float, float]:
-    """A Newton step on phi'(t) = 0 that stays inside the bracket, and the bracket."""
-    if slope > 0.0:
-        high = t
-    else:
-        low = t
-    newton = t - slope / (curvature if curvature > 0.0 else 1e-300)
-    if high == np.inf:
-        longer = min(max(newton, 1.5 * t), 4.0 * t)
-        return min(longer, MAX_STEP), low, high
-    width = high - low
-    if low + 0.02 * width < newton < high - 0.02 * width:
-        return newton, low, high
-    return low + 0.5 * width, low, high
+def _as_compiled(*arrays: Array) -> tuple[Array, ...]:
+    """Arrays in the one layout and precision for which loops are compiled."""
+    return tuple(np.ascontiguousarray(array, dtype=np.float64) for array in arrays)
+
+
+class Quartic(Loss):
+    r"""Hinge with its corner replaced by a quartic over 1 - eps < u < 1 + eps.
+
+    With s = (1 - u) / eps::
+
+        l(u) = 1 - u                               s > 1
+               eps (3 + 8 s + 6 s^2 - s^4) / 16    -1 <= s <= 1
+               0                                   s < -1
+
+    Twice continuously differentiable, and equal to the hinge outside the interval:
+    points beyond it have no curvature and drop out of every linear system.
+
+    Parameters
+    ----------
+    eps : float, default=0.125
+        Half-width of the rounded corner.
+
+    Notes
+    -----
+    In p = 1 + s the three functions share their factors::
+
+        l = eps p^3 (4 - p) / 16,   l' = -p^2 (3 - p) / 4,   l'' = 3 p (2 - p) / (4 eps)
+
+    References
+    ----------
+    T. Klatzer, Bi-level Optimization for Support Vector Machines, Graz University of
+    Technology, 2014, Table 2.1; its case (1) should read u <= 1 - eps.
+    """
+
+    def __init__(self, eps: float = 0.125) -> None:
+        self.eps = eps
+
+    @property
+    def max_curvature(self) -> float:
+        return 0.75 / self.eps
+
+    @property
+    def formula(self) -> Formula:
+        return QUARTIC, float(self.eps), 1.0
+
+    def relaxed(self) -> tuple[Self, ...]:
+        widths = []
+        eps = RELAXATION * self.eps
+        while eps <= 2.0:
+            widths.append(eps)
+            eps *= RELAXATION
+        return tuple(self.replace(eps=eps) for eps in reversed(widths))
+
+    def validate(self) -> Self:
+        self.check_positive("eps")
+        return self
+
+
+class ModifiedLog(Loss):
+    r"""Logarithmic loss moved and sharpened to approach the hinge.
+
+    ::
+
+        l(u) = log(1 + exp(-mu (u - 1))) / mu
+
+    Parameters
+    ----------
+    mu : float, default=12.0
+        Sharpness: the hinge is the limit of large `mu`.
+
+    References
+    ----------
+    J. Zhang, R. Jin, Y. Yang, A. G. Hauptmann, Modified logistic regression: an
+    approximation to SVM and its applications in large-scale text categorization,
+    ICML 2003, pp. 888-895.
+    """
+
+    def __init__(self, mu: float = 12.0) -> None:
+        self.mu = mu
+
+    @property
+    def max_curvature(self) -> float:
+        return 0.25 * self.mu
+
+    @property
+    def formula(self) -> Formula:
+        return SOFTPLUS, float(self.mu), 1.0
+
+    def relaxed(self) -> tuple[Self, ...]:
+        sharpnesses = []
+        mu = self.mu / RELAXATION
+        while mu >= 1.0:
+            sharpnesses.append(mu)
+            mu /= RELAXATION
+        return tuple(self.replace(mu=mu) for mu in reversed(sharpnesses))
+
+    def validate(self) -> Self:
+        self.check_positive("mu")
+        return self
+
+
+class SquaredHinge(Loss):
+    """l(u) = max(0, 1 - u)^2, as in scikit-learn's LinearSVC.
+
+    The slope is continuous; the curvature jumps from 2 to 0 at u = 1. Newton's method
+    and the adjoint use this generalised curvature (0 at the jump itself), which is
+    exact wherever no margin is exactly 1.
+    """
+
+    peak: ClassVar[float] = 0.0
+
+    @property
+    def max_curvature(self) -> float:
+        return 2.0
+
+    @property
+    def formula(self) -> Formula:
+        return SQUARED_HINGE, 1.0, 1.0
+
+
+class Logistic(Loss):
+    """l(u) = log(1 + exp(-u)): regularised logistic regression."""
+
+    peak: ClassVar[float] = 0.0
+
+    @property
+    def max_curvature(self) -> float:
+        return 0.25
+
+    @property
+    def formula(self) -> Formula:
+        return SOFTPLUS, 1.0, 0.0
+
+
+class Hinge(Loss):
+    """l(u) = max(0, 1 - u): the loss of the classical SVM.
+
+    The slope is -y for u < 1 and 0 from there on. The curvature is reported as 0
+    everywhere, although it is infinite at the corner: solvers that need second
+    derivatives cannot use this loss, and `twice_differentiable` is False. Dual solvers
+    mark the points at the corner by an infinite curvature in their solution.
+    """
+
+    twice_differentiable: ClassVar[bool] = False
+
+    @property
+    def max_curvature(self) -> float:
+        return math.inf
+
+    @property
+    def formula(self) -> Formula:
+        return HINGE, 1.0, 1.0
+
+
+LOSSES: dict[str, type[Loss]] = {
+    "quartic": Quartic,
+    "modified_log": ModifiedLog,
+    "squared_hinge": SquaredHinge,
+    "logistic": Logistic,
+    "hinge": Hinge,
+}
+
+
+def get_loss(loss: str | Loss) -> Loss:
+    """Return the loss of that name, or the object given, with valid parameters.
+
+    Examples
+    --------
+    >>> get_loss("quartic")
+    Quartic()
+    """
+    resolved: Loss = resolve("loss", loss, LOSSES, Loss)
+    return resolved

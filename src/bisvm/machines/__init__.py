@@ -1,5 +1,5 @@
-"""Training problems: value, optimality, linearisation and sensitivity; their penalties,
-linear systems and landmarks.
+"""Training problems: value, optimality, linearisation and sensitivity; their
+regularization, linear systems and landmarks.
 
 May import `core`, `data`, `losses`, `transforms`, `kernels` and `hinge`. A new machine
 is a subclass of `Machine`, in a file of its own, and is chosen in `Model.machine`.

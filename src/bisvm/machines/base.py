@@ -1,168 +1,195 @@
-"""What a training problem is, whatever its coefficients stand for.
+"""Training problems, whatever their coefficients stand for.
 
 A *machine* is a batch of q convex training problems, its columns, on the same n points:
 
-    E_k(f) = 1/2 |f|^2 + rho/2 b^2 + sum_i W_ik loss(Y_ik f(x_i)),      k = 1..q.
+    E_k(f) = 1/2 |f|^2 + rho/2 b^2 + sum_i W_ik loss(f(x_i), Y_ik),      k = 1..q.
 
-A column is one split of one class task. All columns share the data (one Gram matrix),
-and differ by their labels Y and weights W alone: a point that is held out, or belongs
+A column is one split of one class task. All columns share the data (one Gram matrix)
+and differ only by their labels Y and weights W: a point that is held out, or belongs
 to neither class of a pair, has weight zero. C, class weights and sample weights are in
 W.
 
-Solvers and the adjoint need of a machine only its *linearisation* at fitted values F,
+Solvers and the adjoint only need the *linearisation* of a machine at fitted values F,
 the weighted least-squares problem
 
     1/2 |f|^2 + rho/2 b^2 + sum_i S_ik (f_i - F_ik) + 1/2 D_ik (f_i - F_ik)^2
 
-with S = W Y loss'(Y F) and D = W loss''(Y F). It depends on F alone, so that a solve
-may start from the fitted values of another machine: those of the last hyperparameters.
+with S = W loss'(F, Y) and D = W loss''(F, Y). It depends on F alone, so a solve may
+start from the fitted values of another machine: those of the previous hyperparameters.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, Self
+from functools import cached_property
+from typing import Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from bisvm.core.types import Array
 from bisvm.losses import Loss
-from bisvm.losses.pointwise import losses, step_lengths
 
 Intercept = Literal["free", "penalized", "none"]
 
-# A free intercept is penalised by this share of the total weight: far below any effect,
-# but it makes the solution unique where no point holds the intercept in place.
+# Precision of a free intercept, as a share of the total weight: far below any effect,
+# but it makes the solution unique where no point determines the intercept.
 INTERCEPT_RIDGE = 1e-12
-# Rows that a line search looks at together.
-BLOCK_ROWS = 2**16
 
 
 @dataclass(frozen=True)
 class Coefficients:
     """A solution or direction: coef (m, q) and intercept (q,)."""
 
-    coef: np.ndarray
-    intercept: np.ndarray
+    coef: Array
+    intercept: Array
 
-    def __sub__(self, other: Self) -> Self:
-        return replace(
-            self,
-            coef=self.coef - other.coef,
-            intercept=self.intercept - other.intercept,
+    def __sub__(self, other: Coefficients) -> Coefficients:
+        return Coefficients(self.coef - other.coef, self.intercept - other.intercept)
+
+    def step(self, direction: Coefficients, length: Array | float) -> Coefficients:
+        """self + length * direction, with one length for each column."""
+        return Coefficients(
+            self.coef + length * direction.coef,
+            self.intercept + length * direction.intercept,
         )
 
-    def step(self, direction: Self, length: Any) -> Self:
-        """self + length * direction, one length a column."""
-        return replace(
-            self,
-            coef=self.coef + length * direction.coef,
-            intercept=self.intercept + length * direction.intercept,
-        )
-
-    def select(self, columns: Any) -> Self:
+    def select(self, columns: Array | Sequence[int]) -> Coefficients:
         return _select(self, columns)
 
-    def put(self, columns: Any, part: Self) -> Self:
-        """A copy with these columns replaced."""
+    def put(self, columns: Array, part: Coefficients) -> Coefficients:
+        """Return a copy with these columns replaced."""
         return _put(self, columns, part)
 
 
 @dataclass(frozen=True)
 class Tangent:
-    """Losses at fitted values F: value (q,), slope S and curvature D (n, q)."""
+    """Weighted losses at fitted values F, their slopes S and curvatures D: (n, q)."""
 
-    fitted: np.ndarray
-    value: np.ndarray
-    slope: np.ndarray
-    curvature: np.ndarray
+    fitted: Array
+    losses: Array
+    slope: Array
+    curvature: Array
 
-    def select(self, columns: Any) -> Self:
+    @property
+    def value(self) -> Array:
+        """Summed loss of every column: (q,)."""
+        total: Array = self.losses.sum(axis=0)
+        return total
+
+    def select(self, columns: Array | Sequence[int]) -> Tangent:
         return _select(self, columns)
 
-    def put(self, columns: Any, part: Self) -> Self:
+    def put(self, columns: Array, part: Tangent) -> Tangent:
+        """Return a copy with these columns replaced."""
         return _put(self, columns, part)
 
 
-def _select(record: Any, columns: Any) -> Any:
+Record = TypeVar("Record", Coefficients, Tangent)
+
+
+def _select(record: Record, columns: Array | Sequence[int]) -> Record:
     """These columns of every array of a record."""
-    arrays = {f.name: getattr(record, f.name) for f in fields(record)}
-    return replace(record, **{name: a[..., columns] for name, a in arrays.items()})
+    return type(record)(
+        *(getattr(record, f.name)[..., columns] for f in fields(record))
+    )
 
 
-def _put(record: Any, columns: Any, part: Any) -> Any:
-    changed = {}
-    for f in fields(record):
-        changed[f.name] = getattr(record, f.name).copy()
-        changed[f.name][..., columns] = getattr(part, f.name)
-    return replace(record, **changed)
+def _put(record: Record, columns: Array, part: Record) -> Record:
+    arrays = []
+    for field in fields(record):
+        array = getattr(record, field.name).copy()
+        array[..., columns] = getattr(part, field.name)
+        arrays.append(array)
+    return type(record)(*arrays)
+
+
+class Parabola(NamedTuple):
+    """1/2 |x + t d|^2 + rho/2 (b + t b_d)^2 along a direction d: arrays (q,).
+
+    linear, quadratic : its derivative at t = 0, and its second derivative
+    start : dE/dt at t = 0, losses included
+    size : sum of the absolute values of the terms of E, which rounding is relative to
+    """
+
+    linear: Array
+    quadratic: Array
+    start: Array
+    size: Array
 
 
 @dataclass(frozen=True)
 class Adjoint:
-    """How the upper level reacts to a disturbance of the lower level's optimality.
+    """How the upper level reacts to a perturbation of the lower level's optimality.
 
     `function` is the adjoint function in the coefficients of the machine, and
     `values` (n, q) that function at the data points, intercept included.
     """
 
     function: Coefficients
-    values: np.ndarray
+    values: Array
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """Derivative of the upper level with respect to what a machine is made of.
+    """Derivative of the upper level with respect to the parts of a machine.
 
     weights : (n, q), d/d log W_ik
-    precision : (d,), d/d log rho_d of a linear machine's penalties
+    precision : (d,), d/d log rho_d of a linear machine
     intercept_precision : d/d log rho of a penalised intercept
     kernel : d/d theta of the kernel
     """
 
-    weights: np.ndarray
-    precision: np.ndarray | None = None
+    weights: Array
+    precision: Array | None = None
     intercept_precision: float = 0.0
-    kernel: np.ndarray | None = None
+    kernel: Array | None = None
 
 
 class Linearization(ABC):
-    """The least-squares problem that touches a machine at fitted values F."""
+    """The least-squares problem that is tangent to a machine at fitted values F."""
 
     @abstractmethod
     def minimizer(self) -> Coefficients:
-        """Where the model is least: the Newton point."""
+        """Minimise the model: the Newton point."""
 
     @abstractmethod
-    def adjoint(self, cotangent: np.ndarray) -> Adjoint:
-        """The adjoint function for dH/dF = cotangent (n, q): one solve a column."""
+    def adjoint(self, cotangent: Array) -> Adjoint:
+        """Return the adjoint for dH/dF = cotangent (n, q): one solve per column."""
 
 
 @dataclass(frozen=True)
 class Machine(ABC):
-    """A batch of training problems; see the module's text for the notation."""
+    """A batch of training problems; the module's docstring explains the notation."""
 
-    labels: np.ndarray
-    weights: np.ndarray
+    labels: Array
+    weights: Array
     loss: Loss
     intercept: Intercept
 
     @property
     def n_columns(self) -> int:
-        return self.labels.shape[1]
+        return int(self.labels.shape[1])
+
+    @property
+    def has_intercept(self) -> bool:
+        return self.intercept != "none"
+
+    def select(self, columns: Array | Sequence[int]) -> Self:
+        """Return the machine of these columns alone."""
+        return replace(
+            self,
+            labels=self.labels[:, columns],
+            weights=self.weights[:, columns],
+        )
 
     @abstractmethod
-    def select(self, columns: Any) -> Self:
-        """The machine of these columns alone."""
-
-    @abstractmethod
-    def fit_values(self, x: Coefficients) -> np.ndarray:
+    def fit_values(self, x: Coefficients) -> Array:
         """F = f(x_i), intercept included."""
 
     @abstractmethod
-    def inner(
-        self, x: Coefficients, y: Coefficients, y_values: np.ndarray
-    ) -> np.ndarray:
+    def inner(self, x: Coefficients, y: Coefficients, y_values: Array) -> Array:
         """<x, y> in the regulariser's inner product; y_values are y's fitted values."""
 
     @abstractmethod
@@ -170,134 +197,116 @@ class Machine(ABC):
         """Gradient of the summed loss in the inner product of `metric`."""
 
     @abstractmethod
-    def metric(self, x: Coefficients, x_values: np.ndarray) -> np.ndarray:
-        """Squared length of x in which `loss_gradient` and `shrink` are meant."""
+    def metric(self, x: Coefficients, x_values: Array) -> Array:
+        """|x|^2 in the inner product of `loss_gradient` and `shrink`."""
 
     @abstractmethod
-    def shrink(self, x: Coefficients, step: np.ndarray) -> Coefficients:
+    def shrink(self, x: Coefficients, step: Array) -> Coefficients:
         """Proximal map of step * regulariser."""
 
     @abstractmethod
-    def residual(self, x: Coefficients, tangent: Tangent) -> np.ndarray:
-        """How far from optimal, a number without units for every column."""
+    def residual(self, x: Coefficients, tangent: Tangent) -> Array:
+        """Distance from optimality, a number without units for every column."""
 
     @abstractmethod
     def linearize(self, tangent: Tangent) -> Linearization: ...
 
     @abstractmethod
     def sensitivity(
-        self, x: Coefficients, tangent: Tangent, adjoint: Adjoint, cotangent: np.ndarray
+        self, x: Coefficients, tangent: Tangent, adjoint: Adjoint, cotangent: Array
     ) -> Sensitivity:
-        """The gradient of the upper level, by implicit differentiation."""
+        """Differentiate the upper level implicitly."""
 
     @abstractmethod
     def envelope(self, x: Coefficients, tangent: Tangent) -> Sensitivity:
-        """The gradient of the optimum sum_k E_k itself.
+        """Differentiate the optimum sum_k E_k itself.
 
-        x is optimal, so that its own movement does not count.
+        x is optimal, so the derivative of x does not enter.
         """
 
     def rounding(self, x: Coefficients) -> float:
-        """About how wrong fitted values are by single precision; 0 for double."""
+        """Error of fitted values in single precision, roughly; 0 in double."""
         return 0.0
 
-    def newton(
-        self, start: np.ndarray, tol: float, max_iter: int
-    ) -> tuple[Coefficients, int, bool] | None:
-        """All of Newton's method, if it is compiled: x, its steps, and a limit hit.
-
-        None where it is not, or meets what it cannot do; `solvers.Newton` then goes
-        step by step.
-        """
-        return None
-
     def within(self, rtol: float) -> Self:
-        """The machine with systems solved to this relative residual, if by iterations.
+        """Return the machine with iterative solves to this relative residual.
 
-        Those that are factorised are exact.
+        Factorised systems stay exact.
         """
         return self
 
     def with_loss(self, loss: Loss) -> Self:
         return replace(self, loss=loss)
 
-    def tangent(self, fitted: np.ndarray) -> Tangent:
-        twin = self.loss.twin
-        if twin is not None:
-            value, slope, curvature = losses(twin, *self._contiguous(fitted))
-            return Tangent(fitted, value, slope, curvature)
-        value, slope, curvature = self.loss.evaluate(self.labels * fitted)
-        value *= self.weights
-        slope *= self.weights
-        slope *= self.labels
-        curvature *= self.weights
-        return Tangent(fitted, value.sum(axis=0), slope, curvature)
+    def tangent(self, fitted: Array) -> Tangent:
+        return Tangent(fitted, *self.loss.weighted(fitted, self.labels, self.weights))
 
-    def _contiguous(self, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Arrays (n, q) with labels and weights, in the one layout that is compiled."""
-        return tuple(map(np.ascontiguousarray, (*arrays, self.labels, self.weights)))
+    def along(
+        self, x: Coefficients, tangent: Tangent, d: Coefficients, d_values: Array
+    ) -> Parabola:
+        """Return the regulariser on the line x + t d; d_values are d's fitted values.
 
-    def derivatives_along(
-        self, fitted: np.ndarray, direction: np.ndarray, length: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """sum_i S_ik V_ik and sum_i D_ik V_ik^2 at fitted values F + length V.
-
-        First and second derivative of the summed losses along V = direction. It goes by
-        blocks of rows, so that a line search needs no arrays of its own for all rows.
+        `tangent` is that at x.
         """
-        first, second = np.zeros((2, self.n_columns))
-        for start in range(0, len(fitted), BLOCK_ROWS):
-            rows = slice(start, start + BLOCK_ROWS)
-            labels, weights, V = self.labels[rows], self.weights[rows], direction[rows]
-            margins = labels * (fitted[rows] + length * V)
-            _, slope, curvature = self.loss.evaluate(margins)
-            slope *= weights
-            slope *= labels
-            curvature *= weights
-            first += np.einsum("ik,ik->k", slope, V)
-            second += np.einsum("ik,ik->k", curvature, V**2)
-        return first, second
+        linear = self.inner(x, d, d_values)
+        size = column_dots(np.abs(tangent.slope), np.abs(tangent.fitted))
+        return Parabola(
+            linear,
+            self.inner(d, d, d_values),
+            linear + column_dots(tangent.slope, d_values),
+            self.inner(x, x, tangent.fitted) + size,
+        )
 
-    def step_lengths(
-        self, fitted: np.ndarray, direction: np.ndarray, *parabola: np.ndarray
-    ) -> np.ndarray | None:
-        """Compiled line searches, if the loss has a compiled twin."""
-        twin = self.loss.twin
-        if twin is None:
-            return None
-        return step_lengths(twin, *self._contiguous(fitted, direction), *parabola)
-
-    def value(self, x: Coefficients, tangent: Tangent) -> np.ndarray:
+    def value(self, x: Coefficients, tangent: Tangent) -> Array:
         """E_k, the training objective of every column."""
-        return 0.5 * self.inner(x, x, tangent.fitted) + tangent.value
+        energy: Array = 0.5 * self.inner(x, x, tangent.fitted) + tangent.value
+        return energy
 
-    def cold_start(self) -> np.ndarray:
-        """Fitted values at the margin where the loss is most curved.
+    def cold_start(self) -> Array:
+        """Fitted values where the loss is most curved.
 
-        The first Newton point is then the least-squares machine.
+        The first Newton point from there is the least-squares machine.
         """
         return self.loss.peak * self.labels
 
-    @property
-    def intercept_precision(self) -> np.ndarray:
-        """rho, one a column."""
+    @cached_property
+    def intercept_precision(self) -> Array:
+        """rho of every column: (q,)."""
         if self.intercept == "penalized":
             return np.ones(self.n_columns)
-        return INTERCEPT_RIDGE * self.weights.sum(axis=0)
+        return INTERCEPT_RIDGE * self.total_weight
 
-    def weights_envelope(self, x: Coefficients, tangent: Tangent) -> np.ndarray:
-        """dE/d log W_ik = W_ik loss(u_ik), and the ridge of a free intercept."""
-        out = self.weights * self.loss.evaluate(self.labels * tangent.fitted)[0]
+    @cached_property
+    def total_weight(self) -> Array:
+        """sum_i W_ik: (q,)."""
+        total: Array = self.weights.sum(axis=0)
+        return total
+
+    def intercept_residual(self, x: Coefficients, slope: Array) -> Array:
+        """|1'S + rho b| / sum W, for 1'S = slope."""
+        balance = slope + self.intercept_precision * x.intercept
+        out: Array = np.abs(balance) / self.total_weight
+        return out
+
+    def weights_envelope(self, x: Coefficients, tangent: Tangent) -> Array:
+        """dE/d log W_ik = W_ik loss_ik, plus the ridge of a free intercept."""
+        out = tangent.losses.copy()
         if self.intercept == "free":
             out += 0.5 * INTERCEPT_RIDGE * x.intercept**2 * self.weights
         return out
 
     def weights_sensitivity(
         self, x: Coefficients, tangent: Tangent, adjoint: Adjoint
-    ) -> np.ndarray:
-        """dH/d log W_ik = -S_ik lambda_ik, and the ridge of a free intercept."""
-        out = -tangent.slope * adjoint.values
+    ) -> Array:
+        """dH/d log W_ik = -S_ik lambda_ik, plus the ridge of a free intercept."""
+        out: Array = -tangent.slope * adjoint.values
         if self.intercept == "free":
             pull = INTERCEPT_RIDGE * x.intercept * adjoint.function.intercept
             out -= pull * self.weights
         return out
+
+
+def column_dots(A: Array, B: Array) -> Array:
+    """a_k'b_k for every column k."""
+    dots: Array = np.einsum("ik,ik->k", A, B)
+    return dots

@@ -2,104 +2,123 @@
 
 With a smoothed hinge half the data can be active while the Gram matrix has a numerical
 rank of a hundred. The machine on r landmarks solves r x r systems and holds n x r
-numbers; its gradient is exact for the problem it stands for.
+numbers; its gradient is exact for the problem it solves. What it leaves out, the part
+of k(x, .) that no landmark's function represents, is
+
+    e(x) = k(x, x) - k_m(x)' K_mm^-1 k_m(x) >= 0,
+
+and the sum of e(x_i) is the trace norm of K - K_nm K_mm^-1 K_mn.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import lapack, solve_triangular
 
+from bisvm.core.types import Array, Matrix
 from bisvm.kernels import Factors, Kernel
-from bisvm.machines.base import Adjoint, Coefficients, Sensitivity, Tangent
+from bisvm.losses import Loss
+from bisvm.machines.base import (
+    Adjoint,
+    Coefficients,
+    Intercept,
+    Sensitivity,
+    Tangent,
+)
 from bisvm.machines.linear import LinearMachine
 
 # Added to the diagonal of K_mm, relative to it: landmarks are nearly dependent.
 JITTER = 1e-10
-# Rows among which landmarks are looked for.
+# Rows among which landmarks are chosen, unless twice the number asked for is more.
 CANDIDATES = 1000
+# Rows for the mean of k(x, x).
+SAMPLE = 1000
+# Share of k(x, x) that may be left out for C = 1 in its natural unit.
+LEFT_OUT = 1e-2
+# Numbers of a block of K_nm while errors are computed: 32 MB.
+BLOCK = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
 class LandmarkMachine(LinearMachine):
-    """1/2 beta'K_mm beta + rho/2 b^2 + sum_i W_i loss(Y_i F_i),  F = K_nm beta + b.
+    """1/2 beta'K_mm beta + rho/2 b^2 + sum_i W_i loss(F_i, Y_i),  F = K_nm beta + b.
 
-    A linear machine on the features K_nm, with the matrix K_mm for its penalties.
+    A linear machine on the features K_nm, with the matrix K_mm as its precision.
     """
 
     kernel: Kernel
-    points: Any
-    landmarks: Any
+    points: Matrix
+    landmarks: Matrix
 
     def sensitivity(
-        self, x: Coefficients, tangent: Tangent, adjoint: Adjoint, cotangent: np.ndarray
+        self, x: Coefficients, tangent: Tangent, adjoint: Adjoint, cotangent: Array
     ) -> Sensitivity:
         """<(P - D lambda) beta' - S s', dK_nm> - <s beta', dK_mm>, s the adjoint's."""
         s, beta = adjoint.function.coef, x.coef
         U = cotangent - tangent.curvature * adjoint.values
         at_points = Factors(np.hstack([U, -tangent.slope]), np.hstack([beta, s]))
-        pull = float(x.intercept @ adjoint.function.intercept)
         return Sensitivity(
             weights=self.weights_sensitivity(x, tangent, adjoint),
-            intercept_precision=-pull,
+            intercept_precision=-float(x.intercept @ adjoint.function.intercept),
             kernel=self._kernel_gradient(at_points, Factors(-s, beta)),
         )
 
     def envelope(self, x: Coefficients, tangent: Tangent) -> Sensitivity:
         """<S beta', dK_nm> + 1/2 <beta beta', dK_mm>."""
         beta = x.coef
+        at_points, among = Factors(tangent.slope, beta), Factors(0.5 * beta, beta)
         return Sensitivity(
             weights=self.weights_envelope(x, tangent),
             intercept_precision=0.5 * float(x.intercept @ x.intercept),
-            kernel=self._kernel_gradient(
-                Factors(tangent.slope, beta), Factors(0.5 * beta, beta)
-            ),
+            kernel=self._kernel_gradient(at_points, among),
         )
 
-    def _kernel_gradient(self, at_points: Factors, among: Factors) -> np.ndarray:
-        """Both places where the kernel enters: K_nm and K_mm."""
-        nm = self.kernel.pullback(self.points, self.landmarks, self.X, at_points)
+    def _kernel_gradient(self, at_points: Factors, among: Factors) -> Array:
+        """<., dK_nm> + <., dK_mm> by the kernel's parameters."""
+        gram = np.asarray(self.X)
+        nm = self.kernel.pullback(self.points, self.landmarks, gram, at_points)
         mm = self.kernel.pullback(self.landmarks, self.landmarks, self.precision, among)
-        return nm.theta + mm.theta
+        total: Array = nm.theta + mm.theta
+        return total
 
 
 def landmark_machine(
-    labels: np.ndarray,
-    weights: np.ndarray,
-    loss: Any,
-    intercept: Any,
+    labels: Array,
+    weights: Array,
+    loss: Loss,
+    intercept: Intercept,
     kernel: Kernel,
-    X: Any,
-    chosen: np.ndarray,
+    X: Matrix,
+    chosen: Array,
 ) -> LandmarkMachine:
-    """The machine whose landmarks are the rows `chosen` of X."""
+    """Return the machine whose landmarks are the rows `chosen` of X."""
     landmarks = X[chosen]
     features = kernel.gram(X, landmarks)
-    penalties = features[chosen]
-    penalties = 0.5 * (penalties + penalties.T)
-    penalties.flat[:: len(chosen) + 1] *= 1.0 + JITTER
+    among = features[chosen]
+    among = 0.5 * (among + among.T)
+    among.flat[:: len(chosen) + 1] *= 1.0 + JITTER
     return LandmarkMachine(
         labels,
         weights,
         loss,
         intercept,
         features,
-        penalties,
+        among,
         kernel=kernel,
         points=X,
         landmarks=landmarks,
     )
 
 
-def choose_landmarks(kernel: Kernel, X: Any, *, tol: float, most: int) -> np.ndarray:
-    """Rows of X whose functions k(x_j, .) span all others up to `tol`, greedily.
+def choose_landmarks(kernel: Kernel, X: Matrix, *, tol: float, most: int) -> Array:
+    """Choose rows of X whose functions k(x_j, .) span all others up to `tol`, greedily.
 
     Pivoted Cholesky factorisation of the Gram matrix of some thousand rows: each
-    landmark is the row worst represented by those before it, until no squared distance
-    exceeds tol times the mean of k(x, x), or there are `most` of them.
+    landmark is the row that the previous ones represent worst, until no squared
+    distance exceeds tol times the mean of k(x, x), or there are `most` of them.
     """
     n = X.shape[0]
     candidates = np.linspace(0, n - 1, min(n, max(CANDIDATES, 2 * most))).astype(int)
@@ -107,4 +126,52 @@ def choose_landmarks(kernel: Kernel, X: Any, *, tol: float, most: int) -> np.nda
     gram = kernel.gram(X[candidates]).T
     tol = tol * float(np.mean(np.diagonal(gram)))
     _, pivots, rank, _ = lapack.dpstrf(gram, tol=tol, lower=1, overwrite_a=1)
-    return candidates[pivots[: min(rank, most)] - 1]
+    chosen: Array = candidates[pivots[: min(rank, most)] - 1]
+    return chosen
+
+
+def landmarks_for(
+    kernel: Kernel, X: Matrix, values: Mapping[str, object], most: int
+) -> Array:
+    """Choose landmarks until e(x) <= LEFT_OUT / max(1, C), or there are `most`.
+
+    What is left out counts for more with a larger C, in units of 1 / k(x, x).
+    """
+    sample = X[np.linspace(0, X.shape[0] - 1, SAMPLE).astype(int)]
+    largest = np.max(np.asarray(values["C"], dtype=float))
+    C = float(largest * np.mean(kernel.diagonal(sample)))
+    return choose_landmarks(kernel, X, tol=LEFT_OUT / max(1.0, C), most=most)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """The part of the kernel that the landmarks leave out, relative to mean k(x, x).
+
+    n_landmarks : number of landmarks
+    mean : average of e(x) over the rows
+    largest : e(x) of the row that is represented worst
+    limited : how memory limits the number of landmarks, in words; empty if it does not
+    """
+
+    n_landmarks: int
+    mean: float
+    largest: float
+    limited: str = ""
+
+    @classmethod
+    def of(
+        cls, kernel: Kernel, X: Matrix, landmarks: Array, limited: str = ""
+    ) -> LeftOut:
+        """Compute e(x) for all rows of X, by blocks of rows."""
+        Z = X[landmarks]
+        among = kernel.gram(Z)
+        among.flat[:: len(landmarks) + 1] *= 1.0 + JITTER
+        factor = np.linalg.cholesky(among)
+        left = np.empty(X.shape[0])
+        rows = max(1, BLOCK // len(landmarks))
+        for start in range(0, len(left), rows):
+            part = slice(start, start + rows)
+            reached = solve_triangular(factor, kernel.gram(X[part], Z).T, lower=True)
+            left[part] = kernel.diagonal(X[part]) - np.sum(reached**2, axis=0)
+        left = np.maximum(left, 0.0) / float(np.mean(kernel.diagonal(X)))
+        return cls(len(landmarks), float(left.mean()), float(left.max()), limited)

@@ -1,164 +1,165 @@
-"""The linear machine: f = w'x + b, on dense or sparse rows, in memory or in pieces."""
+"""The linear machine: f = w'x + b, on dense or sparse rows, in memory or in blocks.
+
+Its linear systems R + X'D X come last: factorised among the features or among the
+active points, or solved by conjugate gradients.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Protocol, Self
 
 import numpy as np
 from scipy import sparse
+from scipy.linalg import lapack
 
-from bisvm.data.pieces import is_sparse, keep, reduce, weighted_squares
+from bisvm.core.types import Array, Matrix
+from bisvm.data.matrices import Inputs, is_sparse, keep, reduce, weighted_squares
 from bisvm.machines.base import (
+    INTERCEPT_RIDGE,
     Adjoint,
     Coefficients,
     Linearization,
     Machine,
     Sensitivity,
     Tangent,
+    column_dots,
 )
-from bisvm.machines.conjugate import conjugate_gradients
-from bisvm.machines.on_margin import ends_of_intercept, margin_of, multipliers
-from bisvm.machines.systems import BorderedSystem, DenseSystem, LowRankSystem, System
+from bisvm.machines.hinge_adjoint import ends_of_intercept, margin_of, multipliers
 
-# With more features than this the Hessian is known by its action alone.
+# Features above which no Hessian is formed: conjugate gradients multiply by X instead.
 DIRECT_LIMIT = 2000
-# With more features than this, and than active points, systems are those of the points.
+# With more features than this, and more than active points, systems are solved among
+# the points (Woodbury): below it the smaller matrix does not pay for the products.
 WIDE = 100
-# Sparse rows with more features than this are multiplied rather than squared, if there
-# are more than a few of them; so many conjugate gradients are tried before factors.
+# Sparse rows with more features than this are solved by conjugate gradients, unless a
+# column has at most FEW active points. After PATIENCE iterations a column is factorised
+# instead.
 THIN = 200
 FEW = 500
 PATIENCE = 40
-# Relative residual of systems that are solved by the Hessian's action.
+# Relative residual of conjugate gradients that stand for an exact solve, and the one
+# above which they have failed.
 EXACT = 1e-11
+ACCEPTABLE = 1e-6
 
 
 @dataclass(frozen=True)
 class LinearMachine(Machine):
-    """1/2 sum_d rho_d w_d^2 + rho/2 b^2 + sum_i W_i loss(Y_i F_i),  F = X w + b.
+    """1/2 sum_d rho_d w_d^2 + rho/2 b^2 + sum_i W_i loss(F_i, Y_i),  F = X w + b.
 
-    Optimality is rho_d w_d + X'S = 0 and rho b + 1'S = 0 with S = W Y loss'(Y F). One
-    C for each feature is rho_d = 1 / C_d. In general the penalty is 1/2 w'R w with a
-    matrix R, of which `precision` is the diagonal or the whole.
+    Optimality is rho_d w_d + X'S = 0 and rho b + 1'S = 0 with S = W loss'(F, Y). One
+    C for each feature is rho_d = 1 / C_d. In general the regulariser is 1/2 w'R w, and
+    `precision` is the diagonal of R or the whole matrix.
     """
 
-    X: Any
-    precision: np.ndarray
+    X: Inputs
+    precision: Array
     penalized_intercept_precision: float = 1.0
     direct_limit: int = DIRECT_LIMIT
     rtol: float = EXACT
 
     def within(self, rtol: float) -> Self:
-        """The machine whose systems by action are solved to this relative residual."""
         return replace(self, rtol=max(rtol, EXACT))
 
     @property
     def by_action(self) -> bool:
-        """Whether systems are solved by products with X before one is formed.
+        """Whether conjugate gradients come first.
 
-        A reading of data in pieces is dear, and a Hessian needs only one.
+        Not for data in blocks of few features: each product reads all of them, and the
+        Hessian needs only one reading.
         """
-        thin = sparse.issparse(self.X) and self.X.shape[1] > THIN
-        return thin or self.X.shape[1] > self.direct_limit
+        n_features: int = self.X.shape[1]
+        thin = bool(sparse.issparse(self.X)) and n_features > THIN
+        return thin or n_features > self.direct_limit
 
-    def select(self, columns: Any) -> Self:
-        return replace(
-            self, labels=self.labels[:, columns], weights=self.weights[:, columns]
-        )
-
-    @property
-    def intercept_precision(self) -> np.ndarray:
+    @cached_property
+    def intercept_precision(self) -> Array:
         if self.intercept == "penalized":
             return np.full(self.n_columns, self.penalized_intercept_precision)
-        return super().intercept_precision
+        return INTERCEPT_RIDGE * self.total_weight
 
-    def fit_values(self, x: Coefficients) -> np.ndarray:
-        fitted = self.X @ x.coef
+    def fit_values(self, x: Coefficients) -> Array:
+        fitted: Array = self.X @ x.coef
         fitted += x.intercept
         return fitted
 
-    def penalize(self, w: np.ndarray) -> np.ndarray:
+    def penalize(self, w: Array) -> Array:
         """R w."""
         if self.precision.ndim == 2:
-            return self.precision @ w
-        return self.precision[:, None] * w
+            return np.asarray(self.precision @ w)
+        return np.asarray(self.precision[:, None] * w)
 
-    def riesz(self, at_points: np.ndarray) -> Coefficients:
+    def riesz(self, at_points: Array) -> Coefficients:
         """sum_i beta_i k(x_i, .) for k(x, z) = sum_d x_d z_d / rho_d + 1 / rho.
 
         The constant is that of a penalised intercept; a free one has none.
         """
-        coef = self.X.T @ at_points
-        if self.precision.ndim == 2:
-            coef = np.linalg.solve(self.precision, coef)
-        else:
-            coef = coef / self.precision[:, None]
         total = at_points.sum(axis=0)
         penalized = self.intercept == "penalized"
         return Coefficients(
-            coef, total / self.intercept_precision if penalized else 0.0 * total
+            self._unpenalize(self.X.T @ at_points),
+            total / self.intercept_precision if penalized else 0.0 * total,
         )
 
-    def block(self, rows: Any) -> np.ndarray:
-        """That kernel between rows of X."""
-        if sparse.issparse(rows):
-            rows = rows.toarray()
-        scaled = (
-            np.linalg.solve(self.precision, rows.T)
-            if self.precision.ndim == 2
-            else (rows / self.precision).T
-        )
-        out = rows @ scaled
+    def block(self, rows: Matrix) -> Array:
+        """The kernel of `riesz` between rows of X."""
+        dense: Array = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        out: Array = dense @ self._unpenalize(dense.T)
         if self.intercept == "penalized":
             out += 1.0 / self.penalized_intercept_precision
         return out
 
-    def inner(
-        self, x: Coefficients, y: Coefficients, y_values: np.ndarray
-    ) -> np.ndarray:
-        weights = np.sum(x.coef * self.penalize(y.coef), axis=0)
-        return weights + self.intercept_precision * x.intercept * y.intercept
+    def _unpenalize(self, w: Array) -> Array:
+        """R^-1 w."""
+        if self.precision.ndim == 2:
+            return np.linalg.solve(self.precision, w)
+        return np.asarray(w / self.precision[:, None])
+
+    def inner(self, x: Coefficients, y: Coefficients, y_values: Array) -> Array:
+        out: Array = np.sum(x.coef * self.penalize(y.coef), axis=0)
+        out += self.intercept_precision * x.intercept * y.intercept
+        return out
 
     def loss_gradient(self, tangent: Tangent) -> Coefficients:
         total = tangent.slope.sum(axis=0)
-        free = self.intercept != "none"
-        return Coefficients(
-            self.X.T @ tangent.slope, total if free else np.zeros_like(total)
-        )
+        return Coefficients(self.X.T @ tangent.slope, total * self.has_intercept)
 
-    def metric(self, x: Coefficients, x_values: np.ndarray) -> np.ndarray:
-        return np.sum(x.coef**2, axis=0) + x.intercept**2
+    def metric(self, x: Coefficients, x_values: Array) -> Array:
+        out: Array = np.sum(x.coef**2, axis=0)
+        out += x.intercept**2
+        return out
 
-    def shrink(self, x: Coefficients, step: np.ndarray) -> Coefficients:
+    def shrink(self, x: Coefficients, step: Array) -> Coefficients:
         intercept = x.intercept / (1.0 + step * self.intercept_precision)
         if self.precision.ndim == 1:
             return Coefficients(
                 x.coef / (1.0 + self.precision[:, None] * step), intercept
             )
-        identity = np.eye(len(self.precision))
+        identity, steps = (
+            np.eye(len(self.precision)),
+            np.broadcast_to(step, x.coef[0].shape),
+        )
         columns = [
             np.linalg.solve(identity + step_k * self.precision, w_k)
-            for step_k, w_k in zip(
-                np.broadcast_to(step, self.n_columns), x.coef.T, strict=True
-            )
+            for step_k, w_k in zip(steps, x.coef.T, strict=True)
         ]
         return Coefficients(np.stack(columns, axis=1), intercept)
 
-    def residual(self, x: Coefficients, tangent: Tangent) -> np.ndarray:
+    def residual(self, x: Coefficients, tangent: Tangent) -> Array:
         """Gradient entries in units of the sum of |W_i x_id| that each is made of."""
         gradient = self.loss_gradient(tangent)
         stationarity = np.abs(self.penalize(x.coef) + gradient.coef)
-        out = np.max(stationarity / self._gradient_size, axis=0, initial=0.0)
-        if self.intercept != "none":
-            balance = gradient.intercept + self.intercept_precision * x.intercept
-            out = np.maximum(out, np.abs(balance) / self.weights.sum(axis=0))
+        out: Array = np.max(stationarity / self._gradient_size, axis=0, initial=0.0)
+        if self.has_intercept:
+            out = np.maximum(out, self.intercept_residual(x, gradient.intercept))
         return out
 
     @cached_property
-    def _gradient_size(self) -> np.ndarray:
-        """sum_i |W_i x_id|, the same at all steps of a solver; 1 for a column of 0."""
+    def _gradient_size(self) -> Array:
+        """sum_i |W_i x_id|, or 1 for a feature that is zero everywhere."""
         size = abs(self.X).T @ self.weights
         return np.where(size > 0, size, 1.0)
 
@@ -166,7 +167,7 @@ class LinearMachine(Machine):
         return LinearLinearization(self, tangent)
 
     def sensitivity(
-        self, x: Coefficients, tangent: Tangent, adjoint: Adjoint, cotangent: np.ndarray
+        self, x: Coefficients, tangent: Tangent, adjoint: Adjoint, cotangent: Array
     ) -> Sensitivity:
         """dH/d log rho_d = -rho_d sum_k s_dk w_dk, s the adjoint's coefficients."""
         precision = -self.precision * np.sum(adjoint.function.coef * x.coef, axis=1)
@@ -202,7 +203,7 @@ class LinearLinearization(Linearization):
         tangent = self.tangent
         return self._solve(tangent.curvature * tangent.fitted - tangent.slope)
 
-    def adjoint(self, cotangent: np.ndarray) -> Adjoint:
+    def adjoint(self, cotangent: Array) -> Adjoint:
         """(diag(rho) + X'D X) s = X'P; the adjoint function is x -> s'x."""
         if self.machine.loss.twice_differentiable:
             function = self._solve(cotangent)
@@ -210,8 +211,8 @@ class LinearLinearization(Linearization):
             function = self._on_margin(cotangent)
         return Adjoint(function, self.machine.fit_values(function))
 
-    def _on_margin(self, cotangent: np.ndarray) -> Coefficients:
-        """The exact hinge: rho_d s_d = X'U with U = P - v (`machines.on_margin`)."""
+    def _on_margin(self, cotangent: Array) -> Coefficients:
+        """The exact hinge: rho_d s_d = X'U with U = P - v (`hinge_adjoint`)."""
         machine, tangent = self.machine, self.tangent
         free = machine.intercept == "free"
         U, mu = cotangent.copy(), np.zeros(machine.n_columns)
@@ -231,19 +232,19 @@ class LinearLinearization(Linearization):
         return replace(out, intercept=-mu) if free else out
 
     def direction(self, x: Coefficients) -> Coefficients:
-        """From x, whose fitted values F are, to the minimiser."""
+        """The direction from x, whose fitted values are F, to the minimiser."""
         machine = self.machine
         gradient = machine.loss_gradient(self.tangent)
         coef = gradient.coef + machine.penalize(x.coef)
         constant = gradient.intercept + machine.intercept_precision * x.intercept
         return self._solve_for(-coef, -constant)
 
-    def _solve(self, at_points: np.ndarray) -> Coefficients:
+    def _solve(self, at_points: Array) -> Coefficients:
         return self._solve_for(self.machine.X.T @ at_points, at_points.sum(axis=0))
 
-    def _solve_for(self, coef: np.ndarray, constant: np.ndarray) -> Coefficients:
+    def _solve_for(self, coef: Array, constant: Array) -> Coefficients:
         """The Hessians' inverses times a right-hand side."""
-        bordered = self.machine.intercept != "none"
+        bordered = self.machine.has_intercept
         rhs = np.vstack([coef, constant]) if bordered else coef
         out = np.empty_like(rhs)
         for k, system in self._systems.items():
@@ -259,9 +260,9 @@ class LinearLinearization(Linearization):
         return Coefficients(out[:-1], out[-1])
 
     def _make_systems(self) -> dict[int, System]:
-        """A system for every column that has one; others are solved by their action.
+        """Factorised systems, by column; columns without one use conjugate gradients.
 
-        One reading of X for all whose Hessian is formed.
+        One reading of X forms all Hessians.
         """
         machine, curvature = self.machine, self.tangent.curvature
         active = [np.flatnonzero(D > 0) for D in curvature.T]
@@ -279,53 +280,52 @@ class LinearLinearization(Linearization):
         }
 
     def _is_wide(self, n_active: int) -> bool:
-        """Whether a column's system may be one of its active points."""
+        """Whether a column's system may be solved among its active points."""
         machine = self.machine
         fewer = WIDE < machine.X.shape[1] > n_active <= machine.direct_limit
         return fewer and machine.precision.ndim == 1
 
     def _factored(self, k: int) -> System:
-        """The system of a column, by factors whatever they cost."""
+        """The system of one column, factorised whatever it costs."""
         D = self.tangent.curvature[:, [k]]
         active = np.flatnonzero(D > 0)
         if self._is_wide(len(active)):
             return self._low_rank(active, k)
         return self._dense(weighted_squares(self.machine.X, D)[0], k)
 
-    def _dense(self, H: np.ndarray, k: int) -> System:
-        """H = [X 1]' D [X 1] becomes the Hessian, in its place."""
+    def _dense(self, H: Array, k: int) -> System:
+        """Turn H = [X 1]' D [X 1] into the Hessian, in place, and factorise it."""
         precision = self.machine.precision
         H[:-1, :-1] += precision if precision.ndim == 2 else np.diag(precision)
         H[-1, -1] += self.machine.intercept_precision[k]
-        if self.machine.intercept == "none":
+        if not self.machine.has_intercept:
             H = np.ascontiguousarray(H[:-1, :-1])
         return DenseSystem(H)
 
-    def _low_rank(self, active: np.ndarray, k: int) -> System:
+    def _low_rank(self, active: Array, k: int) -> System:
         machine = self.machine
         X, D = machine.X[active], self.tangent.curvature[active, k]
         system = LowRankSystem(machine.precision, X, D)
-        if machine.intercept == "none":
+        if not machine.has_intercept:
             return system
         return BorderedSystem(system, X.T @ D, D.sum() + machine.intercept_precision[k])
 
-    def _by_action(
-        self, rhs: np.ndarray, columns: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _by_action(self, rhs: Array, columns: Array) -> tuple[Array, Array]:
         """Conjugate gradients on these columns, one product with X for all of them.
 
-        Rows that are active nowhere are left out; without an intercept its border is.
+        Returns the solutions, and the positions in `columns` of those given up. Rows
+        without curvature in all columns are left out.
         """
         machine, D = self.machine, self.tangent.curvature[:, columns]
         counts = np.count_nonzero(D, axis=0)
         active = np.flatnonzero((D > 0).any(axis=1))
         X, D = keep(machine.X, active), D[active]
-        bordered = machine.intercept != "none"
+        bordered = machine.has_intercept
         rho = machine.intercept_precision[columns]
 
-        def action(V: np.ndarray, which: np.ndarray) -> np.ndarray:
+        def action(V: Array, which: Array) -> Array:
             W, b = (V[:-1], V[-1]) if bordered else (V, 0.0)
-            out = reduce(lambda X, D: _square_action(X, D, W, b), X, D[:, which])
+            out: Array = reduce(lambda X, D: _square_action(X, D, W, b), X, D[:, which])
             out[:-1] += machine.penalize(W)
             out[-1] += rho[which] * b
             return out if bordered else out[:-1]
@@ -342,14 +342,178 @@ class LinearLinearization(Linearization):
         return conjugate_gradients(action, rhs, diagonal, machine.rtol, patience)
 
 
-def _square_action(X: Any, D: np.ndarray, W: np.ndarray, b: Any) -> np.ndarray:
+def _square_action(X: Matrix, D: Array, W: Array, b: Array | float) -> Array:
     """[X 1]' diag(D_k) [X 1] (w_k, b_k) for every column k."""
-    at_points = X @ W
+    at_points: Array = X @ W
     at_points += b
     at_points *= D
     return np.vstack([X.T @ at_points, at_points.sum(axis=0)])
 
 
-def _square_diagonal(X: Any, D: np.ndarray) -> np.ndarray:
+def _square_diagonal(X: Matrix, D: Array) -> Array:
     """Diagonals of X' diag(D_k) X."""
-    return (X.multiply(X) if sparse.issparse(X) else X * X).T @ D
+    squares = X.power(2) if not isinstance(X, np.ndarray) else X * X
+    return np.asarray(squares.T @ D)
+
+
+# --- linear systems -------------------------------------------------------------------
+
+
+class System(Protocol):
+    """A positive-definite matrix, ready for solves."""
+
+    def solve(self, rhs: Array) -> Array: ...
+
+
+class DenseSystem:
+    """Q = L L', scaled to a unit diagonal first; Q is overwritten.
+
+    The scaling keeps features of very different sizes accurate. Where rounding makes Q
+    indefinite, a multiple of the identity at rounding level is added. If that does not
+    suffice, LinAlgError is raised.
+    """
+
+    def __init__(self, Q: Array):
+        scale = 1.0 / np.sqrt(np.diagonal(Q))
+        Q *= scale[:, None]
+        Q *= scale[None, :]
+        self.scale = scale
+        self.factor = _cholesky(Q)
+
+    def solve(self, rhs: Array) -> Array:
+        if not len(rhs):
+            return rhs
+        scale = self.scale if rhs.ndim == 1 else self.scale[:, None]
+        solution: Array = lapack.dpotrs(self.factor, rhs * scale, lower=1)[0]
+        solution *= scale
+        return solution
+
+
+def _cholesky(Q: Array) -> Array:
+    """Lower Cholesky factor of a symmetric matrix with unit diagonal, in place.
+
+    The transpose of Q is Q in LAPACK's memory order. LAPACK does not touch the upper
+    triangle, from which Q is restored if a shift is needed.
+    """
+    shift = 0.0
+    A: Array = Q.T
+    for _ in range(4):
+        A, info = lapack.dpotrf(A, lower=1, clean=0, overwrite_a=1)
+        if info == 0:
+            return A
+        shift = max(1e-14, 100 * shift)
+        upper = np.triu(A, 1)
+        A = np.asfortranarray(upper + upper.T + (1.0 + shift) * np.eye(len(A)))
+    raise np.linalg.LinAlgError("matrix is not positive definite, nor nearly so")
+
+
+class LowRankSystem:
+    """R + X'D X with a diagonal R and fewer rows than columns, solved among the rows.
+
+    By Woodbury's identity, with t = sqrt(D),
+
+        (R + X'D X)^-1 = R^-1 - R^-1 X't (I + t X R^-1 X't)^-1 t X R^-1.
+    """
+
+    def __init__(self, R: Array, X: Matrix, D: Array):
+        self.R, self.X, self.t = R, X, np.sqrt(D)
+        if sparse.issparse(X):
+            rows = (X @ sparse.diags_array(1.0 / R) @ X.T).toarray()
+        else:
+            rows = (X / R) @ X.T
+        rows *= self.t[:, None]
+        rows *= self.t
+        rows.flat[:: len(D) + 1] += 1.0
+        self.rows = DenseSystem(rows)
+
+    def solve(self, rhs: Array) -> Array:
+        first = rhs / self.R
+        inner = self.rows.solve(self.t * (self.X @ first))
+        return np.asarray(first - (self.X.T @ (self.t * inner)) / self.R)
+
+
+class BorderedSystem:
+    """[[A, a], [a', c]] by elimination, with a solver for A."""
+
+    def __init__(self, system: System, a: Array, c: float):
+        self.system, self.a = system, a
+        self.v = system.solve(a)
+        self.pivot = c - a @ self.v
+
+    def solve(self, rhs: Array) -> Array:
+        u = self.system.solve(rhs[:-1])
+        last = (rhs[-1] - self.a @ u) / self.pivot
+        return np.append(u - last * self.v, last)
+
+
+# (V, columns) -> Q_k v_k for the columns v_k of V, where `columns` holds their k.
+Action = Callable[[Array, Array], Array]
+
+
+def conjugate_gradients(
+    action: Action,
+    rhs: Array,
+    diagonal: Array,
+    rtol: float,
+    patience: Array | None = None,
+) -> tuple[Array, Array]:
+    """Solve Q_k x_k = rhs_k for several columns that share a matrix product.
+
+    One product with X serves all columns, and costs little more than for one. A column
+    leaves when r' M^-1 r, with M the diagonal of Q_k, is below rtol^2 times its value
+    for rhs.
+
+    Parameters
+    ----------
+    action : callable
+        Returns the products Q_k v_k.
+    rhs : array of shape (m, q)
+    diagonal : array of shape (m, q)
+        Diagonals of the Q_k, for preconditioning.
+    rtol : float
+    patience : array of shape (q,), optional
+        Iterations after which a column is given up without an error; infinite by
+        default.
+
+    Returns
+    -------
+    x : array of shape (m, q)
+    given_up : array
+        Numbers of the columns that were given up.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        If a column with infinite patience does not converge.
+    """
+    found = np.zeros_like(rhs)
+    size = column_dots(rhs, rhs / diagonal)
+    target, failed = rtol**2 * size, ACCEPTABLE**2 * size
+    limit = np.full(len(size), np.inf) if patience is None else patience
+    # From here on, arrays only hold the columns that are left.
+    left = np.flatnonzero(~(size <= target))
+    x, r, M = found[:, left], rhs[:, left], diagonal[:, left]
+    p, rr = r / M, size[left]
+    for iteration in range(10 * len(rhs) + 100):
+        done = (rr <= target[left]) | (limit[left] <= iteration)
+        if done.any():
+            found[:, left[done]], size[left[done]] = x[:, done], rr[done]
+            left, rr = left[~done], rr[~done]
+            x, r, M, p = (A[:, ~done] for A in (x, r, M, p))
+        if not len(left):
+            return found, np.flatnonzero(~(size <= target))
+        image = action(p, left)
+        length = rr / column_dots(p, image)
+        x += length * p
+        image *= length
+        r -= image
+        z = np.divide(r, M, out=image)
+        last, rr = rr, column_dots(r, z)
+        p *= rr / last
+        p += z
+        if not np.isfinite(rr).all():
+            break
+    if not np.all(rr <= failed[left]):
+        raise np.linalg.LinAlgError("conjugate gradients did not converge")
+    found[:, left] = x
+    return found, np.array([], dtype=int)

@@ -1,73 +1,98 @@
-"""The lower level as a family: what machine stands below at given hyperparameters."""
+"""The lower level as a family: which machine is trained at given hyperparameters.
+
+Also how memory and the number of rows decide whether a kernel machine holds the whole
+Gram matrix, or is restricted to landmarks (`machines.landmarks`), which take n m
+numbers instead of n^2.
+"""
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
 
 from bisvm.core.parts import Parameter
-from bisvm.data.pieces import each, is_sparse
-from bisvm.data.sample_groups import SampleGroups
-from bisvm.data.scaling import column_moments, positive
+from bisvm.core.types import Array, ArrayLike, Matrix
+from bisvm.data.matrices import Inputs, column_moments, each, is_sparse, positive
+from bisvm.data.splits import SampleGroups
 from bisvm.kernels import Kernel, Linear
 from bisvm.losses import Loss
-from bisvm.machines import (
-    Coefficients,
-    KernelMachine,
-    LinearMachine,
-    Machine,
-    Sensitivity,
-)
-from bisvm.machines.base import Intercept
-from bisvm.machines.landmarks import landmark_machine
-from bisvm.machines.penalties import Penalty
+from bisvm.machines.base import Coefficients, Intercept, Machine, Sensitivity
+from bisvm.machines.kernel import KernelMachine
+from bisvm.machines.landmarks import landmark_machine, landmarks_for
+from bisvm.machines.linear import LinearMachine
+from bisvm.machines.regularization import Regularization
 
-# Rows that settle the size of a kernel.
+Choice = Literal["auto", "none", "nystroem"]
+CHOICES = ("auto", "none", "nystroem")
+
+# Rows from which the size of a kernel is computed.
 SIZE_ROWS = 200
+# Up to this number of rows "auto" takes the whole Gram matrix, if it fits.
+EXACT_ROWS = 6000
+# At most MOST landmarks, and at most WORK floating-point operations for the product
+# n m^2 of a Newton step (a few seconds).
+WORK = 1e11
+MOST = 1000
+# Ratio of landmarks in the final machine to those in the search: the final machine is
+# trained once, without splits.
+FINAL = 2
+# With fewer landmarks than this nothing is approximated.
+FEWEST = 10
+# A search on this share of the rows as landmarks is faster than on all rows, from
+# MANY_ROWS on.
+FEW = 0.1
+MANY_ROWS = 2000
+# Share of the available memory that is used if the user sets no limit.
+MEMORY_SHARE = 0.25
 
 
 @dataclass(frozen=True)
 class Frame:
     """Coordinates z = (x - origin) / scale in which a linear machine is trained.
 
-    The same machine, wherever the data lie and in whatever units: w'x + b with penalty
-    rho_d w_d^2 is v'z + b' with v_d = scale_d w_d and penalty rho_d / scale_d^2 v_d^2.
+    The machine does not depend on them: w'x + b with regulariser rho_d w_d^2 is
+    v'z + b' with v_d = scale_d w_d and regulariser rho_d / scale_d^2 v_d^2.
     """
 
-    origin: np.ndarray
-    scale: np.ndarray
+    origin: Array
+    scale: Array
 
-    def inside(self, X: Any) -> Any:
-        return each(self._inside, X)
+    def scaled(self, X: Inputs) -> Inputs:
+        """Return the inputs in these coordinates."""
+        inputs: Inputs = each(self._scaled, X)
+        return inputs
 
-    def _inside(self, X: Any) -> Any:
-        if sparse.issparse(X):
-            scaled = X.data / self.scale[X.indices]
-            return sparse.csr_array((scaled, X.indices, X.indptr), shape=X.shape)
-        Z = X - self.origin
-        Z /= self.scale
-        return Z
+    def _scaled(self, X: Matrix) -> Matrix:
+        if isinstance(X, np.ndarray):
+            Z = X - self.origin
+            Z /= self.scale
+            return Z
+        data = X.data / self.scale[X.indices]
+        return sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
 
-    def outside(self, x: Coefficients) -> Coefficients:
-        """Coefficients of the inputs as they were given."""
+    def unscaled(self, x: Coefficients) -> Coefficients:
+        """Return the coefficients for inputs in their original units."""
         coef = x.coef / self.scale[:, None]
         return Coefficients(coef, x.intercept - self.origin @ coef)
 
 
 @dataclass(frozen=True)
 class Model:
-    """Kernel, penalty, loss and intercept: everything below but data and theta.
+    """Kernel, regularization, loss and intercept: the lower level without its data.
 
     A linear kernel is trained as a linear machine, in w.
     """
 
     kernel: Kernel
-    penalty: Penalty
-    C: Any
+    regularization: Regularization
+    C: ArrayLike | str
     loss: Loss
     intercept: Intercept
 
@@ -78,28 +103,29 @@ class Model:
 
     def parameters(
         self,
-        X: Any,
-        sample_weight: Any = None,
+        X: Inputs,
+        sample_weight: Array | None = None,
         sample_groups: SampleGroups | None = None,
     ) -> tuple[Parameter, ...]:
+        """Return all hyperparameters, with starts and bounds for these data."""
         of_kernel = self.kernel.parameters(X, sample_weight)
-        settled = self.kernel.with_values({p.name: p.value for p in of_kernel})
-        of_penalty = self.penalty.parameters(
+        kernel = self.kernel.with_values({p.name: p.value for p in of_kernel})
+        of_regularization = self.regularization.parameters(
             self.C,
             X,
             sample_weight,
             linear=self.linear,
             intercept=self.intercept,
-            kernel_size=1.0 if self.linear else kernel_size(settled, X),
+            kernel_size=1.0 if self.linear else kernel_size(kernel, X),
             sample_groups=sample_groups,
         )
-        return (*of_penalty, *of_kernel)
+        return (*of_regularization, *of_kernel)
 
-    def frame(self, X: Any, sample_weight: Any = None) -> Frame | None:
-        """Where a linear machine is trained; None for a kernel.
+    def frame(self, X: Inputs, sample_weight: Array | None = None) -> Frame | None:
+        """Return the coordinates for a linear machine; None for a kernel.
 
-        Only a free intercept takes up a shift of the origin; a sparse matrix would be
-        filled by it.
+        Only a free intercept compensates a shift of the origin, and the shift would
+        fill a sparse matrix.
         """
         if not self.linear:
             return None
@@ -108,60 +134,68 @@ class Model:
         origin = moments.mean if centred else np.zeros(X.shape[1])
         return Frame(origin, np.sqrt(positive(moments.variance)))
 
-    def kernel_at(self, values: Mapping[str, Any]) -> Kernel:
-        own = {k: v for k, v in values.items() if k not in self.penalty.names}
+    def kernel_at(self, values: Mapping[str, object]) -> Kernel:
+        """Return the kernel at these hyperparameters."""
+        own = {k: v for k, v in values.items() if k not in self.regularization.names}
         return self.kernel.with_values(own)
 
     def machine(
         self,
-        values: Mapping[str, Any],
-        X: Any,
-        labels: np.ndarray,
-        train: np.ndarray,
-        landmarks: np.ndarray | None = None,
+        values: Mapping[str, object],
+        X: Inputs,
+        labels: Array,
+        train: Array,
+        landmarks: Array | None = None,
         frame: Frame | None = None,
         sample_groups: SampleGroups | None = None,
     ) -> Machine:
-        """The machine at these hyperparameters.
+        """Return the machine at these hyperparameters.
 
-        X : inputs, inside the frame of a linear machine
-        train : (n, q), relative weights
-        landmarks : rows of X to which a kernel machine is restricted, or None
-        sample_groups : of the rows, where the penalty asks for them
+        Parameters
+        ----------
+        values : mapping
+            Hyperparameters by name, in natural units.
+        X : matrix of shape (n, d)
+            Inputs, in the coordinates `frame` for a linear machine.
+        labels, train : arrays of shape (n, q)
+            Labels and relative weights of every column.
+        landmarks : array, optional
+            Rows of X to which a kernel machine is restricted.
+        frame : Frame, optional
+        sample_groups : SampleGroups, optional
+            Groups of the rows, for a regularization that has one C for each.
         """
-        C = values["C"]
-        weights = self.penalty.weights(C, train, sample_groups)
+        C = np.asarray(values["C"], dtype=float)
+        weights = self.regularization.weights(C, train, sample_groups)
         if self.linear:
-            precision, for_intercept = self.penalty.precision(C, X.shape[1])
+            precision, for_intercept = self.regularization.precision(C, X.shape[1])
             if frame is not None:
                 precision = precision / frame.scale**2
             return LinearMachine(
                 labels, weights, self.loss, self.intercept, X, precision, for_intercept
             )
         kernel = self.kernel_at(values)
+        common = labels, weights, self.loss, self.intercept, kernel, X
         if landmarks is not None:
-            return landmark_machine(
-                labels, weights, self.loss, self.intercept, kernel, X, landmarks
-            )
-        # Whole numbers are no coefficients, and single precision is for who asks.
+            return landmark_machine(*common, landmarks)
+        # Single precision only if X has it; integers become float64.
         single = getattr(X, "dtype", None) == np.float32
         gram = np.asarray(kernel.gram(X), dtype=np.float32 if single else float)
-        return KernelMachine(
-            labels, weights, self.loss, self.intercept, kernel, X, gram
-        )
+        return KernelMachine(*common, gram)
 
     def gradient(
         self,
-        values: Mapping[str, Any],
+        values: Mapping[str, object],
         sensitivity: Sensitivity,
         parameters: tuple[Parameter, ...],
         sample_groups: SampleGroups | None = None,
-    ) -> dict[str, np.ndarray]:
-        """dH by parameter, in the optimizer's coordinates."""
-        out = {"C": self.penalty.pullback(values["C"], sensitivity, sample_groups)}
+    ) -> dict[str, Array]:
+        """Return dH by parameter, in the optimizer's coordinates."""
+        C = np.asarray(values["C"], dtype=float)
+        out = {"C": self.regularization.pullback(C, sensitivity, sample_groups)}
         done = 0
         for parameter in parameters:
-            if parameter.name in self.penalty.names:
+            if parameter.name in self.regularization.names:
                 continue
             assert sensitivity.kernel is not None
             out[parameter.name] = sensitivity.kernel[done : done + parameter.size]
@@ -169,10 +203,10 @@ class Model:
         return out
 
 
-def kernel_size(kernel: Kernel, X: Any) -> float:
+def kernel_size(kernel: Kernel, X: Matrix) -> float:
     """Variance of the points in the kernel's space: mean k(x, x) - mean k(x, y).
 
-    On some of the rows; 1 for a kernel with k(x, x) = 1.
+    On some of the rows; 1 for a kernel with k(x, x) = 1, and where it is zero.
     """
     rows = np.linspace(0, X.shape[0] - 1, min(X.shape[0], SIZE_ROWS)).astype(int)
     diagonal = kernel.diagonal(X[rows])
@@ -180,3 +214,248 @@ def kernel_size(kernel: Kernel, X: Any) -> float:
         return 1.0
     size = float(np.mean(diagonal) - np.mean(kernel.gram(X[rows])))
     return size if size > 1e-12 * np.mean(np.abs(diagonal)) else 1.0
+
+
+# --- all rows or landmarks ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Approximation:
+    """How landmarks are chosen: at most `most`, and no more than necessary.
+
+    needed : whether landmarks are used in any case, also in the final machine.
+        Otherwise only the search uses them, and only if `most` of them are enough.
+    final : maximum number in the final machine
+    limited : in words, what more memory would change; empty if nothing
+    warns : whether a fit warns of that
+    """
+
+    most: int
+    needed: bool
+    final: int = 0
+    limited: str = ""
+    warns: bool = False
+
+    def landmarks(
+        self, kernel: Kernel, X: Matrix, values: Mapping[str, object]
+    ) -> Array | None:
+        """Choose rows of X that represent the kernel; None for all of them."""
+        # One too many shows that `most` are not enough.
+        limit = self.most if self.needed else self.most + 1
+        chosen = landmarks_for(kernel, X, values, limit)
+        return chosen if len(chosen) <= self.most else None
+
+    def final_landmarks(
+        self,
+        kernel: Kernel,
+        X: Matrix,
+        values: Mapping[str, object],
+        searched: Array | None = None,
+    ) -> Array | None:
+        """Choose those of the final machine; None for all rows.
+
+        Those of the search, `searched`, are kept if they were enough.
+        """
+        if not self.needed:
+            return None
+        if searched is not None and len(searched) < self.most:
+            return searched
+        return landmarks_for(kernel, X, values, max(self.most, self.final))
+
+
+def resolve_approximation(
+    choice: Choice,
+    n: int,
+    n_columns: int,
+    max_memory: float | None,
+    *,
+    jobs: int = 1,
+    more_grams: int = 0,
+    possible: bool = True,
+) -> Approximation | None:
+    """Decide what "auto", "none" or "nystroem" means for a problem of this size.
+
+    Parameters
+    ----------
+    choice : {"auto", "none", "nystroem"}
+    n, n_columns : int
+        Rows, and training problems on them.
+    max_memory : float or None
+        Bytes. With it the result is the same on every computer. Without it, the result
+        says whether it depends on the free memory.
+    jobs : int
+        Problems that share the free memory.
+    more_grams : int
+        Gram matrices that a sum or product of kernels holds besides its own.
+    possible : bool
+        Whether the machine can be restricted to landmarks at all.
+
+    Returns
+    -------
+    Approximation or None
+        None for the whole Gram matrix throughout.
+
+    Raises
+    ------
+    MemoryError
+        If neither the Gram matrix nor a few landmarks fit.
+    """
+    if choice == "nystroem" and not possible:
+        raise ValueError(
+            "approximation='nystroem' needs a loss with second derivatives and a "
+            "kernel of features: neither the exact hinge nor kernel='precomputed'. Use "
+            "approximation='auto'."
+        )
+    exactly = choice == "none" or not possible
+    limit = memory_limit(max_memory, jobs)
+    needed = gram_bytes(n, n_columns, more_grams)
+    if exactly or (choice == "auto" and n <= EXACT_ROWS):
+        if needed <= limit.bytes:
+            few = not exactly and n >= MANY_ROWS
+            return Approximation(int(FEW * n), needed=False) if few else None
+        if exactly:
+            raise MemoryError(_too_much(n, needed, limit, possible=possible))
+        found = _within(limit, n, n_columns, more_grams)
+        reason = f"The Gram matrix of {n} samples needs {needed / 1e9:.3g} GB, and "
+        words = f"{reason}{limit}: {_landmarks(found)}.{_advice(limit)}"
+        return replace(found, limited=words, warns=True)
+    found = _within(limit, n, n_columns, more_grams)
+    wanted = _within(MemoryLimit(np.inf, limit.free), n, n_columns, more_grams)
+    if found == wanted:
+        return found
+    words = (
+        f"For {n} samples {limit}: {_landmarks(found)}, where {wanted.most} and "
+        f"{wanted.final} would be used with more memory.{_advice(limit)}"
+    )
+    # Users who set the limit know of it.
+    return replace(found, limited=words, warns=limit.free)
+
+
+def n_in_memory(
+    rule: Approximation | None,
+    n: int,
+    n_columns: int,
+    max_memory: float | None,
+    more_grams: int,
+) -> float:
+    """Return how many problems of this size fit into memory at a time; at least 1."""
+    if rule is None or not rule.needed:
+        size = gram_bytes(n, n_columns, more_grams)
+    else:
+        own = max(rule.most, rule.final) * _landmark_bytes(n, more_grams)
+        size = _column_bytes(n, n_columns) + own
+    return max(1.0, memory_limit(max_memory).bytes // size)
+
+
+def _within(
+    limit: MemoryLimit, n: int, n_columns: int, more_grams: int
+) -> Approximation:
+    """As many landmarks as are useful and fit into memory."""
+    size = _landmark_bytes(n, more_grams)
+    columns = _column_bytes(n, n_columns)
+    fitting = min(n, max(limit.bytes - columns, 0.0) / size)
+    most = int(min(MOST, np.sqrt(WORK / n), fitting))
+    if most < min(FEWEST, n):
+        least = columns + FEWEST * size
+        limited = str(limit)
+        if limit.free:
+            limited = limited[0].upper() + limited[1:]
+        raise MemoryError(
+            f"{limited}, and {FEWEST} landmarks for {n} samples take "
+            f"{least / 1e9:.3g} GB. Use a larger max_memory (in bytes), fewer samples, "
+            "or a linear machine (BilevelLinearSVC)."
+        )
+    return Approximation(most, needed=True, final=int(min(FINAL * most, fitting)))
+
+
+def _landmarks(rule: Approximation) -> str:
+    return (
+        f"the kernel is approximated on at most {rule.most} landmarks in the search "
+        f"and {rule.final} in the final machine"
+    )
+
+
+def _advice(limit: MemoryLimit) -> str:
+    if not limit.free:
+        return ""
+    return (
+        " With more free memory the model may differ. Set max_memory (in bytes) to get "
+        f"the same model on every computer; max_memory={limit.bytes:.0f} gives this "
+        "one."
+    )
+
+
+def _too_much(n: int, needed: float, limit: MemoryLimit, *, possible: bool) -> str:
+    way = "approximation='auto', " if possible else ""
+    return (
+        f"A kernel machine on {n} samples needs {needed / 1e9:.3g} GB, and {limit}. "
+        f"Use {way}fewer samples, a linear machine (BilevelLinearSVC), or a larger "
+        "max_memory (in bytes)."
+    )
+
+
+# --- memory ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MemoryLimit:
+    """Bytes that Gram matrices or landmarks may take.
+
+    free : whether it follows from the free memory, which changes from computer to
+        computer and from hour to hour, and not from the user
+    """
+
+    bytes: float
+    free: bool
+
+    def __str__(self) -> str:
+        amount = f"{self.bytes / 1e9:.3g} GB"
+        return f"{'the free memory' if self.free else 'max_memory'} allows {amount}"
+
+
+def memory_limit(max_memory: object, jobs: int = 1) -> MemoryLimit:
+    """Return what the user allows, or else a quarter of what is free, over `jobs`.
+
+    Infinite where the system does not say what is free.
+    """
+    if max_memory is None:
+        free = available_memory()
+        share = math.inf if free is None else float(free * MEMORY_SHARE // jobs)
+        return MemoryLimit(share, free=True)
+    if not isinstance(max_memory, Real) or not float(max_memory) > 0:
+        raise ValueError(f"max_memory must be positive (bytes), got {max_memory!r}.")
+    return MemoryLimit(float(max_memory), free=False)
+
+
+def available_memory() -> int | None:
+    """Return the bytes available without swapping, or None if that is not known."""
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return 1024 * int(line.split()[1])
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def gram_bytes(n: int, n_columns: int, more_grams: int = 0) -> float:
+    """Return the bytes of a machine on the whole Gram matrix.
+
+    It holds that matrix, and a block of it and its factor for the active set of one
+    column at a time; a sum or product of kernels holds `more_grams`.
+    """
+    return 8.0 * (3 + more_grams) * n**2 + _column_bytes(n, n_columns)
+
+
+def _column_bytes(n: int, n_columns: int) -> float:
+    """Bytes of a dozen arrays of shape (n, n_columns): labels, weights, values ..."""
+    return 8.0 * 12 * n * n_columns
+
+
+def _landmark_bytes(n: int, more_grams: int = 0) -> float:
+    """Bytes of one landmark: its features, and three temporary copies."""
+    return 8.0 * n * (4 + more_grams)

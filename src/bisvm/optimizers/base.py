@@ -2,8 +2,8 @@
 
     minimise H(theta)  subject to  lower <= theta <= upper,  |theta_B| <= r,
 
-with balls on some sets B of entries, if there are any. Whatever an optimizer does on
-its way, it returns the best point that was evaluated.
+where there may be balls, which bound the norm of some sets B of entries. Every
+optimizer returns the best point that it evaluated.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import OptimizeResult
 
-from bisvm.core.parts import Part
+from bisvm.core.parts import Part, deferred, resolve
+from bisvm.core.types import Array, ArrayLike
 
-Floats = npt.NDArray[np.float64]
-Objective = Callable[[Floats], tuple[float, npt.ArrayLike]]
+Objective = Callable[[Array], tuple[float, ArrayLike]]
 # value, gradient, accuracy reached = oracle(x, accuracy asked). An accuracy is the
 # error of the value relative to its size; None asks for the usual one.
-Oracle = Callable[[Floats, float | None], tuple[float, npt.ArrayLike, float]]
+Oracle = Callable[[Array, float | None], tuple[float, ArrayLike, float]]
 # Entries whose joint Euclidean norm is at most the radius.
-Ball = tuple[np.ndarray, float]
+Ball = tuple[Array, float]
+Found = TypeVar("Found")
 
 # The status of every optimizer's result.
 CONVERGED = 0
@@ -33,22 +33,32 @@ LIMIT_REACHED = 1
 ABNORMAL = 2
 NOT_FINITE = 3
 
+# Status and message of ends that several optimizers have.
+LIMIT = LIMIT_REACHED, "The iteration limit was reached."
+STUCK = NOT_FINITE, "The search got stuck at values that are not finite."
+ACCURATE = CONVERGED, "No further decrease within the objective's accuracy."
+NO_DECREASE = (
+    ABNORMAL,
+    "The line search found no decrease: the gradient may be inexact, or the objective "
+    "not smooth.",
+)
+
 
 class Optimizer(Part):
     """Moves theta within bounds to a minimum of an objective with gradient."""
 
     # Whether the answer depends on where the search starts.
     uses_start = True
-    # Whether it is for objectives with kinks, which have many minima side by side.
+    # Whether it is for objectives with kinks, which have many local minima.
     expects_kinks = False
-    # Whether a few iterations (max_iter) from any start are worth having: the objective
-    # may then be exchanged for a similar one in between.
+    # Whether it can be stopped after a few iterations (max_iter) and go on from there
+    # on a similar objective.
     resumes = True
-    # Whether it projects onto balls itself; for others the objective is bent.
+    # Whether it projects onto balls; for others the objective is extended beyond them.
     projects = False
     # Whether it expects coordinates whose natural steps are about one.
     wants_units = False
-    # Whether it needs nothing but values and gradients of the objective, and so serves
+    # Whether it needs only values and gradients of the objective, and so works with
     # every machine.
     any_machine = True
     # Rows drawn for every evaluation; None for all of them.
@@ -57,9 +67,9 @@ class Optimizer(Part):
     def minimize(
         self,
         fun: Objective | Oracle,
-        x0: npt.ArrayLike,
-        bounds: npt.ArrayLike | None = None,
-        like: OptimizeResult | None = None,
+        x0: ArrayLike,
+        bounds: ArrayLike | None = None,
+        previous: OptimizeResult | None = None,
         balls: Sequence[Ball] = (),
     ) -> OptimizeResult:
         """Minimise `fun` within `bounds`, from `x0`.
@@ -71,13 +81,13 @@ class Optimizer(Part):
             how accurate it has to be: ``value, gradient, reached = fun(x, accuracy)``.
             An accuracy is an error relative to the size of the value; None stands for
             the usual one. A value or gradient that is not finite counts as a step too
-            far. Exceptions pass through untouched.
+            far. Exceptions pass through.
         x0 : array_like of shape (n,)
-            The start; brought into the bounds if it lies outside.
+            The start; it is projected into the bounds.
         bounds : array_like of shape (n, 2), optional
             Lower and upper bounds, infinite where there is none.
-        like : OptimizeResult, optional
-            Result on a similar problem; an optimizer may learn from its curvature.
+        previous : OptimizeResult, optional
+            Result on a similar problem, whose curvature an optimizer may use.
         balls : sequence of (entries, radius)
             Entries of x whose joint norm must not exceed a radius.
 
@@ -87,43 +97,86 @@ class Optimizer(Part):
             The best point evaluated, as `x`, `fun` and `jac`, with `nit`, `nfev`,
             `message`, `success` and `status`: 0 converged, 1 a limit was reached,
             2 the search got stuck, 3 it got stuck at values that are not finite.
+
+        Examples
+        --------
+        >>> from bisvm.optimizers import BFGS
+        >>> result = BFGS().minimize(lambda x: (x @ x + 1, 2 * x), [3.0, 1.0])
+        >>> result.message
+        'The next step would lower H by less than ftol.'
         """
         self.validate()
-        problem = Problem(
-            fun, x0, bounds, balls, bend=not self.projects, schedule=self.accuracy
+        problem = BoundedProblem(
+            fun, x0, bounds, balls, extend=not self.projects, schedule=self.accuracy
         )
-        return self._minimize(problem, like)
+        return self._minimize(problem, previous)
 
     def accuracy(self, evaluation: int) -> float | None:
-        """What to ask of an oracle in this evaluation (from 0), if nothing else says.
+        """Return the accuracy to ask of an oracle, unless an evaluation names another.
 
-        None stands for the usual accuracy.
+        `evaluation` counts from 0; None stands for the usual accuracy.
         """
         return None
 
     def within(self, tol: float, max_iter: int) -> Self:
-        """This optimizer at an accuracy of `tol` in log H and a limit on its steps."""
+        """Return this optimizer at an accuracy of `tol` in log H and a step limit."""
         return self.replace(max_iter=max_iter)
 
     def loosened(self, factor: float) -> Self:
-        """This optimizer with wider tolerances, for a problem that is only a sketch."""
+        """Return this optimizer with wider tolerances, for an approximate problem."""
         tolerances = [name for name in ("ftol", "gtol") if hasattr(self, name)]
         return self.replace(
             **{name: factor * getattr(self, name) for name in tolerances}
         )
 
     def _minimize(
-        self, problem: Problem, like: OptimizeResult | None = None
+        self, problem: BoundedProblem, previous: OptimizeResult | None = None
     ) -> OptimizeResult:
         raise NotImplementedError
 
 
-class Problem:
+# A name is loaded when it is asked for.
+OPTIMIZERS: dict[str, Callable[[], Optimizer]] = {
+    "auto": deferred("bisvm.optimizers.bfgs", "BFGS"),
+    "bfgs": deferred("bisvm.optimizers.bfgs", "BFGS"),
+    "lbfgs": deferred("bisvm.optimizers.lbfgs", "LBFGS"),
+    "rprop": deferred("bisvm.published.rprop", "RPROP"),
+    "grid": deferred("bisvm.optimizers.grid", "Grid"),
+    "gradient": deferred("bisvm.published.gradient", "GradientDescent"),
+    "nesterov": deferred("bisvm.published.gradient", "nesterov"),
+    "armijo": deferred("bisvm.published.gradient", "ArmijoGradient"),
+    "spg": deferred("bisvm.published.gradient", "SpectralGradient"),
+    "scan": deferred("bisvm.optimizers.scan", "Scan"),
+    "bundle": deferred("bisvm.published.bundle", "Bundle"),
+    "variable-metric-bundle": deferred(
+        "bisvm.published.bundle", "VariableMetricBundle"
+    ),
+    "sgd-dcd": deferred("bisvm.published.single_loop", "SGDDCD"),
+    "bilevel-sgd": deferred("bisvm.published.single_loop", "BilevelSGD"),
+    "fold-newton": deferred("bisvm.published.fold_newton", "FoldNewton"),
+    "slp-filter": deferred("bisvm.published.slp_filter", "SLPFilter"),
+    "ipopt": deferred("bisvm.published.ipopt", "Ipopt"),
+}
+
+
+def get_optimizer(optimizer: str | Optimizer) -> Optimizer:
+    """Return the optimizer of a name, or the object given, with checked parameters.
+
+    Examples
+    --------
+    >>> get_optimizer("lbfgs")
+    LBFGS()
+    """
+    resolved: Optimizer = resolve("optimizer", optimizer, OPTIMIZERS, Optimizer)
+    return resolved.validate()
+
+
+class BoundedProblem:
     """A bounded objective that counts its evaluations and remembers the best.
 
-    Where `bend` is set a ball is no constraint: beyond it the objective goes on from
-    the nearest point inside, fun(r x / |x|) + kappa/2 (|x| / r - 1)^2. A minimum on the
-    sphere stays one, and a search that went too far is led back.
+    With `extend` a ball is not a constraint: beyond it the objective continues from the
+    nearest point in the ball, fun(r x / |x|) + kappa/2 (|x| / r - 1)^2. A minimum on
+    the sphere stays one, and a search that went too far is led back.
 
     Attributes
     ----------
@@ -136,68 +189,68 @@ class Problem:
     def __init__(
         self,
         fun: Objective | Oracle,
-        x0: npt.ArrayLike,
-        bounds: npt.ArrayLike | None,
+        x0: ArrayLike,
+        bounds: ArrayLike | None,
         balls: Sequence[Ball] = (),
         *,
-        bend: bool = False,
+        extend: bool = False,
         schedule: Callable[[int], float | None] = lambda evaluation: None,
     ) -> None:
         start = _check_start(x0)
-        self.fun: Any = fun
         self.is_oracle = is_oracle(fun)
+        self._fun: Callable[..., tuple[Any, ...]] = fun
         self._schedule = schedule
         self.reached = 0.0
         self.lower, self.upper = check_bounds(bounds, start.size)
         self.balls = tuple(balls)
-        self._bend = bend and bool(self.balls)
+        self._extend = extend and bool(self.balls)
         self._stiffness = 0.0
         self.start = into_balls(self.project(start), self.balls)
-        self.best: tuple[Floats, float, Floats] | None = None
+        self.best: tuple[Array, float, Array] | None = None
         self.n_evaluations = 0
         self.n_not_finite = 0
 
-    def project(self, x: Floats) -> Floats:
-        """The point within the bounds, and balls, that is nearest to `x`."""
+    def project(self, x: Array) -> Array:
+        """Return the point within the bounds, and balls, that is nearest to `x`."""
         x = np.clip(x, self.lower, self.upper)
-        return x if self._bend else into_balls(x, self.balls)
+        return x if self._extend else into_balls(x, self.balls)
 
-    def projected_gradient(self, x: Floats, gradient: Floats) -> Floats:
-        """The gradient without the entries that press against a bound."""
-        pressed = ((x <= self.lower) & (gradient > 0.0)) | (
+    def projected_gradient(self, x: Array, gradient: Array) -> Array:
+        """Return the gradient, 0 where a descent would cross a bound."""
+        blocked = ((x <= self.lower) & (gradient > 0.0)) | (
             (x >= self.upper) & (gradient < 0.0)
         )
-        return np.where(pressed, 0.0, gradient)
+        return np.where(blocked, 0.0, gradient)
 
     def evaluate(
-        self, x: Floats, accuracy: float | None = None
-    ) -> tuple[float, Floats, bool]:
-        """Value, gradient, and whether all of it is finite.
+        self, x: Array, accuracy: float | None = None
+    ) -> tuple[float, Array, bool]:
+        """Return value, gradient, and whether all of it is finite.
 
         `accuracy` is what an oracle is asked for; None for what the schedule says.
         """
         if accuracy is None:
             accuracy = self._schedule(self.n_evaluations)
         self.n_evaluations += 1
-        inside = into_balls(x, self.balls) if self._bend else x
-        value, gradient = self._call(inside, accuracy)
+        inner = into_balls(x, self.balls) if self._extend else x
+        value, gradient = self._call(inner, accuracy)
         finite = bool(np.isfinite(value) and np.isfinite(gradient).all())
         if not finite:
             self.n_not_finite += 1
         elif (
             self.best is None
             or value < self.best[1]
-            # An oracle's second look at a point is the more accurate.
-            or (self.is_oracle and np.array_equal(inside, self.best[0]))
+            # An oracle's second answer at a point is the more accurate.
+            or (self.is_oracle and np.array_equal(inner, self.best[0]))
         ):
-            self.best = inside.copy(), value, gradient
-        if self._bend and finite:
+            self.best = inner.copy(), value, gradient
+        if self._extend and finite:
             self._stiffness = self._stiffness or abs(value)
-            value, gradient = self._bent(x, value, gradient)
+            value, gradient = self._extended(x, value, gradient)
         return value, gradient, finite
 
-    def evaluate_start(self, accuracy: float | None = None) -> tuple[float, Floats]:
-        """Value and gradient at the start, which must be finite."""
+    def evaluate_start(self, accuracy: float | None = None) -> tuple[float, Array]:
+        """Return value and gradient at the start, which must be finite."""
         value, gradient, finite = self.evaluate(self.start, accuracy)
         if not finite:
             raise ValueError(
@@ -207,11 +260,11 @@ class Problem:
         return value, gradient
 
     def result(
-        self, nit: int, status: int, message: str, **more: Any
+        self, nit: int, status: int, message: str, **more: object
     ) -> OptimizeResult:
-        """The best point in SciPy's form, with this library's status codes.
+        """Return the best point in SciPy's form, with this library's status codes.
 
-        `more` are further entries, or others in place of these.
+        `more` are further entries, or replace the usual ones.
         """
         if self.best is None:
             raise ValueError(
@@ -231,14 +284,14 @@ class Problem:
         )
         return OptimizeResult({**found, **more})
 
-    def _call(self, x: Floats, accuracy: float | None) -> tuple[float, Floats]:
+    def _call(self, x: Array, accuracy: float | None) -> tuple[float, Array]:
         # Copies both ways: neither side can change the other's arrays.
         if self.is_oracle:
-            value, gradient, reached = self.fun(x.copy(), accuracy)
+            value, gradient, reached = self._fun(x.copy(), accuracy)
             # An oracle that cannot say how accurate it is promises nothing.
             self.reached = float(reached) if reached >= 0.0 else math.inf
         else:
-            value, gradient = self.fun(x.copy())
+            value, gradient = self._fun(x.copy())
         gradient = np.array(gradient, dtype=float)
         if gradient.shape != x.shape:
             raise ValueError(
@@ -247,10 +300,10 @@ class Problem:
             )
         return float(value), gradient
 
-    def _bent(self, x: Floats, value: float, gradient: Floats) -> tuple[float, Floats]:
-        """The objective beyond its balls, from what it is at the nearest point inside.
+    def _extended(self, x: Array, value: float, gradient: Array) -> tuple[float, Array]:
+        """Continue the objective beyond its balls, from its nearest point in them.
 
-        The slope along x is lost; in its place comes a spring, as stiff as H is large.
+        The slope along x is lost; a spring as stiff as H is large takes its place.
         """
         gradient = gradient.copy()
         for entries, radius in self.balls:
@@ -264,8 +317,46 @@ class Problem:
         return value, gradient
 
 
-def is_oracle(fun: Any) -> bool:
-    """Whether a callable needs a second argument: the accuracy asked for."""
+def backtrack(
+    attempt: Callable[[float], tuple[Found | None, float]],
+    length: float = 1.0,
+    *,
+    shortest: float = 0.0,
+    max_trials: int | None = None,
+) -> Found | None:
+    """Shorten a step until it is accepted.
+
+    SciPy's public `line_search` (strong Wolfe) knows neither bounds nor values that are
+    not finite, and an accepted point is not handed out.
+
+    Parameters
+    ----------
+    attempt : callable
+        ``found, factor = attempt(length)``: what the step of this length leads to, or
+        None if it is not accepted, and the factor on the length of the next trial.
+    length : float
+        The first length.
+    shortest : float
+        A length from which on no step is tried.
+    max_trials : int, optional
+        Steps tried at the most.
+
+    Returns
+    -------
+    The first step accepted, or None.
+    """
+    trials = 0
+    while length > shortest and trials != max_trials:
+        found, factor = attempt(length)
+        if found is not None:
+            return found
+        length *= factor
+        trials += 1
+    return None
+
+
+def is_oracle(fun: Callable[..., object]) -> bool:
+    """Return whether a callable needs a second argument: the accuracy asked for."""
     try:
         parameters = inspect.signature(fun).parameters.values()
     except (TypeError, ValueError):
@@ -278,8 +369,8 @@ def is_oracle(fun: Any) -> bool:
     return len(needed) >= 2
 
 
-def into_balls(x: Floats, balls: Sequence[Ball]) -> Floats:
-    """The point in all balls that is nearest to x; they have no entry in common."""
+def into_balls(x: Array, balls: Sequence[Ball]) -> Array:
+    """Return the point in all balls that is nearest to x; they share no entry."""
     x = x.copy() if balls else x
     for entries, radius in balls:
         norm = np.linalg.norm(x[entries])
@@ -288,8 +379,8 @@ def into_balls(x: Floats, balls: Sequence[Ball]) -> Floats:
     return x
 
 
-def check_bounds(bounds: npt.ArrayLike | None, n: int) -> tuple[Floats, Floats]:
-    """Lower and upper bounds as two vectors of length n."""
+def check_bounds(bounds: ArrayLike | None, n: int) -> tuple[Array, Array]:
+    """Return lower and upper bounds as two vectors of length n."""
     if bounds is None:
         return np.full(n, -np.inf), np.full(n, np.inf)
     pairs = np.asarray(bounds, dtype=float)
@@ -308,7 +399,7 @@ def check_bounds(bounds: npt.ArrayLike | None, n: int) -> tuple[Floats, Floats]:
     return pairs[:, 0].copy(), pairs[:, 1].copy()
 
 
-def _check_start(x0: npt.ArrayLike) -> Floats:
+def _check_start(x0: ArrayLike) -> Array:
     start = np.array(x0, dtype=float)
     if start.ndim != 1:
         raise ValueError(f"x0 must be a vector; got an array of shape {start.shape}.")

@@ -1,33 +1,38 @@
-"""BFGS with a dense matrix, bounds by projection, and a memory for similar problems."""
+"""BFGS with a dense matrix, bounds by projection, and curvature of similar problems."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import OptimizeResult
 
+from bisvm.core.types import Array
 from bisvm.optimizers.base import (
-    ABNORMAL,
+    ACCURATE,
     CONVERGED,
-    LIMIT_REACHED,
-    NOT_FINITE,
-    Floats,
-    Objective,
+    LIMIT,
+    NO_DECREASE,
+    STUCK,
+    BoundedProblem,
     Optimizer,
-    Problem,
+    backtrack,
 )
 
-# Of the predicted decrease, what a step must bring at least.
+# Sufficient decrease (Armijo), as a share of what the slope promises.
 _ARMIJO = 1e-3
-_MAX_BACKTRACKS = 10
+# Trials of one line search: interpolation shortens a step at least by half, so that
+# the last is 1e-3 of the first at most.
+_MAX_TRIALS = 10
+# A step into values that are not finite is cut to this part of its length.
+_BACKTRACK = 0.25
 # First inverse Hessian of log H in logarithmic coordinates: curvatures are about 1/2.
 _FIRST = 2.0
-# What the first observed curvature may make of it.
+# Limits on the inverse curvature that the first step observes.
 _FIRST_RANGE = (0.3, 30.0)
-# Shortest first step, in logarithmic coordinates.
+# Shortest first step, in logarithmic coordinates: a factor of e^0.3 = 1.35.
 _FIRST_STEP = 0.3
 # A value this far below the first one counts as zero.
 _FLOOR = 1e-6
@@ -35,20 +40,22 @@ _FLOOR = 1e-6
 _LOOSE = 0.03
 # A rise of so many times the error that H is said to have may be that error.
 _DOUBT = 3.0
+_SMALL = "The next step would lower H by less than ftol."
 
 
+@dataclass(eq=False, repr=False)
 class BFGS(Optimizer):
     r"""Quasi-Newton steps on log H with a dense inverse Hessian B.
 
     With g the gradient of log H, and d = -B g on the entries that no bound holds::
 
-        x+ = projection of x + t d,   t = 1 or cut back by interpolation
+        x+ = projection of x + t d,   t = 1 or shortened by interpolation
         B+ = (I - r s y') B (I - r y s') + r s s'
 
-    where s = x+ - x, y = g+ - g and r = 1 / y's. Hyperparameters are few and an
-    evaluation is dear: one step takes one evaluation as a rule, and the logarithm makes
-    first steps right whatever the units of H. B can be carried over from a similar
-    problem (`like`), such as the same data subsampled.
+    where s = x+ - x, y = g+ - g and r = 1 / y's. There are few hyperparameters, and
+    evaluations are expensive: one step usually takes one evaluation, and the logarithm
+    gives the first steps the right length whatever the units of H. B can be carried
+    over from a similar problem (`previous`), such as a sample of the same data.
 
     Parameters
     ----------
@@ -57,31 +64,30 @@ class BFGS(Optimizer):
     ftol : float, default=1e-4
         Stop when a step is predicted to lower H by less than this part of it.
     gtol : float, default=1e-2
-        What the projected gradient of log H must be below before ftol counts; where it
-        is not, the matrix is forgotten once and the search goes on.
+        The projected gradient of log H must be below this before ftol counts; where it
+        is not, B is reset once and the search goes on.
     max_step : float, default=1.5
         Longest change of any entry in one step: a factor of 4.5 in natural units.
+
+    Examples
+    --------
+    >>> result = BFGS().minimize(lambda x: (x @ x + 1, 2 * x), [3.0, 1.0])
+    >>> result.status, abs(result.fun - 1) < 1e-3
+    (0, True)
     """
 
     wants_units = True
 
-    def __init__(
-        self,
-        max_iter: int = 100,
-        ftol: float = 1e-4,
-        gtol: float = 1e-2,
-        max_step: float = 1.5,
-    ) -> None:
-        self.max_iter = max_iter
-        self.ftol = ftol
-        self.gtol = gtol
-        self.max_step = max_step
+    max_iter: int = 100
+    ftol: float = 1e-4
+    gtol: float = 1e-2
+    max_step: float = 1.5
 
     def within(self, tol: float, max_iter: int) -> Self:
         return self.replace(max_iter=max_iter, ftol=0.1 * tol, gtol=10 * tol)
 
     def accuracy(self, evaluation: int) -> float:
-        """Errors of H that are small against the decreases that count."""
+        """Ask for errors of H that are small against the decreases that count."""
         return 0.1 * self.ftol
 
     def validate(self) -> Self:
@@ -90,179 +96,186 @@ class BFGS(Optimizer):
         return self
 
     def _minimize(
-        self, problem: Problem, like: OptimizeResult | None = None
+        self, problem: BoundedProblem, previous: OptimizeResult | None = None
     ) -> OptimizeResult:
-        carried = None if like is None else like.get("hess_inv")
-        state = _State(problem, carried, self.max_step)
+        state = _State.first(problem, previous, self.max_step)
         for iteration in range(self.max_iter):
-            step, predicted = self._step(state)
+            state, step, predicted = self._propose(state)
             if predicted <= self.ftol:
                 if state.fresh or state.projected().max(initial=0.0) <= self.gtol:
                     return state.result(iteration, CONVERGED, _SMALL)
-                state.forget()
-                step, predicted = self._step(state)
-            # A trial that is turned down teaches curvature too: ask before the search.
+                state, step, predicted = self._propose(state.forgotten())
+            # The search learns from rejected trials: ask before it.
             fresh = state.fresh
-            decrease = state.search(step, max(0.1 * self.ftol, _LOOSE * predicted))
+            accuracy = max(0.1 * self.ftol, _LOOSE * predicted)
+            state, decrease = _search(state, step, accuracy, self.max_step)
             if decrease is None:
                 if fresh:
                     return state.result(iteration, *state.stuck(self.gtol))
-                state.forget()
+                state = state.forgotten()
             elif decrease <= 0.3 * self.ftol and predicted <= 3 * self.ftol:
                 return state.result(iteration + 1, CONVERGED, _SMALL)
-        return state.result(
-            self.max_iter, LIMIT_REACHED, "The iteration limit was reached."
-        )
+        return state.result(self.max_iter, *LIMIT)
 
-    def _step(self, state: _State) -> tuple[Floats, float]:
-        """The quasi-Newton step, cut to what is in reach, and the decrease promised."""
-        step = state.direction()
+    def _propose(self, state: _State) -> tuple[_State, Array, float]:
+        """Return the quasi-Newton step within reach and the decrease it promises."""
+        state, step = state.direction()
         longest = float(np.abs(step).max(initial=0.0))
-        # Where steps had to be cut back the gradient still tells what is to be had.
-        promised = -0.5 * float(state.gradient @ step)
+        # A step that has to be shortened still promises what the gradient says.
+        promised = -0.5 * float(state.at.gradient @ step)
         promised *= self.max_step / max(longest, self.max_step)
         if longest > state.reach:
             step = step * (state.reach / longest)
         elif state.fresh and 0.0 < longest < _FIRST_STEP:
             # Nothing is known of the curvature: a valley may be long and flat.
             step = state.within_bounds(step * (_FIRST_STEP / longest))
-        return step, max(promised, -0.5 * float(state.gradient @ step))
+        return state, step, max(promised, -0.5 * float(state.at.gradient @ step))
 
 
-_SMALL = "The next step would lower H by less than ftol."
+class _LogPoint(NamedTuple):
+    """log(H + shift) at x, its gradient, and the relative error of H."""
+
+    x: Array
+    value: float
+    gradient: Array
+    error: float
 
 
+@dataclass(frozen=True, eq=False)
 class _State:
-    """Iterate, log H, its error and gradient there, inverse Hessian, longest step."""
+    """Where a search is, and what it knows of the curvature.
 
-    def __init__(
-        self, problem: Problem, carried: Floats | None, max_step: float
-    ) -> None:
-        self.problem = problem
-        self.reach = self.max_step = max_step
+    shift : H + shift > 0, as a criterion may vanish or be negative
+    inverse : B; fresh as long as no curvature has been observed
+    reach : longest next step
+    """
+
+    problem: BoundedProblem
+    shift: float
+    at: _LogPoint
+    inverse: Array
+    fresh: bool
+    reach: float
+
+    @classmethod
+    def first(
+        cls, problem: BoundedProblem, previous: OptimizeResult | None, reach: float
+    ) -> _State:
         value, gradient = problem.evaluate_start()
-        self.x = problem.start
-        # H + shift > 0: a criterion may vanish, or be negative.
-        self.shift = _FLOOR * value if value > 0 else 1.0 - 2.0 * value
-        self.value, self.gradient = self._log(value, gradient)
-        self.reached = problem.reached
-        n = len(self.x)
-        self.fresh = carried is None or carried.shape != (n, n)
-        self.inverse = _FIRST * np.eye(n) if self.fresh else np.array(carried)
+        shift = _FLOOR * value if value > 0 else 1.0 - 2.0 * value
+        at = _LogPoint(
+            problem.start, *_log(value, gradient, shift), error=problem.reached
+        )
+        n = len(problem.start)
+        carried = None if previous is None else previous.get("hess_inv")
+        fresh = carried is None or carried.shape != (n, n)
+        inverse = _FIRST * np.eye(n) if fresh else np.array(carried)
+        return cls(problem, shift, at, inverse, fresh, reach)
 
-    def _log(self, value: float, gradient: Floats) -> tuple[float, Floats]:
-        lifted = value + self.shift
-        if not lifted > 0:
-            return math.inf, gradient
-        return math.log(lifted), gradient / lifted
+    def evaluate(self, x: Array, accuracy: float) -> _LogPoint:
+        """Evaluate log H; its value is infinite where H is not finite."""
+        value, gradient, finite = self.problem.evaluate(x, accuracy)
+        value, gradient = _log(value, gradient, self.shift)
+        return _LogPoint(
+            x, value if finite else math.inf, gradient, self.problem.reached
+        )
 
-    def projected(self) -> Floats:
-        return np.abs(self.problem.projected_gradient(self.x, self.gradient))
+    def projected(self) -> Array:
+        gradient = self.problem.projected_gradient(self.at.x, self.at.gradient)
+        size: Array = np.abs(gradient)
+        return size
 
-    def direction(self) -> Floats:
-        """-B g on the free entries; steepest descent where that does not descend."""
+    def direction(self) -> tuple[_State, Array]:
+        """Return -B g on the free entries, or -g if that does not descend."""
+        gradient, state = self.at.gradient, self
         free = np.flatnonzero(self.projected() > 0)
-        step = np.zeros_like(self.x)
-        step[free] = -self.inverse[np.ix_(free, free)] @ self.gradient[free]
+        step = np.zeros_like(gradient)
+        step[free] = -self.inverse[np.ix_(free, free)] @ gradient[free]
         step = self.within_bounds(step)
-        if self.gradient @ step >= 0 and len(free):
-            self.forget()
-            step[free] = -_FIRST * self.gradient[free]
+        if gradient @ step >= 0 and len(free):
+            state = self.forgotten()
+            step[free] = -_FIRST * gradient[free]
             step = self.within_bounds(step)
-        return step
+        return state, step
 
-    def within_bounds(self, step: Floats) -> Floats:
-        return self.problem.project(self.x + step) - self.x
+    def within_bounds(self, step: Array) -> Array:
+        inner: Array = self.problem.project(self.at.x + step) - self.at.x
+        return inner
 
-    def forget(self) -> None:
-        self.inverse = _FIRST * np.eye(len(self.x))
-        self.fresh = True
+    def forgotten(self) -> _State:
+        return replace(self, inverse=_FIRST * np.eye(len(self.at.x)), fresh=True)
 
-    def search(self, step: Floats, accuracy: float) -> float | None:
-        """Take the longest acceptable part of the step; the decrease, or None.
-
-        accuracy : relative error of H that will do for it
-        """
-        slope = float(self.gradient @ step)
-        length, risen = 1.0, False
-        for _ in range(_MAX_BACKTRACKS):
-            x = self.problem.project(self.x + length * step)
-            value, gradient, finite = self.problem.evaluate(x, accuracy)
-            reached = self.problem.reached
-            value, gradient = self._log(value, gradient)
-            finite = finite and math.isfinite(value)
-            if finite:
-                self._update(x - self.x, gradient - self.gradient)
-                beyond = value - self.value - _ARMIJO * length * slope
-                if 0.0 < beyond < _DOUBT * self.reached and self.reached > accuracy:
-                    self._look_again(accuracy)
-                    slope = float(self.gradient @ step)
-                    beyond = value - self.value - _ARMIJO * length * slope
-                    if slope >= 0.0:
-                        return None
-                if beyond <= 0.0:
-                    decrease = self.value - value
-                    self._learn_reach(x - self.x, risen=risen)
-                    self.x, self.value, self.gradient = x, value, gradient
-                    self.reached = reached
-                    return decrease
-                risen = True
-            length *= (
-                _interpolated(value - self.value, slope * length) if finite else 0.25
-            )
-        return None
-
-    def _look_again(self, accuracy: float) -> None:
-        """H here may have been taken for lower than it is: nothing would be below."""
-        value, gradient, _ = self.problem.evaluate(self.x, accuracy)
-        self.value, self.gradient = self._log(value, gradient)
-        self.reached = self.problem.reached
-
-    def _learn_reach(self, step: Floats, *, risen: bool) -> None:
-        """Longest next step: one at which H had risen is not tried again at once."""
-        doubled = 2.0 * float(np.abs(step).max(initial=0.0))
-        self.reach = min(doubled if risen else max(self.reach, doubled), self.max_step)
-
-    def _update(self, s: Floats, y: Floats) -> None:
-        """A trial that is turned down tells of the curvature as well as one taken."""
+    def learned(self, trial: _LogPoint) -> _State:
+        """Update B, by the formula of the class multiplied out."""
+        s, y = trial.x - self.at.x, trial.gradient - self.at.gradient
         product = float(s @ y)
         if product <= 1e-10 * float(np.linalg.norm(s) * np.linalg.norm(y)):
-            return
+            return self
+        inverse = self.inverse
         if self.fresh:
-            first = float(np.clip(product / (y @ y), *_FIRST_RANGE))
-            self.inverse, self.fresh = first * np.eye(len(s)), False
+            inverse = float(np.clip(product / (y @ y), *_FIRST_RANGE)) * np.eye(len(s))
         r = 1.0 / product
-        By = self.inverse @ y
-        # The formula of the class, multiplied out: two outer products.
+        By = inverse @ y
         cross = np.outer(s, r * By)
-        self.inverse = (
-            self.inverse - cross - cross.T + (r + r * r * (y @ By)) * np.outer(s, s)
-        )
+        inverse = inverse - cross - cross.T + (r + r * r * (y @ By)) * np.outer(s, s)
+        return replace(self, inverse=inverse, fresh=False)
 
     def stuck(self, gtol: float) -> tuple[int, str]:
+        """Return status and message of a search that found no lower point."""
         if self.projected().max(initial=0.0) <= gtol:
-            return CONVERGED, "No further decrease within the objective's accuracy."
+            return ACCURATE
         if self.problem.n_not_finite:
-            return NOT_FINITE, "The search got stuck at values that are not finite."
-        return ABNORMAL, (
-            "The line search found no decrease: the gradient may be inexact, or the "
-            "objective not smooth."
-        )
+            return STUCK
+        return NO_DECREASE
 
     def result(self, nit: int, status: int, message: str) -> OptimizeResult:
         return self.problem.result(nit, status, message, hess_inv=self.inverse)
 
 
-def _interpolated(rise: float, slope: float) -> float:
-    """Least point of the parabola through both values and the first slope."""
-    return float(np.clip(-slope / (2.0 * (rise - slope)), 0.1, 0.5))
+def _search(
+    state: _State, step: Array, accuracy: float, max_step: float
+) -> tuple[_State, float | None]:
+    """Take the longest acceptable part of the step; return the decrease, or None.
+
+    accuracy : relative error of H that is small enough
+    """
+    slope = float(state.at.gradient @ step)
+    risen = False
+
+    def attempt(length: float) -> tuple[_LogPoint | None, float]:
+        nonlocal state, slope, risen
+        x = state.problem.project(state.at.x + length * step)
+        trial = state.evaluate(x, accuracy)
+        if not math.isfinite(trial.value):
+            return None, _BACKTRACK
+        # A rejected trial shows the curvature as well as an accepted one.
+        state = state.learned(trial)
+        excess = trial.value - state.at.value - _ARMIJO * length * slope
+        if 0.0 < excess < _DOUBT * state.at.error and state.at.error > accuracy:
+            # The value at x may be too low by its error, so that nothing is below it.
+            state = replace(state, at=state.evaluate(state.at.x, accuracy))
+            slope = float(state.at.gradient @ step)
+            excess = trial.value - state.at.value - _ARMIJO * length * slope
+            if slope >= 0.0:
+                return None, 0.0
+        if excess <= 0.0:
+            return trial, 1.0
+        risen = True
+        rise, promised = trial.value - state.at.value, slope * length
+        # The minimum of the parabola through both values and the slope.
+        return None, float(np.clip(-promised / (2.0 * (rise - promised)), 0.1, 0.5))
+
+    found = backtrack(attempt, max_trials=_MAX_TRIALS)
+    if found is None:
+        return state, None
+    # A length at which H has risen is not tried again at once.
+    doubled = 2.0 * float(np.abs(found.x - state.at.x).max(initial=0.0))
+    reach = min(doubled if risen else max(state.reach, doubled), max_step)
+    return replace(state, at=found, reach=reach), state.at.value - found.value
 
 
-def minimize_bfgs(
-    fun: Objective,
-    x0: npt.ArrayLike,
-    bounds: npt.ArrayLike | None = None,
-    **options: Any,
-) -> OptimizeResult:
-    """Minimise `fun` by `BFGS`; the options are those of the class."""
-    return BFGS(**options).minimize(fun, x0, bounds)
+def _log(value: float, gradient: Array, shift: float) -> tuple[float, Array]:
+    lifted = value + shift
+    if not lifted > 0:
+        return math.inf, gradient
+    return math.log(lifted), gradient / lifted

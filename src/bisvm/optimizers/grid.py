@@ -1,24 +1,20 @@
-"""Grid search: the objective at every point of a lattice."""
+"""Grid search: evaluate the objective at every point of a grid."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import OptimizeResult
 
-from bisvm.optimizers.base import (
-    CONVERGED,
-    Floats,
-    Objective,
-    Optimizer,
-    Problem,
-)
+from bisvm.core.types import Array
+from bisvm.optimizers.base import CONVERGED, BoundedProblem, Optimizer
 
 
+@dataclass(eq=False, repr=False)
 class Grid(Optimizer):
     """The Cartesian product of evenly spaced values between the bounds.
 
@@ -30,23 +26,26 @@ class Grid(Optimizer):
     points : int or list of int, default=10
         Values per coordinate. A coordinate with one value stays at its start.
     max_points : int, default=10_000
-        Refuse a larger grid.
+        A larger grid is an error.
 
     Notes
     -----
     The result also holds `grid_points`, of shape (n_points, n) with the last
     coordinate running fastest, and `grid_values`, of shape (n_points,). Values that
-    are not finite are kept there, and never win.
+    are not finite are kept there, and are never the best.
+
+    Examples
+    --------
+    >>> grid = Grid(points=5).minimize(lambda x: (x @ x, 2 * x), [1.0], [[-2, 2]])
+    >>> grid.x, grid.grid_values
+    (array([0.]), array([4., 1., 0., 1., 4.]))
     """
 
     uses_start = False
     resumes = False
 
-    def __init__(
-        self, points: int | Sequence[int] = 10, max_points: int = 10_000
-    ) -> None:
-        self.points = points
-        self.max_points = max_points
+    points: int | Sequence[int] = 10
+    max_points: int = 10_000
 
     def within(self, tol: float, max_iter: int) -> Self:
         return self
@@ -58,7 +57,7 @@ class Grid(Optimizer):
         return self
 
     def _minimize(
-        self, problem: Problem, like: OptimizeResult | None = None
+        self, problem: BoundedProblem, previous: OptimizeResult | None = None
     ) -> OptimizeResult:
         counts = self._counts(problem)
         total = math.prod(counts)
@@ -68,7 +67,7 @@ class Grid(Optimizer):
                 f"more than max_points={self.max_points}. Take fewer points per "
                 "coordinate, learn fewer hyperparameters, or use optimizer='lbfgs'."
             )
-        points = _lattice(problem, counts)
+        points = _grid_points(problem, counts)
         values = np.array([problem.evaluate(point)[0] for point in points])
         return problem.result(
             total,
@@ -78,7 +77,7 @@ class Grid(Optimizer):
             grid_values=values,
         )
 
-    def _counts(self, problem: Problem) -> list[int]:
+    def _counts(self, problem: BoundedProblem) -> list[int]:
         n = problem.start.size
         counts = np.atleast_1d(np.asarray(self.points, dtype=int))
         if np.ndim(self.points) > 0 and counts.shape != (n,):
@@ -91,7 +90,7 @@ class Grid(Optimizer):
         return [int(c) for c in np.where(problem.lower < problem.upper, counts, 1)]
 
 
-def _lattice(problem: Problem, counts: list[int]) -> Floats:
+def _grid_points(problem: BoundedProblem, counts: list[int]) -> Array:
     axes = []
     for index, count in enumerate(counts):
         low, high = problem.lower[index], problem.upper[index]
@@ -105,13 +104,3 @@ def _lattice(problem: Problem, counts: list[int]) -> Floats:
         axes.append(np.linspace(low, high, count))
     mesh = np.meshgrid(*axes, indexing="ij")
     return np.stack([m.ravel() for m in mesh], axis=-1) if mesh else np.empty((1, 0))
-
-
-def minimize_grid(
-    fun: Objective,
-    x0: npt.ArrayLike,
-    bounds: npt.ArrayLike | None = None,
-    **options: Any,
-) -> OptimizeResult:
-    """The best of a grid within `bounds`; `options` are those of `Grid`."""
-    return Grid(**options).minimize(fun, x0, bounds)

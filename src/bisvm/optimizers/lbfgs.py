@@ -1,25 +1,26 @@
-"""L-BFGS-B: SciPy's bounded quasi-Newton method, prepared for hyperparameters."""
+"""L-BFGS-B: SciPy's bounded quasi-Newton method, safeguarded for hyperparameters."""
 
 from __future__ import annotations
 
 import math
 import sys
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.optimize
 from scipy.optimize import OptimizeResult
 
+from bisvm.core.types import Array
 from bisvm.optimizers.base import (
     ABNORMAL,
+    ACCURATE,
     CONVERGED,
-    LIMIT_REACHED,
-    NOT_FINITE,
-    Floats,
-    Objective,
+    LIMIT,
+    NO_DECREASE,
+    STUCK,
+    BoundedProblem,
     Optimizer,
-    Problem,
 )
 
 TRANSFORMS = ("log", "none")
@@ -36,8 +37,12 @@ _TINY = sys.float_info.min
 _BACKTRACK = 0.25
 
 
+@dataclass(eq=False, repr=False)
 class LBFGS(Optimizer):
-    """L-BFGS-B on the objective, scaled so that its first step has length one.
+    """SciPy's L-BFGS-B, on an objective whose first step has length one.
+
+    SciPy's method knows neither values that are not finite nor a longest step, and its
+    tolerances depend on the units of H; see `_Run` for what is added.
 
     Minimises ::
 
@@ -61,7 +66,7 @@ class LBFGS(Optimizer):
     memory : int, default=10
         Pairs of steps and gradients that make up the quasi-Newton matrix.
     transform : {"log", "none"}, default="none"
-        What is minimised. "log" needs H(x0) > 0 and gives way to "none" otherwise.
+        What is minimised. "log" needs H(x0) > 0; otherwise "none" is used.
 
     Notes
     -----
@@ -78,21 +83,12 @@ class LBFGS(Optimizer):
 
     wants_units = True
 
-    def __init__(
-        self,
-        max_iter: int = 100,
-        ftol: float = 1e-7,
-        gtol: float = 1e-5,
-        max_step: float = 3.0,
-        memory: int = 10,
-        transform: str = "none",
-    ) -> None:
-        self.max_iter = max_iter
-        self.ftol = ftol
-        self.gtol = gtol
-        self.max_step = max_step
-        self.memory = memory
-        self.transform = transform
+    max_iter: int = 100
+    ftol: float = 1e-7
+    gtol: float = 1e-5
+    max_step: float = 3.0
+    memory: int = 10
+    transform: str = "none"
 
     def within(self, tol: float, max_iter: int) -> Self:
         return self.replace(max_iter=max_iter, ftol=tol, gtol=3 * tol, transform="log")
@@ -107,51 +103,63 @@ class LBFGS(Optimizer):
         return self
 
     def _minimize(
-        self, problem: Problem, like: OptimizeResult | None = None
+        self, problem: BoundedProblem, previous: OptimizeResult | None = None
     ) -> OptimizeResult:
-        search = _LineSearches(problem, self)
-        while search.status is None:
-            search.run()
-        return problem.result(search.nit, search.status, search.message)
+        run = _Run(problem, self)
+        while run.end is None:
+            run.descend()
+        return problem.result(run.nit, *run.end)
 
 
 class _LongStep(Exception):
-    """A step was cut to half of max_step, and its end still lies on a descent."""
+    """A step was cut to half of max_step, and H still falls where it ends."""
 
 
-class _LineSearches:
+class _Iterate(NamedTuple):
+    x: Array
+    value: float
+    gradient: Array
+
+
+class _Run:
     """The transformed objective, the iterates, and when to stop.
 
     L-BFGS-B searches along lines from its last accepted iterate. Points at which H may
-    not be evaluated, or has no finite value, are answered by a parabola along the line
-    that agrees with phi at the lowest point so far, the anchor, and has its minimum not
-    far from it; the line search interpolates and goes straight there. If H still falls
-    where a long step was cut, a new run of L-BFGS-B starts from that point.
+    not be evaluated, or has no finite value, get the values of a parabola along the
+    line that agrees with phi at the lowest point so far, the anchor, and has its
+    minimum close to it: the line search interpolates and goes there. If H still falls
+    where a long step was cut, L-BFGS-B starts again from that point.
+
+    iterate, last, anchor : the last accepted point, the last point evaluated, and the
+        lowest point on the current line
+    end : status and message, once the run is over
     """
 
-    def __init__(self, problem: Problem, options: LBFGS) -> None:
+    def __init__(self, problem: BoundedProblem, options: LBFGS) -> None:
         self.problem, self.options = problem, options
         value, gradient = problem.evaluate_start()
-        # The iterate; the last point evaluated; the lowest point on the current line.
-        self.x, self.value, self.gradient = problem.start, value, gradient
-        self.last = self.anchor = problem.start, value, gradient
+        self.iterate = self.last = self.anchor = _Iterate(
+            problem.start, value, gradient
+        )
+        self.trials, self.was_cut = 0, False
         self.log = options.transform == "log" and value > 0.0
         self.first_value = value
         self.floor = _FLOOR * max(abs(value), float(np.abs(gradient).max(initial=0.0)))
-        self.scale = _first_scale(value, self._projected_gradient())
+        # s = 1 / |gradient|. At a start that is nearly a minimum a step of length one
+        # would leave the valley: there s is that of the least curvature.
+        norm = float(np.linalg.norm(self._projected_gradient()))
+        self.scale = 1.0 / max(norm, _LEAST_CURVATURE * abs(value), _TINY)
         self.nit = 0
-        self.status: int | None = None
-        self.message = ""
+        self.end: tuple[int, str] | None = None
         self.was_small = False
-        self._new_line()
         self._stop_if_converged()
 
-    def run(self) -> None:
-        """L-BFGS-B from the current iterate, to its end or to a long step."""
+    def descend(self) -> None:
+        """Run L-BFGS-B from the current iterate, to its end or to a long step."""
         try:
             result = scipy.optimize.minimize(
                 self.objective,
-                self.x,
+                self.iterate.x,
                 jac=True,
                 method="L-BFGS-B",
                 bounds=scipy.optimize.Bounds(self.problem.lower, self.problem.upper),
@@ -159,7 +167,7 @@ class _LineSearches:
                 options={
                     "maxiter": self.options.max_iter - self.nit,
                     "maxcor": self.options.memory,
-                    # A longer search along one line would only chase rounding errors.
+                    # A longer search along one line would only follow rounding errors.
                     "maxls": 10,
                     # `accept` decides in the units of H when to stop.
                     "ftol": 0.0,
@@ -168,54 +176,49 @@ class _LineSearches:
             )
         except _LongStep:
             self._advance()
-            # The next step down this descent may be as long as the last.
+            # The next step may be as long as the last.
             norm = max(float(np.linalg.norm(self._projected_gradient())), _TINY)
             self.scale = 0.5 * self.options.max_step / norm
         else:
-            self._conclude(result)
+            self.end = self.end or self._conclusion(result)
 
-    def objective(self, x: Floats) -> tuple[float, Floats]:
-        """phi and its gradient at `x`, or a parabola where H is out of reach."""
-        if np.array_equal(x, self.last[0]):
-            return self._transform(*self.last[1:])
+    def objective(self, x: Array) -> tuple[float, Array]:
+        """Return phi and its gradient, or a parabola where H is out of reach."""
+        if np.array_equal(x, self.last.x):
+            return self._transform(self.last)
         self.trials += 1
-        length = float(np.abs(x - self.anchor[0]).max())
+        length = float(np.abs(x - self.anchor.x).max())
         if length > self.options.max_step:
             self.was_cut = True
             return self._parabola(x, 0.5 * self.options.max_step / length)
         value, gradient, finite = self.problem.evaluate(x)
         if not finite or (self.log and value <= 0.0):
             return self._parabola(x, _BACKTRACK)
-        self.last = x.copy(), value, gradient
-        if value < self.anchor[1]:
-            step, self.anchor = x - self.anchor[0], self.last
+        self.last = _Iterate(x.copy(), value, gradient)
+        if value < self.anchor.value:
+            step, self.anchor = x - self.anchor.x, self.last
             if self.was_cut and gradient @ step < 0.0:
                 raise _LongStep
-        return self._transform(value, gradient)
+        return self._transform(self.last)
 
     def accept(self, intermediate_result: OptimizeResult) -> None:
         """Take the new iterate, and end the run when it is good enough."""
-        # A line search may settle on a parabola: then there is nothing real to go on.
-        if not np.array_equal(intermediate_result.x, self.last[0]):
+        # A line search may end on a parabola: then there is nothing real to go on.
+        if not np.array_equal(intermediate_result.x, self.last.x):
             raise StopIteration
         self._advance()
-        if self.status is not None:
+        if self.end is not None:
             raise StopIteration
 
     def _advance(self) -> None:
-        """The last point evaluated becomes the iterate."""
-        decrease = self.value - self.last[1]
-        self.x, self.value, self.gradient = self.last
+        """Make the last point evaluated the iterate."""
+        decrease = self.iterate.value - self.last.value
+        self.iterate = self.last
         self.nit += 1
         self._stop_if_converged(decrease)
-        self._new_line()
-        if self.status is None and self.nit >= self.options.max_iter:
-            self._stop(LIMIT_REACHED, "The iteration limit was reached.")
-
-    def _new_line(self) -> None:
-        self.anchor = self.last
-        self.trials = 0
-        self.was_cut = False
+        self.anchor, self.trials, self.was_cut = self.last, 0, False
+        if self.end is None and self.nit >= self.options.max_iter:
+            self.end = LIMIT
 
     def _stop_if_converged(self, decrease: float = math.inf) -> None:
         """Stop if the gradient, or the last decrease, is small in units of H.
@@ -226,79 +229,45 @@ class _LineSearches:
         """
         is_small = decrease <= self.options.ftol * self._unit()
         if self._projected_norm() <= self.options.gtol * self._unit():
-            self._stop(CONVERGED, "The projected gradient is below gtol.")
+            self.end = CONVERGED, "The projected gradient is below gtol."
         elif is_small and (self.trials == 1 or self.was_small):
-            self._stop(CONVERGED, "The last decrease is below ftol.")
+            self.end = CONVERGED, "The last decrease is below ftol."
         self.was_small = is_small
 
-    def _conclude(self, result: OptimizeResult) -> None:
-        """Status and message of a run that ended by itself."""
-        if self.status is not None:
-            return
+    def _conclusion(self, result: OptimizeResult) -> tuple[int, str]:
+        """Return status and message of a run that L-BFGS-B ended."""
         if self._projected_norm() <= _NOISE * self.options.gtol * self._unit():
-            self._stop(
-                CONVERGED, "No further decrease within the objective's accuracy."
-            )
-        elif self.problem.n_not_finite:
-            self._stop(
-                NOT_FINITE, "The search got stuck at values that are not finite."
-            )
-        else:
-            self._stop(
-                ABNORMAL,
-                "The line search found no decrease: the gradient may be inexact, or "
-                f"the objective not smooth. L-BFGS-B said: {result.message}",
-            )
-
-    def _stop(self, status: int, message: str) -> None:
-        self.status, self.message = status, message
+            return ACCURATE
+        if self.problem.n_not_finite:
+            return STUCK
+        return ABNORMAL, f"{NO_DECREASE[1]} L-BFGS-B said: {result.message}"
 
     def _unit(self) -> float:
-        """What changes are compared with: H, unless it has fallen to almost zero."""
-        return max(abs(self.value), self.floor)
+        """Return what changes are compared with: H, unless it is almost zero."""
+        return max(abs(self.iterate.value), self.floor)
 
-    def _projected_gradient(self) -> Floats:
-        return self.problem.projected_gradient(self.x, self.gradient)
+    def _projected_gradient(self) -> Array:
+        x, _, gradient = self.iterate
+        return self.problem.projected_gradient(x, gradient)
 
     def _projected_norm(self) -> float:
         return float(np.abs(self._projected_gradient()).max(initial=0.0))
 
-    def _transform(self, value: float, gradient: Floats) -> tuple[float, Floats]:
+    def _transform(self, at: _Iterate) -> tuple[float, Array]:
         if self.log:
             scale = self.scale * self.first_value
-            phi = scale * math.log(value / self.first_value)
-            return phi, (scale / value) * gradient
-        return self.scale * (value - self.first_value), self.scale * gradient
+            phi = scale * math.log(at.value / self.first_value)
+            return phi, (scale / at.value) * at.gradient
+        return self.scale * (at.value - self.first_value), self.scale * at.gradient
 
-    def _parabola(self, x: Floats, fraction: float) -> tuple[float, Floats]:
-        """A parabola from the anchor with its minimum `fraction` of the way to x.
+    def _parabola(self, x: Array, fraction: float) -> tuple[float, Array]:
+        """Return a parabola from the anchor, least `fraction` of the way to x.
 
         For fraction < 1/2 its value at x is above that of the anchor.
         """
-        origin, value, gradient = self.anchor
-        step = x - origin
-        phi, gradient = self._transform(value, gradient)
+        step = x - self.anchor.x
+        phi, gradient = self._transform(self.anchor)
         slope = -abs(float(gradient @ step))
         end_value = phi + slope * (1.0 - 0.5 / fraction)
         end_slope = slope * (1.0 - 1.0 / fraction)
         return end_value, (end_slope / float(step @ step)) * step
-
-
-def _first_scale(value: float, gradient: Floats) -> float:
-    """1 / |gradient|, or less at a start that is nearly a minimum already.
-
-    There the first step is the one that suits a curvature of `_LEAST_CURVATURE` H:
-    a step of length one would leave the valley.
-    """
-    norm = float(np.linalg.norm(gradient))
-    return 1.0 / max(norm, _LEAST_CURVATURE * abs(value), _TINY)
-
-
-def minimize_lbfgs(
-    fun: Objective,
-    x0: npt.ArrayLike,
-    bounds: npt.ArrayLike | None = None,
-    **options: Any,
-) -> OptimizeResult:
-    """Minimise `fun` within `bounds` by L-BFGS-B; `options` are those of `LBFGS`."""
-    return LBFGS(**options).minimize(fun, x0, bounds)

@@ -1,32 +1,35 @@
-"""Nelder and Mead's simplex: values alone, where gradients end at kinks."""
+"""Nelder and Mead's simplex method, for objectives with kinks."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
-from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED, Floats, Optimizer, Problem
+from bisvm.core.types import Array
+from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED, BoundedProblem, Optimizer
 
-_DONE = "No lower value of H is near, on any side of its kinks."
+_DONE = "There is no lower value of H nearby."
 _LIMIT = "The limit of evaluations was reached."
 
 
+@dataclass(eq=False, repr=False)
 class Simplex(Optimizer):
     """Nelder and Mead's method from a simplex with the start at one corner.
 
-    It compares values of H and needs no gradient, so that a kink, where a line search
-    finds no decrease, is a place like any other. For few hyperparameters: with more
-    than about five it is slow.
+    It compares values of H and needs no gradient, so that it does not stop at kinks,
+    where a line search finds no decrease. With more than about five hyperparameters it
+    is slow.
 
     Parameters
     ----------
     edge : float, default=0.4
-        Length of the first simplex's edges along the axes; negative for the other side
-        of the start.
+        Length of the first simplex's edges along the axes; negative for edges in the
+        negative direction.
     xtol : float, default=0.02
-        Done when all corners are this near to the best, and their values within ftol.
+        Stop when all corners are this close to the best, and their values within ftol.
     ftol : float, default=1e-4
         A difference of H, relatively, that does not count.
     max_iter : int, default=100
@@ -41,17 +44,10 @@ class Simplex(Optimizer):
     wants_units = True
     resumes = False
 
-    def __init__(
-        self,
-        edge: float = 0.4,
-        xtol: float = 0.02,
-        ftol: float = 1e-4,
-        max_iter: int = 100,
-    ):
-        self.edge = edge
-        self.xtol = xtol
-        self.ftol = ftol
-        self.max_iter = max_iter
+    edge: float = 0.4
+    xtol: float = 0.02
+    ftol: float = 1e-4
+    max_iter: int = 100
 
     def validate(self) -> Self:
         self.check_positive("xtol", "ftol")
@@ -64,20 +60,20 @@ class Simplex(Optimizer):
         return self.replace(ftol=0.1 * tol, max_iter=max_iter)
 
     def _minimize(
-        self, problem: Problem, like: OptimizeResult | None = None
+        self, problem: BoundedProblem, previous: OptimizeResult | None = None
     ) -> OptimizeResult:
         value, _ = problem.evaluate_start()
         start = problem.start
         known = {start.tobytes(): value}
 
-        def fun(x: Floats) -> float:
+        def fun(x: Array) -> float:
             if x.tobytes() not in known:
                 value, _, finite = problem.evaluate(x)
                 known[x.tobytes()] = value if finite else np.inf
             return known[x.tobytes()]
 
         corners = start + self.edge * np.vstack([0.0 * start, np.eye(start.size)])
-        # At a bound the simplex turns to the other side.
+        # At a bound the edge points the other way.
         low, high = problem.lower, problem.upper
         corners = np.where(corners > high, 2.0 * start - corners, corners)
         corners = np.where(corners < low, 2.0 * start - corners, corners)

@@ -1,18 +1,19 @@
-"""Pictures of fitted estimators, in the manner of scikit-learn's displays.
+"""Plots of fitted estimators, in the manner of scikit-learn's displays.
 
-May import `estimators`, `search`, `bilevel` and `kernels`. A new picture is a file
-of its own: a small tuple of data that can be tested, and a display that draws it.
+May import `estimators`, `selection`, `search`, `kernels` and `core`. A new plot is a
+small tuple of data, which can be tested, and a `Display` that draws it.
 
 A display has `from_estimator(estimator)` and `plot(ax=...)`. matplotlib is imported
-when something is drawn, and not before.
+only when something is drawn.
 """
 
-from bisvm.plots.confusion import ConfusionData, ConfusionDisplay, confusion_data
-from bisvm.plots.convergence import (
-    ConvergenceData,
-    ConvergenceDisplay,
-    Stage,
-    convergence_data,
+from bisvm.plots.bars import (
+    GroupWeightsData,
+    GroupWeightsDisplay,
+    RelevanceData,
+    RelevanceDisplay,
+    group_weights_data,
+    relevance_data,
 )
 from bisvm.plots.filters import (
     FeatureMapsData,
@@ -23,19 +24,18 @@ from bisvm.plots.filters import (
     feature_maps_data,
     filters_data,
 )
-from bisvm.plots.group_weights import (
-    GroupWeightsData,
-    GroupWeightsDisplay,
-    group_weights_data,
+from bisvm.plots.history import (
+    ConvergenceData,
+    ConvergenceDisplay,
+    PathData,
+    PathDisplay,
+    Stage,
+    convergence_data,
+    path_data,
 )
-from bisvm.plots.landscape import LandscapeData, landscape_data
-from bisvm.plots.landscape_display import LandscapeDisplay
-from bisvm.plots.paths import PathData, PathDisplay, path_data
-from bisvm.plots.relevance import RelevanceData, RelevanceDisplay, relevance_data
+from bisvm.plots.landscape import LandscapeData, LandscapeDisplay, landscape_data
 
 __all__ = [
-    "ConfusionData",
-    "ConfusionDisplay",
     "ConvergenceData",
     "ConvergenceDisplay",
     "FeatureMapsData",
@@ -52,7 +52,6 @@ __all__ = [
     "RelevanceData",
     "RelevanceDisplay",
     "Stage",
-    "confusion_data",
     "convergence_data",
     "feature_maps_data",
     "filters_data",

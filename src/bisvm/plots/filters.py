@@ -1,43 +1,55 @@
-"""What a convolutional machine has learned to look for."""
+"""The filters of a convolutional machine."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from bisvm.plots.canvas import INK, LIGHT, MEDIUM, axes, literal, plain
-from bisvm.plots.tiles import draw_tiles
+from bisvm.core.types import Array, UserData
+from bisvm.plots.canvas import (
+    INK,
+    LIGHT,
+    LINE_STYLES,
+    MEDIUM,
+    Tiles,
+    hide_frame,
+    literal,
+)
 
-# Frequencies of a two-dimensional spectrum, and of a line.
-SPECTRUM = 33
-LINE = 256
-STYLES = ("-", "--", "-.", ":")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Frequencies along each axis of a two-dimensional spectrum, and of a signal's.
+SPECTRUM, LINE = 33, 256
 
 
 class FiltersData(NamedTuple):
-    """Learned filters, (n_tasks, n_filters, *shape), and what the tasks are called.
+    """Learned filters.
 
-    shape is (length,), (height, width), or either with channels behind.
-    tasks : one name, empty, if all class tasks share their filters
+    filters : (n_tasks, n_filters, *shape), where shape is (length,) or (height, width),
+        followed by channels if there are several
+    tasks : names of the class tasks; one empty name if they share their filters
     signal : whether filters are one-dimensional
     """
 
-    filters: np.ndarray
+    filters: Array
     tasks: tuple[str, ...]
     signal: bool
 
-    def planes(self) -> tuple[list[list[np.ndarray]], list[str]]:
-        """Pictures of every task's filters, and what the columns are called.
+    def planes(self) -> tuple[list[list[Array]], list[str]]:
+        """Images of every task's filters, and names of the columns.
 
-        Three channels of an image are one picture in colour, others one each.
+        Three channels of an image are drawn in colour, others as one image each.
         """
         bank, names = self.filters, []
         spatial = 1 if self.signal else 2
         channels = bank.shape[2 + spatial] if bank.ndim > 2 + spatial else 1
         whole = bank.ndim == 2 + spatial or (not self.signal and channels == 3)
-        rows: list[list[np.ndarray]] = [[] for _ in bank]
+        rows: list[list[Array]] = [[] for _ in bank]
         for k in range(bank.shape[1]):
             for c in [None] if whole else range(channels):
                 names.append(f"{k + 1}" if c is None else f"{k + 1}, ch. {c + 1}")
@@ -46,32 +58,29 @@ class FiltersData(NamedTuple):
         return rows, names
 
 
-def filters_data(estimator: Any) -> FiltersData:
-    """The filters of a fitted ConvolutionalSVC, or of a kernel on a convolution."""
+def filters_data(estimator: BaseEstimator) -> FiltersData:
+    """Collect the filters of a fitted ConvolutionalSVC, or of a convolution kernel."""
     check_is_fitted(estimator)
     filters = getattr(estimator, "filters_", None)
     if filters is None:
-        filters = _of_a_kernel(estimator)
+        filters = _filters_of_kernel(estimator)
     filters = np.asarray(filters, dtype=float)
     shape = getattr(estimator, "image_shape_", None)
-    if shape is not None:
-        # A filter that covers the whole of an axis may be as long as the image has.
-        signal = len(shape) == 1 or filters.ndim == 3
-    else:
-        signal = filters.ndim == 3
+    # A signal with channels has filters of four dimensions, as images have.
+    signal = filters.ndim == 3 or (shape is not None and len(shape) == 1)
     if filters.shape[-1] == 1 and filters.ndim > (3 if signal else 4):
         filters = filters[..., 0]
     return FiltersData(filters, _task_names(estimator, len(filters)), signal)
 
 
-def _of_a_kernel(estimator: Any) -> np.ndarray:
+def _filters_of_kernel(estimator: BaseEstimator) -> Array:
     kernels = getattr(estimator, "kernel_", None)
     kernels = kernels if isinstance(kernels, list) else [kernels]
     found = []
     for kernel in kernels:
         transform = getattr(kernel, "transform", None)
         first = getattr(transform, "transforms", (transform,))[0]
-        filters: Any = getattr(first, "filters", None)
+        filters = getattr(first, "filters", None)
         if filters is not None:
             found.append(np.asarray(filters, dtype=float))
     if len(found) != len(kernels):
@@ -82,7 +91,7 @@ def _of_a_kernel(estimator: Any) -> np.ndarray:
     return np.stack(found)
 
 
-def _task_names(estimator: Any, n: int) -> tuple[str, ...]:
+def _task_names(estimator: BaseEstimator, n: int) -> tuple[str, ...]:
     tasks = getattr(estimator, "tasks_", None)
     if n == 1 or tasks is None or len(tasks) != n:
         return tuple("" if n == 1 else f"task {k + 1}" for k in range(n))
@@ -91,27 +100,17 @@ def _task_names(estimator: Any, n: int) -> tuple[str, ...]:
     )
 
 
-class FiltersDisplay:
-    """Learned filters, one column each and one row a class task.
+class FiltersDisplay(Tiles[FiltersData]):
+    """Draw the learned filters, one row for each class task.
 
-    Use `FiltersDisplay.from_estimator` to create one. Of images middle grey is zero,
-    and every filter has its own scale; of signals the filters are lines.
-
-    Parameters
-    ----------
-    data : FiltersData
-        What is drawn.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib's axes and figure
+    Filters of images are in grey with zero in the middle, each on its own scale.
+    Filters of signals are lines.
     """
 
-    def __init__(self, *, data: FiltersData):
-        self.data = data
-
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+    def from_estimator(
+        cls, estimator: BaseEstimator, *, ax: Axes | None = None
+    ) -> Self:
         """Draw the filters of a fitted estimator.
 
         Parameters
@@ -122,30 +121,31 @@ class FiltersDisplay:
         """
         return cls(data=filters_data(estimator)).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> Self:
+    def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw; the arguments are those of `from_estimator`."""
         cells, names = self.data.planes()
-        self.figure_, self.ax_ = draw_tiles(
-            cells, columns=names, rows=self.data.tasks, signed=True, ax=ax
+        signed = [True] * len(names)
+        self._draw_tiles(
+            cells, columns=names, rows=self.data.tasks, signed=signed, ax=ax
         )
         self.ax_.set_xlabel("filter", fontsize="small")
         return self
 
 
-class FrequencyResponseDisplay:
-    """What learned filters let through, by frequency.
+class FrequencyResponseDisplay(Tiles[FiltersData]):
+    """Draw the frequency responses of the learned filters.
 
-    Use `FrequencyResponseDisplay.from_estimator` to create one. Of signals |h(f)|
-    against f, up to half a cycle a sample; of images |h(f)| over the plane of
-    frequencies, zero in the middle, half a cycle a pixel at the edges, white the
-    largest. Channels are added up by their squares.
+    For signals it draws |h(f)| against f, up to half a cycle per sample. For images it
+    draws |h(f)| over the plane of frequencies: zero is in the middle, half a cycle per
+    pixel at the edges, and white is the largest. Channels are added up by their
+    squares.
 
     Parameters
     ----------
     data : FiltersData
         The filters.
-    sampling_rate : float
-        Samples a second, of signals.
+    sampling_rate : float, optional
+        Samples per second of a signal.
 
     Attributes
     ----------
@@ -154,12 +154,16 @@ class FrequencyResponseDisplay:
     """
 
     def __init__(self, *, data: FiltersData, sampling_rate: float | None = None):
-        self.data = data
+        super().__init__(data=data)
         self.sampling_rate = sampling_rate
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, sampling_rate: float | None = None, ax: Any = None
+        cls,
+        estimator: BaseEstimator,
+        *,
+        sampling_rate: float | None = None,
+        ax: Axes | None = None,
     ) -> Self:
         """Draw the frequency responses of a fitted estimator's filters.
 
@@ -167,32 +171,33 @@ class FrequencyResponseDisplay:
         ----------
         estimator : fitted ConvolutionalSVC, or BilevelSVC with a convolution
         sampling_rate : float, optional
-            Of signals: the axis is in hertz then, else in cycles a sample.
+            Samples per second of a signal: the axis is then in hertz, else in cycles
+            per sample.
         ax : matplotlib axes, optional
             Where to draw; a new figure by default.
         """
         display = cls(data=filters_data(estimator), sampling_rate=sampling_rate)
         return display.plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> Self:
+    def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw; the arguments are those of `from_estimator`."""
         self.responses_ = responses(self.data)
         if self.data.signal:
             self._draw_lines(ax)
             return self
-        names = [f"{k + 1}" for k in range(self.responses_.shape[1])]
-        self.figure_, self.ax_ = draw_tiles(
+        n = self.responses_.shape[1]
+        self._draw_tiles(
             [list(row) for row in self.responses_],
-            columns=names,
+            columns=[f"{k + 1}" for k in range(n)],
             rows=self.data.tasks,
-            signed=False,
+            signed=[False] * n,
             ax=ax,
         )
         self.ax_.set_xlabel("frequency response of filter", fontsize="small")
         return self
 
-    def _draw_lines(self, ax: Any) -> None:
-        self.figure_, self.ax_ = axes(ax, (6.4, 3.4))
+    def _draw_lines(self, ax: Axes | None) -> None:
+        ax = self._open(ax, (6.4, 3.4))
         rate = self.sampling_rate
         frequency = np.linspace(0.0, 0.5 * (1.0 if rate is None else rate), LINE)
         several = len(self.data.tasks) > 1
@@ -201,24 +206,20 @@ class FrequencyResponseDisplay:
                 name = f"filter {k + 1}"
                 name += f", {literal(self.data.tasks[t], 20)}" if several else ""
                 place = t * len(bank) + k
-                self.ax_.plot(
-                    frequency,
-                    response,
-                    STYLES[place % 4],
-                    color=(INK, MEDIUM, LIGHT)[(place // 4) % 3],
-                    label=name,
-                )
-        unit = "cycles a sample" if rate is None else "Hz"
-        self.ax_.set_xlabel(f"frequency ({unit})")
-        self.ax_.set_ylabel("magnitude of the response")
-        self.ax_.set_xlim(0.0, frequency[-1])
-        self.ax_.set_ylim(bottom=0.0)
-        self.ax_.legend(frameon=False, fontsize="small")
-        plain(self.ax_)
+                color = (INK, MEDIUM, LIGHT)[(place // 4) % 3]
+                style = LINE_STYLES[place % 4]
+                ax.plot(frequency, response, style, color=color, label=name)
+        unit = "cycles per sample" if rate is None else "Hz"
+        ax.set_xlabel(f"frequency ({unit})")
+        ax.set_ylabel("magnitude of the response")
+        ax.set_xlim(0.0, frequency[-1])
+        ax.set_ylim(bottom=0.0)
+        ax.legend(frameon=False, fontsize="small")
+        hide_frame(ax)
 
 
-def responses(data: FiltersData) -> np.ndarray:
-    """|sum_t h_t e^{-2 pi i f t}|, root mean square over channels."""
+def responses(data: FiltersData) -> Array:
+    """|sum_t h_t e^{-2 pi i f t}|, the root of the sum of squares over channels."""
     bank, spatial = data.filters, 1 if data.signal else 2
     if bank.ndim == 2 + spatial:
         bank = bank[..., None]
@@ -227,29 +228,34 @@ def responses(data: FiltersData) -> np.ndarray:
     else:
         spectrum = np.fft.fft2(bank, s=(SPECTRUM, SPECTRUM), axes=(2, 3))
         spectrum = np.fft.fftshift(spectrum, axes=(2, 3))
-    return np.sqrt(np.sum(np.abs(spectrum) ** 2, axis=-1))
+    magnitude: Array = np.sqrt(np.sum(np.abs(spectrum) ** 2, axis=-1))
+    return magnitude
 
 
 class FeatureMapsData(NamedTuple):
-    """Images or signals, and what the filters make of each: (n, n_filters, ...)."""
+    """Images or signals, and the feature maps of each: (n, n_filters, ...)."""
 
-    images: np.ndarray
-    maps: np.ndarray
+    images: Array
+    maps: Array
     names: tuple[str, ...]
 
 
 def feature_maps_data(
-    estimator: Any, X: Any, task: int = 0, names: Any = None
+    estimator: BaseEstimator,
+    X: UserData,
+    task: int = 0,
+    names: Sequence[str] | None = None,
 ) -> FeatureMapsData:
-    """Feature maps of some images by a fitted ConvolutionalSVC."""
+    """Compute feature maps of some images by a fitted ConvolutionalLinearSVC."""
     check_is_fitted(estimator)
     if not hasattr(estimator, "feature_maps"):
         raise ValueError(
-            f"{type(estimator).__name__} has no feature maps; fit a ConvolutionalSVC."
+            f"{type(estimator).__name__} has no feature maps; fit a "
+            "ConvolutionalLinearSVC."
         )
     X = np.asarray(X, dtype=float)
     images = X.reshape(len(X), *estimator.image_shape_)
-    if images.ndim == 4 and images.shape[-1] not in (3,):
+    if images.ndim == 4 and images.shape[-1] != 3:
         images = images.mean(axis=-1)
     names = [f"{k + 1}" for k in range(len(X))] if names is None else names
     if len(names) != len(X):
@@ -258,60 +264,42 @@ def feature_maps_data(
     return FeatureMapsData(images, maps, tuple(str(name) for name in names))
 
 
-class FeatureMapsDisplay:
-    """Some images, and beside each what the learned filters make of it.
-
-    Use `FeatureMapsDisplay.from_estimator` to create one. Middle grey is zero.
-
-    Parameters
-    ----------
-    data : FeatureMapsData
-        What is drawn.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib's axes and figure
-    """
-
-    def __init__(self, *, data: FeatureMapsData):
-        self.data = data
+class FeatureMapsDisplay(Tiles[FeatureMapsData]):
+    """Draw some images, each followed by its feature maps, with zero in middle grey."""
 
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
-        X: Any,
+        estimator: BaseEstimator,
+        X: UserData,
         *,
         task: int = 0,
-        names: Any = None,
-        ax: Any = None,
+        names: Sequence[str] | None = None,
+        ax: Axes | None = None,
     ) -> Self:
-        """Draw feature maps of a fitted ConvolutionalSVC.
+        """Draw feature maps of a fitted ConvolutionalLinearSVC.
 
         Parameters
         ----------
-        estimator : fitted ConvolutionalSVC
+        estimator : fitted ConvolutionalLinearSVC
         X : a few images, as for `predict`
         task : int
-            Number of the class task whose filters are used, see `tasks_`.
+            Which class task's filters are used, see `tasks_`.
         names : sequence of str, optional
-            What the images are called; numbers by default.
+            Names of the images; numbers by default.
         ax : matplotlib axes, optional
             Where to draw; a new figure by default.
         """
         return cls(data=feature_maps_data(estimator, X, task, names)).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> Self:
+    def plot(self, *, ax: Axes | None = None) -> Self:
         """Draw; the arguments are those of `from_estimator`."""
-        n = self.data.maps.shape[1]
-        cells = [
-            [image, *maps]
-            for image, maps in zip(self.data.images, self.data.maps, strict=True)
-        ]
-        self.figure_, self.ax_ = draw_tiles(
-            cells,
+        images, maps, names = self.data
+        n = maps.shape[1]
+        self._draw_tiles(
+            [[image, *own] for image, own in zip(images, maps, strict=True)],
             columns=["input", *(f"map {k + 1}" for k in range(n))],
-            rows=self.data.names,
+            rows=names,
             signed=[False, *[True] * n],
             ax=ax,
         )

@@ -1,95 +1,97 @@
-"""The validation loss around the optimum, along its most sensitive hyperparameters."""
+"""The validation loss around the optimum, over its most sensitive hyperparameters."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from scipy import sparse
+from scipy.ndimage import zoom
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from bisvm.core.parts import DegenerateError
+from bisvm.core.types import Array, ArrayLike, UserData, UserVector
 from bisvm.estimators import BilevelObjective
 from bisvm.kernels import RBF
+from bisvm.plots.canvas import (
+    INK,
+    LOSS_TICKS,
+    MEDIUM,
+    Display,
+    hide_frame,
+    literal,
+    log_axis,
+)
+from bisvm.search.history import Record
+from bisvm.selection.comparison import svc_grid
 
-# Entries of a vector that are tried for their sensitivity: those that moved the most.
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.contour import QuadContourSet
+
+# Entries of a vector whose sensitivity is computed: those that moved the most.
 TRIED = 16
 # Points along an axis, however little time there is.
 FEWEST = 5
-# The small grid that people search, gamma relative to SVC's "scale".
-GRID_C = np.logspace(-1, 3, 5)
-GRID_GAMMA = np.logspace(-2, 1, 4)
-
-
-def svc_gamma(X: Any) -> float:
-    """SVC's gamma="scale" as a number, 1 / (n_features variance)."""
-    if sparse.issparse(X):
-        variance = float(X.multiply(X).mean() - X.mean() ** 2)
-    else:
-        variance = float(np.asarray(X, dtype=float).var())
-    return 1.0 / (X.shape[1] * max(variance, 1e-12))
-
-
-def stock_grid(X: Any) -> dict[str, np.ndarray]:
-    """C and gamma of a usual small grid, gamma in units of SVC's gamma="scale"."""
-    return {"C": GRID_C, "gamma": GRID_GAMMA * svc_gamma(X)}
+# Contour levels, and points that are interpolated for each evaluation.
+LEVELS, FINER = 14, 6
 
 
 @dataclass(frozen=True)
 class Direction:
-    """A line through theta: these entries move together, by the same step.
+    """A line through theta along which some entries move by the same step.
 
-    size : a natural step, one for logarithms
+    size : a natural step, 1 for logarithms
     """
 
     name: str
-    entries: np.ndarray
+    entries: Array
     log: bool
     size: float
 
-    def place(self, theta: np.ndarray) -> float:
-        """Where theta is along the line: the mean of the entries."""
+    def place(self, theta: Array) -> float:
+        """Coordinate of theta along the line: the mean of the entries."""
         return float(np.mean(theta[self.entries]))
 
-    def moved(self, theta: np.ndarray, to: float) -> np.ndarray:
+    def moved(self, theta: Array, to: float) -> Array:
         out = theta.copy()
         out[self.entries] += to - self.place(theta)
         return out
 
-    def natural(self, places: Any) -> np.ndarray:
+    def natural(self, places: ArrayLike) -> Array:
         places = np.asarray(places, dtype=float)
         return np.exp(places) if self.log else places
 
 
 class LandscapeData(NamedTuple):
-    """The validation loss on a slice through the optimum, or along a line.
+    """The validation loss over one or two hyperparameters through the optimum.
 
-    Everything is in natural units: a number, or for a vector that moves as one its
+    Everything is in natural units. A vector that moves as one is represented by its
     (geometric) mean.
 
     names : of the one or two hyperparameters
     log : whether their axes are logarithmic
     axes : where the loss was evaluated
-    values : (n,), or (n_second, n_first); NaN where there is no machine
-    optimum, least : what was learned, and the loss there
+    values : (n,), or (n_second, n_first); NaN where no machine exists
+    optimum, least : the learned values, and the loss there
     path : (k, 1 or 2), the search, projected onto the slice
-    grid : (k, 1 or 2), points of a grid search for comparison, may be none
+    grid : (k, 1 or 2), points of a grid search, maybe none
     sensitivity : the rise of the loss by a natural step, of every hyperparameter tried
-    n_rows, n_all : rows behind these values, and rows that there are
-    learned : number of hyperparameters in all
+    n_rows, n_all : rows used for these values, and all rows
+    learned : number of hyperparameters in total
     """
 
     names: tuple[str, ...]
     log: tuple[bool, ...]
-    axes: tuple[np.ndarray, ...]
-    values: np.ndarray
+    axes: tuple[Array, ...]
+    values: Array
     optimum: tuple[float, ...]
     least: float
-    path: np.ndarray
-    grid: np.ndarray
+    path: Array
+    grid: Array
     sensitivity: dict[str, float]
     n_rows: int
     n_all: int
@@ -97,30 +99,65 @@ class LandscapeData(NamedTuple):
 
 
 def landscape_data(
-    estimator: Any,
-    X: Any,
-    y: Any,
+    estimator: BaseEstimator,
+    X: UserData,
+    y: UserVector,
     *,
     names: Sequence[str] | None = None,
-    grid: Mapping[str, Any] | str | None = "stock",
+    grid: Mapping[str, ArrayLike] | str | None = "usual",
     resolution: int = 15,
     decades: float = 1.5,
     accuracy: float = 3e-3,
     max_rows: int = 1000,
     time_limit: float | None = None,
-    **given: Any,
+    **fit_params: UserData,
 ) -> LandscapeData:
-    """Evaluate the slice; see `LandscapeDisplay.from_estimator`."""
+    """Evaluate the validation loss around a fitted estimator's optimum.
+
+    The slice goes through the optimum along two hyperparameters; the others stay fixed.
+    Vectors whose entries are equal move as one. The loss does not include the prior.
+    The splits are those of the fit if its `random_state` is a number or its `cv` a
+    list.
+
+    Parameters
+    ----------
+    estimator : fitted BilevelSVC, BilevelLinearSVC or ConvolutionalSVC
+    X, y : the data it was fitted on
+    names : one or two names, optional
+        "C", "gamma" (all entries move together) or "gamma[3]". By default the two for
+        which a factor of e raises the loss most (of a long vector only the entries that
+        the search moved most are tried), or one if there is only one.
+    grid : "usual", None, or dict from name to values
+        Points of a grid search to show. "usual" is the grid over C and gamma of
+        `bisvm.selection.comparison`, for RBF kernels, within the slice. The slice
+        is extended to all points of a given grid.
+    resolution : int
+        Evaluations along each axis.
+    decades : float
+        Powers of ten that the slice covers to either side of the optimum.
+    accuracy : float
+        Relative error of the loss that is acceptable.
+    max_rows : int
+        With more rows, a sample of this size is used.
+    time_limit : float, optional
+        Seconds, approximately. Slow evaluations reduce the resolution, to five at the
+        least.
+    **fit_params : groups, sample_weight and sample_groups, as given to `fit`
+
+    Returns
+    -------
+    data : LandscapeData
+    """
     check_is_fitted(estimator)
     estimator, X = _kernel_machine(estimator, X)
-    objective = BilevelObjective(estimator, X, y, **given)
+    objective = BilevelObjective(estimator, X, y, **fit_params)
     theta = objective.space.theta(estimator.hyperparameters_)
     n_all = len(objective.problem.sample_weight)
     if n_all > max_rows:
         objective = objective.on_rows(_sample(objective, max_rows))
-    loss = LossOfTheta(objective, accuracy)
-    candidates = _directions(objective, theta, estimator.history_)
+    loss = _Loss(objective, accuracy)
     if names is None:
+        candidates = _directions(objective, theta, estimator.history_)
         rises = {one.name: loss.rise(theta, one) for one in candidates}
         order = sorted(candidates, key=lambda one: -rises[one.name])
         chosen = sorted(order[:2], key=candidates.index)
@@ -128,18 +165,22 @@ def landscape_data(
         chosen = [_called(objective, theta, name) for name in names]
         rises = {one.name: loss.rise(theta, one) for one in chosen}
     points = _grid_points(chosen, grid, estimator, X)
-    ranges = [
-        _range(one, theta, points[:, k], objective.bounds, decades)
-        for k, one in enumerate(chosen)
-    ]
+    covered = points[:0] if isinstance(grid, str) else points
+    limits = np.array(
+        [
+            _range(one, theta, covered[:, k], objective.bounds, decades)
+            for k, one in enumerate(chosen)
+        ]
+    )
+    points = points[np.all((points >= limits[:, 0]) & (points <= limits[:, 1]), axis=1)]
     if time_limit is not None:
         resolution = loss.affordable(resolution, len(chosen), time_limit)
-    places = [np.linspace(low, high, resolution) for low, high in ranges]
+    places = [np.linspace(low, high, resolution) for low, high in limits]
     path = np.array(
         [
             [one.place(record.theta) for one in chosen]
             for record in estimator.history_
-            if record.stage != "sketch" and record.partition is None
+            if record.stage != "subsample" and record.partition is None
         ]
     ).reshape(-1, len(chosen))
     return LandscapeData(
@@ -158,22 +199,24 @@ def landscape_data(
     )
 
 
-def _kernel_machine(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """The machine with hyperparameters, and X with one row a sample."""
+def _kernel_machine(
+    estimator: BaseEstimator, X: UserData
+) -> tuple[BaseEstimator, UserData]:
+    """The estimator that has the hyperparameters, and X with one row per sample."""
     if hasattr(estimator, "maps_") or not hasattr(estimator, "history_"):
         raise ValueError(
-            f"{type(estimator).__name__} has no landscape: it takes a fitted "
+            f"{type(estimator).__name__} has no landscape; expected a fitted "
             "BilevelSVC, BilevelLinearSVC or ConvolutionalSVC."
         )
     if not getattr(estimator, "coordinates_", ()):
-        raise ValueError("Nothing was learned: there is no landscape around it.")
+        raise ValueError("Nothing was learned, so there is no landscape.")
     if hasattr(estimator, "machine_"):
         X = np.asarray(X)
         return estimator.machine_, X.reshape(len(X), -1)
     return estimator, X
 
 
-class LossOfTheta:
+class _Loss:
     """The validation loss without its prior, as a function of theta."""
 
     def __init__(self, objective: BilevelObjective, accuracy: float):
@@ -181,7 +224,7 @@ class LossOfTheta:
         self.on_training = objective.problem.criterion.on_training
         self.count, self.seconds = 0, 0.0
 
-    def __call__(self, theta: np.ndarray) -> float:
+    def __call__(self, theta: Array) -> float:
         began = time.perf_counter()
         value = self._value(theta)
         self.count += 1
@@ -189,12 +232,12 @@ class LossOfTheta:
         return value
 
     def affordable(self, resolution: int, dimensions: int, seconds: float) -> int:
-        """As many points along each axis as there is time for, at least FEWEST."""
+        """Points along each axis that the time allows, at least FEWEST."""
         left = max(seconds - self.seconds, 0.0)
         points = left * self.count / max(self.seconds, 1e-9)
         return max(min(resolution, int(points ** (1.0 / dimensions))), FEWEST)
 
-    def _value(self, theta: np.ndarray) -> float:
+    def _value(self, theta: Array) -> float:
         try:
             done = self.objective.evaluate(theta, accuracy=self.accuracy)
         except DegenerateError:
@@ -202,21 +245,19 @@ class LossOfTheta:
         value = done.value if self.on_training else done.criterion
         return float(value) if np.isfinite(value) else np.nan
 
-    def rise(self, theta: np.ndarray, direction: Direction) -> float:
-        """By how much a step of natural size to either side raises it, at most."""
-        here, low_high = self(theta), self.objective.bounds
+    def rise(self, theta: Array, direction: Direction) -> float:
+        """The largest rise of the loss by a natural step to either side."""
+        here, limits = self(theta), self.objective.bounds
         rises = [0.0]
         for sign in (-1.0, 1.0):
             to = direction.place(theta) + sign * direction.size
-            there = np.clip(direction.moved(theta, to), *low_high.T)
+            there = np.clip(direction.moved(theta, to), *limits.T)
             value = self(there) - here
             rises += [value] if np.isfinite(value) else []
         return max(rises)
 
-    def over(
-        self, theta: np.ndarray, chosen: list[Direction], places: list[np.ndarray]
-    ) -> np.ndarray:
-        """To and fro, so that every solve starts near the last one."""
+    def over(self, theta: Array, chosen: list[Direction], places: list[Array]) -> Array:
+        """All values of the slice; every second row backwards, for warm starts."""
         first, *second = chosen
         if not second:
             return np.array([self(first.moved(theta, to)) for to in places[0]])
@@ -229,8 +270,8 @@ class LossOfTheta:
         return values
 
 
-def _sample(objective: BilevelObjective, size: int) -> np.ndarray:
-    """Rows with the shares of classes and folds."""
+def _sample(objective: BilevelObjective, size: int) -> Array:
+    """Rows in which classes and folds have the same shares as in all rows."""
     columns = objective.problem.columns
     n = len(columns.labels)
     fold = columns.validation.argmax(axis=1)
@@ -241,18 +282,18 @@ def _sample(objective: BilevelObjective, size: int) -> np.ndarray:
 
 
 def _directions(
-    objective: BilevelObjective, theta: np.ndarray, history: Sequence[Any]
+    objective: BilevelObjective, theta: Array, history: Sequence[Record]
 ) -> list[Direction]:
-    """Numbers, vectors whose entries are alike, and the entries of other vectors.
+    """Numbers, vectors with equal entries, and single entries of other vectors.
 
-    Of long vectors only the entries that the search has moved the most.
+    Of a long vector, only the entries that the search moved most.
     """
     moved = np.ptp(np.array([record.theta for record in history]), axis=0)
     unit = theta - objective.space.log_units
     found = []
     for name, entries in _by_parameter(objective):
-        alike = np.ptp(unit[entries]) < 1e-6
-        if len(entries) == 1 or alike:
+        equal = np.ptp(unit[entries]) < 1e-6
+        if len(entries) == 1 or equal:
             found.append(_direction(objective, theta, name, entries))
             continue
         most = entries[np.argsort(-moved[entries], kind="stable")[:TRIED]]
@@ -263,7 +304,7 @@ def _directions(
     return found
 
 
-def _by_parameter(objective: BilevelObjective) -> list[tuple[str, np.ndarray]]:
+def _by_parameter(objective: BilevelObjective) -> list[tuple[str, Array]]:
     """Name and learned entries of every parameter."""
     out, first = [], 0
     position = np.cumsum(objective.space.learned) - 1
@@ -277,7 +318,7 @@ def _by_parameter(objective: BilevelObjective) -> list[tuple[str, np.ndarray]]:
 
 
 def _direction(
-    objective: BilevelObjective, theta: np.ndarray, name: str, entries: np.ndarray
+    objective: BilevelObjective, theta: Array, name: str, entries: Array
 ) -> Direction:
     log = objective.space.coordinates[entries[0]][1] == "log"
     size = 1.0 if log else float(np.sqrt(np.mean(theta[entries] ** 2))) or 1.0
@@ -285,8 +326,8 @@ def _direction(
     return Direction(shown, entries, log, size)
 
 
-def _called(objective: BilevelObjective, theta: np.ndarray, name: str) -> Direction:
-    """The direction of a name: an entry, or all entries of a parameter."""
+def _called(objective: BilevelObjective, theta: Array, name: str) -> Direction:
+    """The direction of a name, which is an entry or a whole parameter."""
     if name in objective.names:
         entry = np.array([objective.names.index(name)])
         return _direction(objective, theta, name, entry)
@@ -294,18 +335,21 @@ def _called(objective: BilevelObjective, theta: np.ndarray, name: str) -> Direct
         if own == name:
             return _direction(objective, theta, name, entries)
     raise ValueError(
-        f"names: nothing called {name!r} was learned; there are {objective.names[:20]}."
+        f"names: {name!r} was not learned; these were: {objective.names[:20]}."
     )
 
 
 def _grid_points(
-    chosen: list[Direction], grid: Any, estimator: Any, X: Any
-) -> np.ndarray:
+    chosen: list[Direction],
+    grid: Mapping[str, ArrayLike] | str | None,
+    estimator: BaseEstimator,
+    X: UserData,
+) -> Array:
     """Points of the grid in the coordinates of the slice."""
     none = np.empty((0, len(chosen)))
     if isinstance(grid, str):
         isotropic = isinstance(estimator.kernel_, RBF) and hasattr(X, "mean")
-        grid = stock_grid(X) if isotropic else None
+        grid = svc_grid(X) if isotropic else None
     if grid is None:
         return none
     axes = []
@@ -313,22 +357,22 @@ def _grid_points(
         own = grid.get(one.name, grid.get(one.name.split(" (")[0]))
         if own is None:
             return none
-        own = np.asarray(own, dtype=float)
-        axes.append(np.log(own) if one.log else own)
+        values = np.asarray(own, dtype=float)
+        axes.append(np.log(values) if one.log else values)
     return np.stack([m.ravel() for m in np.meshgrid(*axes)], axis=1)
 
 
 def _range(
     direction: Direction,
-    theta: np.ndarray,
-    points: np.ndarray,
-    bounds: np.ndarray,
+    theta: Array,
+    points: Array,
+    bounds: Array,
     decades: float,
 ) -> tuple[float, float]:
-    """So far to either side, and as far as the grid goes, within the bounds."""
+    """Limits of the slice: `decades` to either side and all points, within bounds."""
     centre = direction.place(theta)
     reach = decades * (np.log(10.0) if direction.log else 2.0 * direction.size)
-    # A little more than the grid, so that its points are not on the edge.
+    # Points of the grid keep a distance from the edge.
     margin = 0.1 * reach
     low = min([centre - reach, *(points - margin)])
     high = max([centre + reach, *(points + margin)])
@@ -336,6 +380,153 @@ def _range(
     return max(low, centre + room[:, 0].max()), min(high, centre + room[:, 1].min())
 
 
-def _natural(chosen: list[Direction], points: np.ndarray) -> np.ndarray:
+def _natural(chosen: list[Direction], points: Array) -> Array:
     columns = [one.natural(points[:, k]) for k, one in enumerate(chosen)]
     return np.stack(columns, axis=1)
+
+
+class LandscapeDisplay(Display[LandscapeData]):
+    """Draw contours of the validation loss, the search, the optimum, and a grid.
+
+    Attributes
+    ----------
+    contours_ : matplotlib's contour lines; None if there is one hyperparameter
+
+    Examples
+    --------
+    >>> from bisvm import BilevelSVC
+    >>> from bisvm.plots import LandscapeDisplay
+    >>> model = BilevelSVC("rbf", random_state=0).fit(X, y)  # doctest: +SKIP
+    >>> LandscapeDisplay.from_estimator(model, X, y)  # doctest: +SKIP
+    """
+
+    contours_: QuadContourSet | None
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: BaseEstimator,
+        X: UserData,
+        y: UserVector,
+        *,
+        ax: Axes | None = None,
+        **settings: Any,
+    ) -> Self:
+        """Evaluate the loss around a fitted estimator's optimum and draw it.
+
+        Parameters
+        ----------
+        estimator : fitted BilevelSVC, BilevelLinearSVC or ConvolutionalSVC
+        X, y : the data it was fitted on
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        **settings : names, grid, resolution, ... as for `landscape_data`
+        """
+        return cls(data=landscape_data(estimator, X, y, **settings)).plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None, **kwargs: Any) -> Self:
+        """Draw; further arguments are passed to matplotlib's `contour`, or `plot`."""
+        flat = len(self.data.names) == 1
+        self._open(ax, (6.4, 3.6 if flat else 4.8))
+        self.contours_ = None
+        if flat:
+            self._draw_line(kwargs)
+        else:
+            self._draw_slice(kwargs)
+        self.ax_.set_xlabel(literal(self.data.names[0]))
+        return self
+
+    def _draw_line(self, kwargs: dict[str, Any]) -> None:
+        data = self.data
+        self.ax_.plot(data.axes[0], data.values, **{"color": INK, "lw": 1.8, **kwargs})
+        if data.log[0]:
+            log_axis(self.ax_, "x")
+        if np.nanmin(data.values) > 0:
+            log_axis(self.ax_, "y", LOSS_TICKS)
+        low = self.ax_.get_ylim()[0]
+        if len(data.grid):
+            self.ax_.plot(data.grid[:, 0], np.full(len(data.grid), low), "x", c=MEDIUM)
+        self.ax_.plot(*data.optimum, data.least, "*", ms=13, mfc="white", mec="black")
+        self.ax_.set_ylabel("validation loss H")
+        hide_frame(self.ax_)
+
+    def _draw_slice(self, kwargs: dict[str, Any]) -> None:
+        data = self.data
+        levels = self._levels()
+        x, y, values = self._smooth()
+        from matplotlib.colors import LinearSegmentedColormap
+
+        # White where the loss is lowest, and never darker than a middle grey.
+        pale = LinearSegmentedColormap.from_list("pale", ["1.0", "0.55"])
+        self.ax_.contourf(
+            x, y, values, levels=levels, cmap=pale, extend="both", zorder=0
+        )
+        style = {"colors": "0.35", "linewidths": 0.7, **kwargs}
+        self.contours_ = self.ax_.contour(x, y, values, levels=levels[1:], **style)
+        if data.log[0]:
+            log_axis(self.ax_, "x")
+        if data.log[1]:
+            log_axis(self.ax_, "y")
+        self.ax_.clabel(
+            self.contours_, levels=levels[1::3], fmt=lambda v: f"{v:.3g}", fontsize=8
+        )
+        self._draw_points()
+        self.ax_.set_ylabel(literal(data.names[1]))
+        self.ax_.set_xlim(x[0], x[-1])
+        self.ax_.set_ylim(y[0], y[-1])
+
+    def _smooth(self) -> tuple[Array, Array, Array]:
+        """Axes and values, interpolated by splines unless values are missing."""
+        (x, y), values = self.data.axes, self.data.values
+        if not np.isfinite(values).all() or min(values.shape) < 4:
+            return x, y, values
+        # Splines of log H, kept within the values that were computed.
+        level = np.log(values) if values.min() > 0 else values
+        fine = zoom(level, FINER, order=3, grid_mode=False)
+        fine = np.clip(fine, level.min(), level.max())
+        fine = np.exp(fine) if values.min() > 0 else fine
+        return self._finer(0), self._finer(1), fine
+
+    def _finer(self, axis: int) -> Array:
+        places, log = self.data.axes[axis], self.data.log[axis]
+        spaced = np.geomspace if log else np.linspace
+        return spaced(places[0], places[-1], FINER * len(places))
+
+    def _draw_points(self) -> None:
+        data = self.data
+        if len(data.grid):
+            self.ax_.plot(
+                *data.grid.T, "x", color="0.1", ms=5, mew=1.1, label="grid search"
+            )
+        if len(data.path):
+            beyond = data.learned > len(data.names)
+            self.ax_.plot(
+                *data.path.T,
+                "-o",
+                color=INK,
+                lw=1.2,
+                ms=4.2,
+                mec="white",
+                mew=0.7,
+                label="search, projected" if beyond else "search",
+            )
+        self.ax_.plot(
+            *data.optimum, "*", ms=15, mfc="white", mec="black", label="learned"
+        )
+        self.ax_.legend(
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            ncols=3,
+            frameon=False,
+            fontsize="small",
+            borderaxespad=0.2,
+        )
+
+    def _levels(self) -> Array:
+        """Dense near the lowest value, where the slope is small."""
+        values = self.data.values[np.isfinite(self.data.values)]
+        low, high = values.min(), np.quantile(values, 0.95)
+        if not high > low:
+            high = low + max(abs(low), 1.0) * 1e-3
+        levels: Array = low + (high - low) * np.linspace(0.0, 1.0, LEVELS) ** 1.6
+        return levels

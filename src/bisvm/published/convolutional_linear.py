@@ -3,43 +3,50 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, Self
+from typing import Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from bisvm.core.threads import one_blas_thread
+from bisvm.core.types import Array, ArrayLike, UserData, UserVector
 from bisvm.core.warning import warn_user
 from bisvm.criteria import Criterion, get_criterion
-from bisvm.estimators.data import prepare
-from bisvm.estimators.images import check_task, flattened, task_names, validated_rows
-from bisvm.estimators.settings import COMMON, chosen, decisions, optimizer_of
-from bisvm.estimators.watching import CallbackSupportMixin, Watched, with_callbacks
+from bisvm.estimators.callbacks import CallbackSupportMixin, Watched, with_callbacks
+from bisvm.estimators.convolutional import (
+    IMAGES,
+    check_task,
+    flattened,
+    task_names,
+    validated_rows,
+)
+from bisvm.estimators.data import Given, prepare
+from bisvm.estimators.docstrings import LIMITS
+from bisvm.estimators.settings import COMMON, SearchArguments, chosen, decisions
 from bisvm.losses import Loss, get_loss
 from bisvm.optimizers import Optimizer
-from bisvm.published.bilinear import (
+from bisvm.published.bilinear.model import (
     Bank,
-    HalfStep,
     LinearConvolution,
-    NewtonStep,
-    Patches,
-    StrengthObjective,
-    TrainedBilinear,
-    get_step,
-    own_loss,
+    Strengths,
+    search_strengths,
 )
-from bisvm.published.strengths_search import Strengths, search_strengths
-from bisvm.search.data import Data
+from bisvm.published.bilinear.patches import Patches
+from bisvm.published.bilinear.steps import HalfStep, NewtonStep, get_step, own_loss
+from bisvm.published.bilinear.strengths import StrengthObjective
+from bisvm.published.bilinear.training import TrainedBilinear
+from bisvm.search.checkpoint import check_resumable
 from bisvm.search.descent import Descent
-from bisvm.search.history import Certificate
+from bisvm.search.history import Certificate, Progress
 from bisvm.search.observer import CALLBACK_STOP
-from bisvm.search.resuming import check_resumable
+from bisvm.search.settings import Data, MultiClass
 
 _STRENGTHS = ("lambda_w", "lambda_f")
 
@@ -54,8 +61,9 @@ class _Parts:
     optimizer: Optimizer
 
 
-class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
-    """Linear SVM on feature maps x * f, with the filters f learned with the weights.
+@dataclass(eq=False, repr=False)
+class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArguments):
+    __doc__ = f"""Linear SVM on feature maps x * f, with learned filters f.
 
     For every class task (a pair of classes as a rule), maps w and filters f::
 
@@ -64,30 +72,24 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimato
 
     The strengths are learned on a validation loss, by its derivative through the
     trained machines. Only their product matters: at the optimum
-    lambda_w |w|^2 = lambda_f |f|^2, and another ratio gives the same decisions with
-    another share of the scale. So the strength sqrt(lambda_w lambda_f) is searched and
-    the ratio kept as given (Sugg 2018, chapter 3).
+    lambda_w |w|^2 = lambda_f |f|^2, and another ratio gives the same decisions. So the
+    strength sqrt(lambda_w lambda_f) is searched and the ratio kept as given (Sugg 2018,
+    chapter 3).
 
     Parameters
     ----------
-    image_shape : (length,), (height, width) or (height, width, channels), optional
-        Shape of one row of X. By default that of X if X is (n, height, width[,
-        channels]), and else a signal, (n_features,).
-    filter_shape : tuple of int, default=(5, 5)
-        Axes that it leaves out are covered whole: (5, 5) sees all channels.
-    n_filters : int, default=1
-        Filters of every class task.
+    {IMAGES}
     lambda_w, lambda_f : float, default=0.1
         Strengths of the penalties; where the search starts if they are learned. With
         `learn=None` also one a class task.
-    learn : {"all", None}, default="all"
+    learn : {{"all", None}}, default="all"
         None takes the strengths as they are given.
-    solver : {"newton", "pegasos", "liblinear"} or Step, default="newton"
+    solver : {{"newton", "pegasos", "liblinear"}} or Step, default="newton"
         How the linear SVMs of the alternation are solved. "newton" goes on with joint
         steps to a stationary point, and is the one that strengths can be learned with.
     loss : "auto", "quartic", "hinge", "squared_hinge", ... or Loss, default="auto"
         "auto" is the quartic hinge for "newton" and the exact one for the others.
-    multi_class : {"ovo", "ovr"}, default="ovo"
+    multi_class : {{"ovo", "ovr"}}, default="ovo"
     shared : bool, default=True
         Whether all class tasks have the same strengths.
     class_weight : None, "balanced" or dict, default=None
@@ -95,25 +97,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         What the strengths minimise on held-out images; see `BilevelSVC`.
     cv : int, splitter or list of (train, validation) index pairs, default=5
     optimizer : str or Optimizer, default="bfgs"
-    tol : float, default=1e-3
-        Accuracy: relative decrease that is not worth another step, of E in the
-        alternation and of the criterion in the search.
-    max_iter : int, default=100
-        Alternations, and steps of the search.
-    time_limit : float, optional
-        Seconds after which the search stops and the best strengths so far are used.
-    n_jobs : int, optional
-        Class tasks that are trained at a time, in threads.
-    verbose : int, default=0
-        1 shows evaluations of the criterion in a live line, or as lines of a log; 2
-        always as lines.
-    callback : callable, optional
-        Called with a `bisvm.search.history.Progress` after every evaluation; True
-        stops.
-    checkpoint : str or path, optional
-        File that every evaluation is written to, and from which a fit that was killed
-        goes on; see `BilevelSVC`.
-    random_state : int, RandomState or None
+    {LIMITS}
 
     Attributes
     ----------
@@ -131,7 +115,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimato
     criterion_value_ : float, NaN if nothing was learned
     history_ : list of `bisvm.search.history.Record`, one for every evaluation
     coordinates_ : list of (name, "log" or "linear"), what theta is in these records
-    certificate_ : how near to optimal both levels are; a list if not shared
+    certificate_ : how close to optimal both levels are; a list if not shared
     image_shape_, classes_, n_features_in_, feature_names_in_, n_iter_
 
     Examples
@@ -152,58 +136,26 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         "n_filters": [Interval(Integral, 1, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        image_shape: Any = None,
-        filter_shape: Any = (5, 5),
-        n_filters: int = 1,
-        *,
-        lambda_w: Any = 0.1,
-        lambda_f: Any = 0.1,
-        learn: Any = "all",
-        solver: Any = "newton",
-        loss: Any = "auto",
-        multi_class: str = "ovo",
-        shared: bool = True,
-        class_weight: Any = None,
-        criterion: Any = "calibrated_logistic",
-        cv: Any = 5,
-        optimizer: Any = "bfgs",
-        tol: float = 1e-3,
-        max_iter: int = 100,
-        time_limit: float | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        callback: Any = None,
-        checkpoint: Any = None,
-        random_state: Any = None,
-    ):
-        self.image_shape = image_shape
-        self.filter_shape = filter_shape
-        self.n_filters = n_filters
-        self.lambda_w = lambda_w
-        self.lambda_f = lambda_f
-        self.learn = learn
-        self.solver = solver
-        self.loss = loss
-        self.multi_class = multi_class
-        self.shared = shared
-        self.class_weight = class_weight
-        self.criterion = criterion
-        self.cv = cv
-        self.optimizer = optimizer
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.callback = callback
-        self.checkpoint = checkpoint
-        self.random_state = random_state
+    image_shape: tuple[int, ...] | None = None
+    filter_shape: tuple[int, ...] = (5, 5)
+    n_filters: int = 1
+    _: KW_ONLY
+    lambda_w: float | ArrayLike = 0.1
+    lambda_f: float | ArrayLike = 0.1
+    learn: Literal["all"] | None = "all"
+    solver: str | HalfStep = "newton"
+    loss: str | Loss = "auto"
+    multi_class: MultiClass = "ovo"
+    criterion: str | Criterion = "calibrated_logistic"
+    optimizer: str | Optimizer = "bfgs"
 
     @with_callbacks
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+        self,
+        X: UserData,
+        y: UserVector,
+        sample_weight: UserVector = None,
+        groups: UserVector = None,
     ) -> Self:
         """Learn the strengths on the splits, then maps and filters on all of X.
 
@@ -228,14 +180,12 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         shape, flat = flattened(X, self.image_shape)
         data = prepare(
             self,
-            flat,
-            y,
-            sample_weight,
-            groups,
-            None,
+            Given(flat, y, sample_weight, groups),
             random_state,
             criterion=parts.criterion,
-            split=self.learn is not None,
+            cv=None if self.learn is None else self.cv,
+            multi_class=self.multi_class,
+            class_weight=self.class_weight,
         )
         shape = (data.n_features,) if shape is None else shape
         patches = Patches(shape, self.filter_shape)
@@ -245,7 +195,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         return self
 
     def _parts(self) -> _Parts:
-        """The parts named by the arguments; refuses what can be refused at once."""
+        """Return the parts named by the arguments, after a check of the arguments."""
         self._validate_params()
         self._check_strengths()
         step = get_step(self.solver)
@@ -257,8 +207,9 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimato
                 f"solver={self.solver!r} cannot learn the strengths, for which a "
                 "smooth optimum is differentiated: use solver='newton', or learn=None."
             )
-        optimizer = optimizer_of(self)
-        check_resumable(self.checkpoint, self.random_state, optimizer)
+        optimizer = self._optimizer()
+        if self.checkpoint is not None:
+            check_resumable(self.checkpoint, self.random_state, optimizer)
         return _Parts(step, loss, get_criterion(self.criterion), optimizer)
 
     def _check_strengths(self) -> None:
@@ -278,7 +229,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         patches: Patches,
         data: Data,
         random_state: np.random.RandomState,
-        callback: Any,
+        callback: Callable[[Progress], object] | None,
     ) -> None:
         model = LinearConvolution(
             patches,
@@ -296,7 +247,8 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         start = None
         if self.learn is not None:
             found = search_strengths(
-                self,
+                type(self).__name__,
+                self.get_params(deep=False),
                 model,
                 data,
                 parts.criterion,
@@ -311,12 +263,13 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimato
                 if self.shared
                 else [one.point_of(0) for one in found]
             )
+        X = np.asarray(data.X)
         trained = model.train(
-            data.X, data.tasks, data.weight, *strengths, near=start, seed=seed
+            X, data.tasks, data.weight, *strengths, starts=start, seed=seed
         )
         self._set_fitted(data, patches, strengths, trained, found)
 
-    def _strength(self, name: str, n_tasks: int) -> np.ndarray:
+    def _strength(self, name: str, n_tasks: int) -> Array:
         given = np.atleast_1d(np.asarray(getattr(self, name), dtype=float))
         if given.shape not in ((1,), (n_tasks,)):
             raise ValueError(
@@ -326,11 +279,13 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         several = any(np.ndim(getattr(self, own)) for own in _STRENGTHS)
         return np.broadcast_to(given, n_tasks) if several else given
 
-    def _builder(self, data: Data, patches: Patches) -> Any:
-        """Makes fitted copies at given strengths, for a callback."""
+    def _builder(
+        self, data: Data, patches: Patches
+    ) -> Callable[..., ConvolutionalLinearSVC]:
+        """Return what makes fitted copies at given strengths, for a callback."""
 
-        def build(values: dict[str, Any]) -> Any:
-            fixed = clone(self).set_params(
+        def build(values: dict[str, float]) -> ConvolutionalLinearSVC:
+            fixed: ConvolutionalLinearSVC = clone(self).set_params(
                 learn=None,
                 callback=None,
                 checkpoint=None,
@@ -348,7 +303,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimato
         self,
         data: Data,
         patches: Patches,
-        strengths: np.ndarray,
+        strengths: Array,
         trained: list[TrainedBilinear],
         found: list[Strengths],
     ) -> None:
@@ -387,18 +342,18 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, BaseEstimato
 
     # --- prediction -------------------------------------------------------------------
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Decision values: (n,) for two classes, (n, n_classes) for more."""
+    def decision_function(self, X: UserData) -> Array:
+        """Return decision values: (n,) for two classes, (n, n_classes) for more."""
         check_is_fitted(self)
         scores = validated_rows(self, X) @ self.coef_.T + self.intercept_
         return decisions(scores, len(self.classes_), self._task_kind)
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Class labels."""
+    def predict(self, X: UserData) -> Array:
+        """Return class labels."""
         return chosen(self.decision_function(X), self.classes_)
 
-    def feature_maps(self, X: Any, task: int = 0) -> np.ndarray:
-        """x * f_k for every image and filter of a class task, (n, n_filters, ...).
+    def feature_maps(self, X: UserData, task: int = 0) -> Array:
+        """Return x * f_k for all images and filters of a task, (n, n_filters, ...).
 
         `tasks_[task]` names the classes.
         """
@@ -424,7 +379,7 @@ def _warn_of_doubt(certificates: list[Certificate]) -> None:
 def _certificate(
     descent: Descent | None, trained: list[TrainedBilinear]
 ) -> Certificate:
-    """Both levels together; NaN for what nobody has measured."""
+    """Return the certificate of both levels; NaN for what was not measured."""
     solved = all(one.converged for one in trained)
     searched = descent is None or (descent.converged and descent.best.converged)
     reason = "Nothing was to be learned." if descent is None else descent.reason

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numba import njit
@@ -13,7 +13,8 @@ from scipy.optimize import OptimizeResult
 from scipy.sparse import issparse
 
 from bisvm.bilevel.adjoint import implicit_gradient
-from bisvm.data.pieces import Pieces, reduce
+from bisvm.core.types import Array, Matrix
+from bisvm.data.matrices import RowBlocks, reduce
 from bisvm.losses import Hinge, Loss, Quartic
 from bisvm.machines import LinearMachine
 from bisvm.optimizers.bfgs import BFGS
@@ -21,10 +22,10 @@ from bisvm.optimizers.scan import Scan
 from bisvm.published.alternating import (
     Alternating,
     Arrays,
+    FoldsTask,
+    LinearFolds,
     arrays_of,
-    check_seed,
 )
-from bisvm.published.linear_folds import LinearFolds
 from bisvm.solvers.newton import Newton
 from bisvm.solvers.rows import axpy, dot
 
@@ -39,6 +40,7 @@ _SHARPER, _CLOSER = 1.0 / 3.0, 0.25
 _EXPONENT = 0.6
 
 
+@dataclass(eq=False, repr=False)
 class FoldNewton(Alternating):
     """The best C of the linear hinge machine, by gradients of a nearly exact one.
 
@@ -49,13 +51,14 @@ class FoldNewton(Alternating):
 
     over the held-out points with y_j w'x_j < 1 and their weights v_j,
     the limit of which, for eps -> 0, is the projection of w off the margin vectors. The
-    lower levels start where the last C left them, and take a few steps each. C goes by
-    `Scan`, which does not stay in a shallow minimum: no step size, no rate.
+    lower levels start from their solutions at the last C, and take a few steps each. C
+    is searched by `Scan`, which does not stop in a shallow minimum: there is no step
+    size and no rate.
 
     With many rows most of that is done on a sample of them, then on one `growth` times
     as large, and so on; a sample's minimum is off by its noise, so that the next one,
-    last the whole, takes two or three evaluations. Few rows, on the other hand, are
-    scanned once more near the end, with a corner a third as wide.
+    and at last the whole data, take two or three evaluations. Few rows are scanned once
+    more at the end, with a corner a third as wide.
 
     Parameters
     ----------
@@ -74,23 +77,13 @@ class FoldNewton(Alternating):
 
     losses = (Hinge, Quartic)
 
-    def __init__(
-        self,
-        eps: float = 0.03,
-        spacing: float = 0.5,
-        ftol: float = 1e-4,
-        first: int = 4000,
-        growth: float = 8.0,
-        C_min: float | None = None,
-        C_max: float | None = None,
-    ) -> None:
-        self.eps = eps
-        self.spacing = spacing
-        self.ftol = ftol
-        self.first = first
-        self.growth = growth
-        self.C_min = C_min
-        self.C_max = C_max
+    eps: float = 0.03
+    spacing: float = 0.5
+    ftol: float = 1e-4
+    first: int = 4000
+    growth: float = 8.0
+    C_min: float | None = None
+    C_max: float | None = None
 
     def validate(self) -> Self:
         self.check_positive("eps", "spacing", "ftol", "growth")
@@ -102,24 +95,14 @@ class FoldNewton(Alternating):
             raise ValueError(f"growth must be above 1; got {self.growth!r}.")
         return self
 
-    def suited(self, loss: Loss) -> Self:
+    def for_loss(self, loss: Loss) -> Self:
         return self.replace(eps=loss.eps) if isinstance(loss, Quartic) else self
 
-    def alternate(
-        self,
-        folds: LinearFolds,
-        C: float | None = None,
-        bounds: tuple[float, float] | None = None,
-        seed: int = 0,
-    ) -> OptimizeResult:
-        self.validate()
-        check_seed(seed)
-        unit = self._unit(folds)
-        own = (self.C_min or 1e-6 * unit, self.C_max or 1e8 * unit)
-        box = np.log([self._check_bounds(bounds or own)])
-        n = folds.X.shape[0]
-        order = np.random.default_rng(seed).permutation(n)
-        x = np.log([unit if C is None else self._check_start(C)])
+    def _alternate(self, task: FoldsTask) -> OptimizeResult:
+        folds, C, bounds, rng, _ = task
+        box, n = np.log([bounds]), folds.X.shape[0]
+        order = rng.permutation(n)
+        x = np.log([_unit(folds) if C is None else float(C)])
         path, result, done, coef = [float(np.exp(x[0]))], None, 0, None
         for rows in self._sizes(n):
             if done:
@@ -145,10 +128,9 @@ class FoldNewton(Alternating):
         result.coef, result.nit = coef, len(path) - 1
         return result
 
-    def _unit(self, folds: LinearFolds) -> float:
-        """C = 1 / mean |x|^2, at which a point can move its own margin by one."""
-        size = reduce(_square_sum, folds.X)
-        return folds.X.shape[0] / size if size > 0 else 1.0
+    def _bounds(self, folds: LinearFolds) -> tuple[float, float]:
+        unit = _unit(folds)
+        return self.C_min or 1e-6 * unit, self.C_max or 1e8 * unit
 
     def _sizes(self, n: int) -> list[int]:
         sizes, rows = [], float(self.first)
@@ -158,12 +140,20 @@ class FoldNewton(Alternating):
         return [*sizes, n]
 
 
-def _square_sum(X: Any) -> float:
-    return float(np.sum(X.data**2) if issparse(X) else np.einsum("ij,ij->", X, X))
+def _unit(folds: LinearFolds) -> float:
+    """Return C = 1 / mean |x|^2, at which a point can move its margin by one."""
+    size = reduce(_square_sum, folds.X)
+    return folds.X.shape[0] / size if size > 0 else 1.0
 
 
-def sample(folds: LinearFolds, rows: np.ndarray) -> LinearFolds | None:
-    """These rows alone; those held out stand for all. None if a fold lacks a class."""
+def _square_sum(X: Matrix) -> float:
+    if issparse(X):
+        return float(np.sum(np.asarray(X.data) ** 2))
+    return float(np.einsum("ij,ij->", X, X))
+
+
+def sample(folds: LinearFolds, rows: Array) -> LinearFolds | None:
+    """Return the folds on these rows alone; None if a fold lacks a class."""
     validation = folds.validation[rows]
     share = validation.sum(axis=0)
     signed = folds.labels[rows] * (folds.train[rows] > 0)
@@ -188,7 +178,7 @@ class _Lower:
     """
 
     def __init__(
-        self, folds: LinearFolds, eps: float, ratio: float, coef: np.ndarray | None
+        self, folds: LinearFolds, eps: float, ratio: float, coef: Array | None
     ):
         self.folds, self.eps, self.ratio = folds, eps, ratio
         shape = (folds.X.shape[1], folds.labels.shape[1])
@@ -196,7 +186,7 @@ class _Lower:
         self.path: list[float] = []
         self.lowest, self.best_coef = np.inf, self.coef
 
-    def evaluate(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+    def evaluate(self, x: Array) -> tuple[float, Array]:
         C = math.exp(float(x[0]))
         self.path.append(C)
         value, slope = self._evaluate(C * self.ratio)
@@ -212,7 +202,7 @@ class _Compiled(_Lower):
     """Dense rows, few columns: loops without temporaries."""
 
     def __init__(
-        self, folds: LinearFolds, eps: float, ratio: float, coef: np.ndarray | None
+        self, folds: LinearFolds, eps: float, ratio: float, coef: Array | None
     ):
         super().__init__(folds, eps, ratio, coef)
         self._arrays: Arrays = arrays_of(folds)
@@ -240,17 +230,15 @@ class _ByMachine(_Lower):
         solution = Newton().solve(machine, folds.X @ self.coef, 0.01 * _INNER_TOL)
         self.coef = solution.x.coef
         margins = folds.labels * solution.fitted
-        inside = folds.validation * (margins < 1.0)
-        value = float(np.sum(inside * (1.0 - margins)))
-        cotangent = -inside * folds.labels
+        violating = folds.validation * (margins < 1.0)
+        value = float(np.sum(violating * (1.0 - margins)))
+        cotangent = -violating * folds.labels
         gradient = implicit_gradient(machine, solution, cotangent)
         return value, float(gradient.weights.sum())
 
 
-def _lower(
-    folds: LinearFolds, eps: float, ratio: float, coef: np.ndarray | None
-) -> _Lower:
-    whole = not (issparse(folds.X) or isinstance(folds.X, Pieces))
+def _lower(folds: LinearFolds, eps: float, ratio: float, coef: Array | None) -> _Lower:
+    whole = not (issparse(folds.X) or isinstance(folds.X, RowBlocks))
     small = whole and folds.X.shape[1] <= _COMPILED
     kind: Callable[..., _Lower] = _Compiled if small else _ByMachine
     return kind(folds, eps, ratio, coef)

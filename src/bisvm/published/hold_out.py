@@ -1,23 +1,18 @@
-"""The swapping hold-out: many partitions for the price of few fits."""
+"""The swapping hold-out: many partitions at the cost of few fits."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_X_y
 
 from bisvm.core.threads import one_blas_thread
+from bisvm.core.types import Array, UserData, UserVector
 from bisvm.hinge.active_set import ActiveSet
 from bisvm.hinge.exchange import exchange
-from bisvm.hinge.inputs import (
-    check_C,
-    checked_weight,
-    settled_kernel,
-    signs,
-    two_classes,
-)
+from bisvm.hinge.inputs import check_C, checked_weight, kernel_for, signs, two_classes
 from bisvm.hinge.solution import solve
 from bisvm.hinge.svc import IncrementalSVC
 from bisvm.published.swapping import drawn_exchange, drawn_part
@@ -29,14 +24,15 @@ class SwappingHoldOut:
         T* = (T \\ T') u V',   V* = (V \\ V') u T',   |T'| = |V'| = n,
 
     T' and V' drawn at random, with as many points of either class in one as in the
-    other: class shares stay as they are (seed 004, algorithm 1). The machine follows
+    other: class shares stay as they are (Sangnier, Gauthier and Rakotomamonjy 2014,
+    algorithm 1). The machine follows
     along one path of breakpoints, and carries the decision values of all points with
     it: those of V need not be computed. The Gram matrix of all points is kept.
 
     Parameters
     ----------
     model : IncrementalSVC, whose kernel, C and gamma are taken; it need not be fitted.
-        What the kernel takes from the data ("scale") is settled on all points.
+        Kernel parameters that depend on the data ("scale") are those of all points.
     X, y : the data set, of two classes.
     validation : float in (0, 1), share of the points in V, in both classes.
     sample_weight : (n,) or None, weights of the points while they are in T.
@@ -63,12 +59,12 @@ class SwappingHoldOut:
     def __init__(
         self,
         model: IncrementalSVC,
-        X: Any,
-        y: Any,
+        X: UserData,
+        y: UserVector,
         *,
         validation: float = 0.4,
-        sample_weight: Any = None,
-        random_state: Any = None,
+        sample_weight: UserVector = None,
+        random_state: int | np.random.RandomState | None = None,
     ):
         X, y = check_X_y(X, y, dtype=float)
         check_C(model.C)
@@ -79,22 +75,22 @@ class SwappingHoldOut:
         self._c = model.C * checked_weight(sample_weight, len(y))
         self._rng = check_random_state(random_state)
         self._held_out = drawn_part(self.labels, validation, self._rng)
-        kernel = settled_kernel(model.kernel, X, model.gamma)
+        kernel = kernel_for(model.kernel, X, model.gamma)
         with one_blas_thread():
             c = np.where(self._held_out, 0.0, self._c)
             two_classes(self.labels[c > 0])
             self._keep(*solve(kernel.gram(X), self.labels, c))
 
-    def train(self) -> np.ndarray:
-        """Indices of T."""
+    def train(self) -> Array:
+        """Return the indices of T."""
         return np.flatnonzero(~self._held_out)
 
-    def validation(self) -> np.ndarray:
-        """Indices of V."""
+    def validation(self) -> Array:
+        """Return the indices of V."""
         return np.flatnonzero(self._held_out)
 
-    def decision_values(self) -> np.ndarray:
-        """f(x) + b at the points of V, in the order of `validation`."""
+    def decision_values(self) -> Array:
+        """Return f(x) + b at the points of V, in the order of `validation`."""
         sets = self._sets
         return (sets.y * (sets.gap + sets.p))[self._held_out]
 
@@ -104,14 +100,13 @@ class SwappingHoldOut:
         new, out = drawn_exchange(parts, self.labels, n, self._rng)
         with one_blas_thread():
             # On a copy, so that an error leaves everything as it was.
-            sets = self._sets.copy()
-            passed = exchange(sets, out, new, self._c[new])
+            sets, passed = exchange(self._sets.copy(), out, new, self._c[new])
         self._held_out[new], self._held_out[out] = False, True
         self._keep(sets, passed)
         return self
 
     def mean_loss(self, swaps: int, n: int) -> float:
-        """Mean hinge of the points held out, over this partition and the next ones."""
+        """Return the mean hinge of held-out points, over this and later partitions."""
         losses = [self._hinge()]
         losses += [self.swap(n)._hinge() for _ in range(swaps)]
         return float(np.mean(losses))

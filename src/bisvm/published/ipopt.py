@@ -12,16 +12,16 @@ line-search algorithm for large-scale nonlinear programming", Math. Program. 106
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from bisvm.core.types import Array
 from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED
-from bisvm.published.both_levels import BothLevels, inside
-from bisvm.published.levels import Levels
+from bisvm.published.both_levels import BothLevels, Levels
 from bisvm.published.program import BilevelProgram, ProgramPoint
 
 # The relaxation shrinks by this factor from solve to solve, down to the last one.
@@ -29,6 +29,7 @@ SHARPER = 0.1
 LAST_EPS = 1e-6
 
 
+@dataclass(eq=False, repr=False)
 class Ipopt(BothLevels):
     """The bilevel program by IPOPT; needs CasADi (`pip install bisvm[nlp]`).
 
@@ -44,10 +45,9 @@ class Ipopt(BothLevels):
 
     wants_units = True
 
-    def __init__(self, max_iter: int = 100, tol: float = 1e-6, epsilon: float = 1e-2):
-        self.max_iter = max_iter
-        self.tol = tol
-        self.epsilon = epsilon
+    max_iter: int = 100
+    tol: float = 1e-6
+    epsilon: float = 1e-2
 
     def validate(self) -> Self:
         self.check_count("max_iter")
@@ -57,7 +57,7 @@ class Ipopt(BothLevels):
     def within(self, tol: float, max_iter: int) -> Self:
         return self.replace(max_iter=max_iter, tol=1e-3 * tol)
 
-    def search(self, levels: Levels, x0: np.ndarray) -> OptimizeResult:
+    def search(self, levels: Levels, x0: Array) -> OptimizeResult:
         if levels.swaps is not None:
             raise ValueError(
                 "IPOPT takes no exchanges of points on its way; use 'slp-filter'."
@@ -67,13 +67,13 @@ class Ipopt(BothLevels):
     def solve(
         self,
         program: BilevelProgram,
-        start: np.ndarray,
-        evaluate: Callable[[np.ndarray], float] | None = None,
+        start: Array,
+        evaluate: Callable[[Array], float] | None = None,
     ) -> OptimizeResult:
-        """The program's solution from coordinates x.
+        """Solve the program from coordinates x.
 
-        `evaluate` is H at x, called where a relaxation was solved; by the program
-        itself if None. The result has what that of `SLPFilter.solve` has: `x`, `fun`,
+        `evaluate` returns H at x, and is called where a relaxation was solved; None
+        for the program's. The result is as that of `SLPFilter.solve`: `x`, `fun`,
         `nit`, `point`, `kkt`, `kkt_before`, `status`, `success`, `message`.
         """
         self.validate()
@@ -81,7 +81,7 @@ class Ipopt(BothLevels):
         exact = evaluate or (
             lambda x: program.evaluate(program.trained_at(x)).objective
         )
-        x = inside(program, np.asarray(start, dtype=float))
+        x = program.projected(np.asarray(start, dtype=float))
         oracle = _Oracle(program, x)
         called = _callback(casadi, oracle)
         z = casadi.MX.sym("z", oracle.n)
@@ -141,21 +141,21 @@ def _solved(
     if not np.isfinite(flat).all():
         return point, int(stats["iter_count"]), False
     found = program.point(np.clip(flat, bounds[:, 0], bounds[:, 1]))
-    found = replace(found, x=inside(program, found.x))
+    found = replace(found, x=program.projected(found.x))
     return found, int(stats["iter_count"]), bool(stats["success"])
 
 
 class _Oracle:
     """Objective and constraints stacked, and their Jacobian, each point once."""
 
-    def __init__(self, program: BilevelProgram, x: np.ndarray):
+    def __init__(self, program: BilevelProgram, x: Array):
         self.program, self.x = program, x
         self.n = len(program.bounds())
         self.height = 1 + len(program.limits(0.0))
-        self._last: dict[str, tuple[bytes, np.ndarray]] = {}
+        self._last: dict[str, tuple[bytes, Array]] = {}
 
     @cached_property
-    def pattern(self) -> tuple[np.ndarray, np.ndarray]:
+    def pattern(self) -> tuple[Array, Array]:
         """Rows and columns that may differ from zero, whatever the point."""
         program = self.program
         p, q, m, r = program.sizes
@@ -175,28 +175,24 @@ class _Oracle:
         order = np.lexsort((both[0], both[1]))
         return both[0][order], both[1][order]
 
-    def values(self, flat: np.ndarray) -> np.ndarray:
-        def compute() -> np.ndarray:
+    def values(self, flat: Array) -> Array:
+        def compute() -> Array:
             at = self.program.evaluate(self.program.point(flat))
             return np.append(at.objective, at.constraints)
 
         return self._once("values", flat, compute)
 
-    def entries(self, flat: np.ndarray) -> np.ndarray:
+    def entries(self, flat: Array) -> Array:
         """The Jacobian on its pattern."""
         return self._once(
-            "entries",
-            flat,
-            lambda: self._dense(self.program.point(flat))[self.pattern],
+            "entries", flat, lambda: self._dense(self.program.point(flat))[self.pattern]
         )
 
-    def _dense(self, point: ProgramPoint) -> np.ndarray:
+    def _dense(self, point: ProgramPoint) -> Array:
         linear = self.program.linearize(point)
         return np.vstack([linear.gradient, linear.jacobian.toarray()])
 
-    def _once(
-        self, what: str, flat: np.ndarray, compute: Callable[[], np.ndarray]
-    ) -> np.ndarray:
+    def _once(self, what: str, flat: Array, compute: Callable[[], Array]) -> Array:
         key = flat.tobytes()
         if what not in self._last or self._last[what][0] != key:
             self._last[what] = key, compute()

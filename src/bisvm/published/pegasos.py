@@ -1,23 +1,33 @@
-"""Pegasos: stochastic subgradient steps for the linear SVM with the hinge.
-
-At the end, the rows of dense and sparse matrices as compiled loops see them.
-"""
+"""Pegasos: stochastic subgradient steps for the linear SVM with the hinge."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 from numba import njit
 from scipy import sparse
 
+from bisvm.core.types import Array, Matrix
+from bisvm.data.matrices import Inputs
+from bisvm.machines import Machine
+from bisvm.solvers.dual import DualForm, DualSolver
 from bisvm.solvers.rows import as_matrix, as_rows, axpy, check_labels, dot, square
 
 
+class PegasosResult(NamedTuple):
+    """Weights, intercept and dual variables; see `pegasos`."""
+
+    w: Array
+    b: float
+    alpha: Array
+
+
 def pegasos(
-    X: Any,
-    y: np.ndarray,
+    X: Matrix,
+    y: Array,
     lam: float,
     n_iter: int = 100_000,
     projection: bool = True,
@@ -25,8 +35,8 @@ def pegasos(
     *,
     average: bool = False,
     intercept: str = "free",
-    sample_weight: np.ndarray | None = None,
-) -> tuple[np.ndarray, float]:
+    sample_weight: Array | None = None,
+) -> PegasosResult:
     r"""Minimise lam/2 |w|^2 + (1/N) sum_i max(0, 1 - y_i (w'x_i + b)).
 
     At step t = 1, 2, ... one point i is drawn, with replacement, and with
@@ -65,51 +75,16 @@ def pegasos(
     -------
     w : array of shape (d,)
     b : float
+    alpha : array of shape (n,)
+        w = sum_i alpha_i y_i x_i. A step inside the margin adds eta to alpha_i, and
+        what shrinks w shrinks alpha. The optimum has alpha_i <= 1 / (lam n), without
+        weights; an iterate may exceed it.
 
     References
     ----------
     S. Shalev-Shwartz, Y. Singer, N. Srebro, A. Cotter, Pegasos: primal estimated
     sub-gradient solver for SVM, Mathematical Programming 127, 2011, pp. 3-30, figure 1.
     """
-    w, b, _ = _run(
-        X, y, lam, n_iter, projection, seed, average, intercept, sample_weight
-    )
-    return (w[:-1], float(w[-1])) if intercept == "penalized" else (w, b)
-
-
-def pegasos_duals(
-    X: Any,
-    y: np.ndarray,
-    lam: float,
-    n_iter: int = 100_000,
-    projection: bool = True,
-    seed: int = 0,
-    *,
-    average: bool = False,
-    intercept: str = "free",
-    sample_weight: np.ndarray | None = None,
-) -> np.ndarray:
-    """alpha of the same run of `pegasos`: w = sum_i alpha_i y_i x_i.
-
-    A step inside the margin adds eta to alpha_i, and what shrinks w shrinks alpha. The
-    optimum has alpha_i <= 1 / (lam n), without weights; an iterate may be beyond.
-    """
-    return _run(X, y, lam, n_iter, projection, seed, average, intercept, sample_weight)[
-        2
-    ]
-
-
-def _run(
-    X: Any,
-    y: np.ndarray,
-    lam: float,
-    n_iter: int,
-    projection: bool,
-    seed: int,
-    average: bool,
-    intercept: str,
-    sample_weight: np.ndarray | None,
-) -> tuple[np.ndarray, float, np.ndarray]:
     X, y = as_matrix(X), np.ascontiguousarray(y, dtype=np.float64)
     check_labels(X.shape, y)
     _check(lam, n_iter, intercept)
@@ -118,12 +93,15 @@ def _run(
         stack = sparse.hstack if sparse.issparse(X) else np.hstack
         X = as_matrix(stack([X, np.ones((len(y), 1))]))
     lam, d, free = float(lam), X.shape[1], intercept == "free"
-    return pegasos_steps(as_rows(X), y, d, lam, order, bool(projection), free, average)
+    w, b, alpha = pegasos_steps(
+        as_rows(X), y, d, lam, order, bool(projection), free, average
+    )
+    if intercept == "penalized":
+        w, b = w[:-1], w[-1]
+    return PegasosResult(w, float(b), alpha)
 
 
-def draws(
-    n: int, n_iter: int, seed: int, sample_weight: np.ndarray | None = None
-) -> np.ndarray:
+def draws(n: int, n_iter: int, seed: int, sample_weight: Array | None = None) -> Array:
     """The points that the steps take, drawn beforehand."""
     rng = np.random.default_rng(seed)
     if sample_weight is None:
@@ -138,7 +116,7 @@ def pegasos_steps(rows, y, d, lam, order, projection, free, average):
     """The steps of `pegasos` on the points in `order`.
 
     w = scale * direction, so that the shrinking of a step costs one multiplication and
-    only points inside the margin cost a pass over w. |w|^2 is kept up along the way.
+    only points inside the margin cost a pass over w. |w|^2 is updated along the way.
     The duals, scale * counts, follow: direction = sum_i counts_i y_i x_i. Their sum
     over the steps is brought up to date where a count is about to change; `summed` is
     the sum of the scales, and `since` what it was when point i was last seen to.
@@ -151,7 +129,7 @@ def pegasos_steps(rows, y, d, lam, order, projection, free, average):
         i, t = order[step], step + 1.0
         eta = 1.0 / (lam * t)
         value = scale * dot(rows, i, direction)
-        inside = y[i] * (value + b) < 1.0
+        violates = y[i] * (value + b) < 1.0
         if t == 1.0:
             # The first step forgets w altogether; a scale of zero could not come back.
             scale, squared, value = 1.0, 0.0, 0.0
@@ -159,7 +137,7 @@ def pegasos_steps(rows, y, d, lam, order, projection, free, average):
             shrink = 1.0 - 1.0 / t
             scale, value = scale * shrink, value * shrink
             squared = squared * shrink * shrink
-        if inside:
+        if violates:
             axpy(rows, i, eta * y[i] / scale, direction)
             total[i] += counts[i] * (summed - since[i])
             since[i] = summed
@@ -197,3 +175,55 @@ def _check(lam: float, n_iter: int, bias: str) -> None:
         raise ValueError(
             f"intercept={bias!r} is not known; expected 'free', 'penalized' or 'none'."
         )
+
+
+@dataclass(eq=False, repr=False)
+class Pegasos(DualSolver):
+    """Stochastic subgradient steps for linear machines, with or without projection.
+
+    Parameters
+    ----------
+    epochs : int, default=50
+        Steps, in units of the number of points.
+    projection : bool, default=True
+    seed : int, default=0
+    jacobian : {"exact", "published"}
+        See `DualSolver`.
+    """
+
+    epochs: int = 50
+    projection: bool = True
+    seed: int = 0
+    jacobian: str = "exact"
+
+    def validate(self) -> Self:
+        self.check_count("epochs")
+        return super().validate()
+
+    def _approximate(
+        self, machine: Machine, form: DualForm, start: Array | None
+    ) -> list[Array | None]:
+        if form.features is None:
+            raise ValueError(
+                "Pegasos trains linear machines; use solver='smo' or 'dcd' for kernels."
+            )
+        return [
+            self._column(form.features, form.bias, y, c)
+            for y, c in zip(machine.labels.T, machine.weights.T, strict=True)
+        ]
+
+    def _column(self, X: Inputs, bias: bool, y: Array, c: Array) -> Array:
+        """lam/2 |w|^2 + weighted mean of losses, lam = 1 / sum of the weights."""
+        present = np.flatnonzero(c > 0)
+        alpha = np.zeros(len(c))
+        alpha[present] = pegasos(
+            X[present],
+            y[present],
+            1.0 / c.sum(),
+            n_iter=self.epochs * len(present),
+            projection=self.projection,
+            seed=self.seed,
+            intercept="free" if bias else "none",
+            sample_weight=c[present],
+        ).alpha
+        return np.clip(alpha, 0.0, c)

@@ -1,4 +1,7 @@
-"""Sequential linear programming with a filter (seed 004, algorithm 2).
+"""Sequential linear programming with a filter.
+
+Algorithm 2 of M. Sangnier, J. Gauthier and A. Rakotomamonjy, "Kernel learning as
+minimization of the single validation estimate", MLSP 2014.
 
 The bilevel program is linearised at a point, and the linear program within an
 infinity-norm trust region on x proposes the next one. A point is the pair (h, H): the
@@ -7,27 +10,38 @@ filter is as good in both, and radii double or halve with that. R. Fletcher, N. 
 S. Leyffer, P. Toint and A. Wachter, "Global convergence of a trust-region SQP-filter
 algorithm for general nonlinear programming", SIAM J. Optim. 13, 2002.
 
-Feasible points are always at hand: the exact SVMs at a theta. They are where a search
-begins, where it begins anew if a linear program is infeasible, and what stands in for a
-proposal that the filter rejects. The last theta gets them too: the answer is a true
-SVM, whatever eps was.
+Feasible points are always known: the exact SVMs at a theta. A search starts there, and
+starts there again if a linear program is infeasible; they also replace a proposal that
+the filter rejects. The last theta gets them too: the answer is a true SVM, whatever eps
+was.
+
+The linear program of one step is, solved by HiGHS,
+
+    minimise    g'd + cost t    over d, ds, t
+    subject to  l - c <= J d <= u - c,    |d_i| <= t <= radius  for the entries of x
+
+The gaps s of trained points are in two constraints, s >= 0 and a s <= eps, and their
+rows in J are dense: they get a variable ds, and the second is sparse. Where there are
+more hyperparameters than held-out points that matter, many steps promise the same, and
+a vertex is as far away as the trust region allows; the cost of t selects the nearest
+one, without which the promise is rarely kept.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.optimize import OptimizeResult
+from scipy import sparse
+from scipy.optimize import OptimizeResult, linprog
 
 from bisvm.core.parts import DegenerateError
+from bisvm.core.types import Array
 from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED
 from bisvm.published.alternating import check_choice
-from bisvm.published.both_levels import BothLevels, inside
-from bisvm.published.levels import Levels
-from bisvm.published.linear_step import LinearStep, NoStep, linear_step
+from bisvm.published.both_levels import BothLevels, Levels
 from bisvm.published.program import (
     BilevelProgram,
     Linearized,
@@ -37,10 +51,14 @@ from bisvm.published.program import (
     carried,
 )
 
-# The filter's margins, and the share of a promised decrease that will do.
+# What HiGHS may miss a constraint by, and its iterations for every row and column:
+# degenerate programs may cycle.
+LP_FEASIBLE = 1e-9
+ROUNDS = 20
+# The filter's margins, and the share of a promised decrease that is sufficient.
 ENVELOPE = 1e-5
 SUFFICIENT = 0.1
-# A proposal further from feasible than this is not looked at.
+# A proposal that violates the constraints by more than this is rejected.
 MOST_VIOLATION = 1.0
 # Violations below this count as none.
 FEASIBLE = 1e-7
@@ -59,6 +77,7 @@ NO_LOSS = 1e-5
 ZERO = 1e-7
 
 
+@dataclass(eq=False, repr=False)
 class SLPFilter(BothLevels):
     """Linear programs on both levels at once, with a filter.
 
@@ -81,21 +100,12 @@ class SLPFilter(BothLevels):
     wants_units = True
     exchanges = True
 
-    def __init__(
-        self,
-        max_iter: int = 200,
-        tol: float = 1e-4,
-        radius: float = 0.25,
-        epsilon: float = 1e-2,
-        complementarity: str = "relaxed",
-        penalty: float = 1.0,
-    ):
-        self.max_iter = max_iter
-        self.tol = tol
-        self.radius = radius
-        self.epsilon = epsilon
-        self.complementarity = complementarity
-        self.penalty = penalty
+    max_iter: int = 200
+    tol: float = 1e-4
+    radius: float = 0.25
+    epsilon: float = 1e-2
+    complementarity: str = "relaxed"
+    penalty: float = 1.0
 
     def validate(self) -> Self:
         self.check_count("max_iter")
@@ -109,17 +119,17 @@ class SLPFilter(BothLevels):
     def loosened(self, factor: float) -> Self:
         return self.replace(tol=factor * self.tol)
 
-    def search(self, levels: Levels, x0: np.ndarray) -> OptimizeResult:
+    def search(self, levels: Levels, x0: Array) -> OptimizeResult:
         return self.solve(levels.program(repr(self)), x0, levels.evaluate, levels.swaps)
 
     def solve(
         self,
         program: BilevelProgram,
-        start: np.ndarray | ProgramPoint,
+        start: Array | ProgramPoint,
         evaluate: Callable[..., float] | None = None,
         swaps: Swaps | None = None,
     ) -> OptimizeResult:
-        """The program's solution from a start.
+        """Solve the program from a start.
 
         Parameters
         ----------
@@ -140,19 +150,21 @@ class SLPFilter(BothLevels):
             violation of their optimality; `kkt_before`, the same of the program's own
             last point; `restarts`, a list of (iteration, reason); `accepted`,
             `corrected` and `swapped`, numbers of steps, and `batches`, of exact SVMs
-            that were solved beside those of `evaluate`.
+            that were solved besides those of `evaluate`.
         """
         self.validate()
         if isinstance(start, ProgramPoint):
             _check_point(program, start)
         else:
-            start = program.trained_at(inside(program, np.asarray(start, dtype=float)))
+            start = program.trained_at(
+                program.projected(np.asarray(start, dtype=float))
+            )
         return _FilterSearch(self, program, start, evaluate, swaps).run()
 
 
 @dataclass
 class _FilterSearch:
-    """The state of one search. Changed in place."""
+    """The state of one search, which changes with every step."""
 
     settings: SLPFilter
     program: BilevelProgram
@@ -166,7 +178,7 @@ class _FilterSearch:
     corrected: int = 0
     swapped: int = 0
     batches: int = 0
-    best: tuple[float, np.ndarray] = (np.inf, np.empty(0))
+    best: tuple[float, Array] = (np.inf, np.empty(0))
     linear: Linearized | None = None
 
     def run(self) -> OptimizeResult:
@@ -177,7 +189,7 @@ class _FilterSearch:
         self.eps = settings.epsilon
         self.move(self.point)
         self.worth = max(self.objective, NO_LOSS)
-        self.look()
+        self.record()
         self.begin()
         status, message = LIMIT_REACHED, "The limit on linear programs was reached."
         while self.iteration < settings.max_iter:
@@ -224,7 +236,7 @@ class _FilterSearch:
         self.move(*found)
         self.radius = min(2.0 * self.radius, MOST_RADIUS)
         self.accepted += 1
-        self.look()
+        self.record()
         if self.swaps is not None and self.accepted % self.swaps.every == 0:
             self.swap()
         return False
@@ -232,7 +244,7 @@ class _FilterSearch:
     def acceptable(self, proposed: LinearStep) -> tuple[ProgramPoint, Values] | None:
         """The proposal, or the exact SVMs at its theta, if the filter accepts one."""
         point = self.program.point(self.point.flat() + proposed.change)
-        point = replace(point, x=inside(self.program, point.x))
+        point = replace(point, x=self.program.projected(point.x))
         values = self.program.evaluate(point)
         if self.passes(point, values, proposed):
             return point, values
@@ -263,7 +275,7 @@ class _FilterSearch:
         """Whether the step is for the objective, rather than for feasibility."""
         return proposed.decrease > 1e-4 * self.violation**2
 
-    def trained(self, x: np.ndarray) -> ProgramPoint:
+    def trained(self, x: Array) -> ProgramPoint:
         self.batches += 1
         return self.program.trained_at(x)
 
@@ -287,8 +299,8 @@ class _FilterSearch:
         h = float(self.program.violation(point, values, np.inf).sum())
         return h, values.objective + self.penalty * float(products.sum())
 
-    def look(self) -> None:
-        """H at this theta, exactly: recorded, and remembered if it is the lowest."""
+    def record(self) -> None:
+        """Evaluate H at this theta exactly, and remember it if it is the lowest."""
         columns = () if self.swaps is None else (self.program.columns,)
         H = self.exact() if self.evaluate is None else self.evaluate(self.x, *columns)
         if H < self.best[0]:
@@ -298,7 +310,7 @@ class _FilterSearch:
         return self.program.evaluate(self.trained(self.x)).objective
 
     @property
-    def x(self) -> np.ndarray:
+    def x(self) -> Array:
         return self.point.x
 
     def restart(self, reason: str) -> bool:
@@ -321,7 +333,7 @@ class _FilterSearch:
         return self.radius < max(LEAST_RADIUS, early)
 
     def back(self) -> bool:
-        """From a point that is not feasible to one that is; whether that was new."""
+        """Go to a feasible point; return whether the present one was not feasible."""
         if self.violation <= FEASIBLE:
             return False
         self.restart("No step is acceptable from a point that is not feasible.")
@@ -329,9 +341,10 @@ class _FilterSearch:
         return True
 
     def swap(self) -> None:
-        """Points change places; the SVMs follow, and the filter is for what was."""
+        """Exchange points; the SVMs follow, and the filter starts empty."""
         assert self.swaps is not None
-        program = self.program.on(self.swaps.advance())
+        self.swaps = self.swaps.advanced()
+        program = self.program.on(self.swaps.current)
         point = carried(self.program, program, self.point)
         self.program = program
         self.filter.clear()
@@ -339,7 +352,7 @@ class _FilterSearch:
         self.swapped += 1
 
     def onward(self) -> bool:
-        """What comes after a stage: other points, a sharper relaxation, or nothing."""
+        """Start the next stage (other points, or a sharper relaxation), if any."""
         self.radius = max(self.radius, 0.1 * self.settings.radius)
         if self.swaps is not None:
             self.swap()
@@ -358,9 +371,9 @@ class _FilterSearch:
     def begin(self) -> None:
         """A pass over all relaxations, from the loosest to the sharpest.
 
-        A loose one sees beyond the next change of a margin set, where a sharp one sees
-        the end of the world; a sharp one sees which way is down. The search is over
-        when a whole pass has not lowered H.
+        A loose one sees beyond the next change of a margin set, where a sharp one
+        stops; a sharp one has the right slope. The search is over when a whole pass has
+        not lowered H.
         """
         self.before = self.best[0]
         self.eps, relaxed = self.settings.epsilon, self.penalty is None
@@ -407,3 +420,86 @@ def _check_point(program: BilevelProgram, point: ProgramPoint) -> None:
             )
     if not np.isfinite(point.flat()).all():
         raise ValueError("The start has entries that are not finite.")
+
+
+# What multiplies d, ds and t; None for what has no part.
+Row = tuple[Any, Any, Any]
+
+
+class NoStep(Exception):
+    """The linear program has no solution, or none was found; the message says which."""
+
+
+class LinearStep(NamedTuple):
+    """A step of all variables, and by how much the objective is to fall."""
+
+    change: Array
+    decrease: float
+
+
+def linear_step(
+    program: BilevelProgram,
+    point: ProgramPoint,
+    linear: Linearized,
+    *,
+    eps: float,
+    radius: float,
+    cost: float,
+    penalty: float | None = None,
+) -> LinearStep:
+    """Return the step of the linearised program; raises NoStep if there is none.
+
+    cost : of a step as long as the radius
+    penalty : of the products of complementarity in the objective; None bounds them by
+        eps instead
+    """
+    p, q, m, r = program.sizes
+    flat, c, J = point.flat(), linear.values.constraints, linear.jacobian
+    bounds = program.bounds() - flat[:, None]
+    bounds[:p] = np.clip(bounds[:p], -radius, radius)
+    gradient, products = linear.gradient, program.products
+    if penalty is not None:
+        gradient = gradient + penalty * J[products].sum(axis=0)
+    gap, held, balance = J[:m], J[m : m + r], J[m + r : m + r + q]
+    own, more = np.eye(p, len(flat)), np.ones((p, 1))
+    rows: list[Row] = [(-held, None, None), (J[products.stop :], None, None)]
+    right = [c[m : m + r] - 1.0, program.limits(eps)[products.stop :, 1]]
+    right[1] = right[1] - c[products.stop :]
+    rows += [(own, None, -more), (-own, None, -more)]
+    right += [np.zeros(2 * p)]
+    if penalty is None:
+        error = slice(products.start, products.start + m)
+        by_a = sparse.diags_array(c[:m], offsets=p + q, shape=(m, len(flat)))
+        rows += [(J[error], None, None), (by_a, sparse.diags_array(point.a), None)]
+        right += [eps - c[products]]
+    # The gaps' own variables are behind d, and t is the last.
+    limits = np.vstack([bounds, np.column_stack([-c[:m], np.full(m, np.inf)])])
+    A_ub = _stacked(rows, m)
+    result = linprog(
+        np.concatenate([gradient, np.zeros(m), [cost / radius]]),
+        A_ub=A_ub,
+        b_ub=np.concatenate(right),
+        A_eq=_stacked([(gap, -sparse.eye_array(m), None), (balance, None, None)], m),
+        b_eq=np.concatenate([np.zeros(m), -c[m + r : m + r + q]]),
+        bounds=np.vstack([limits, [0.0, radius]]),
+        method="highs",
+        options={
+            "primal_feasibility_tolerance": LP_FEASIBLE,
+            "maxiter": ROUNDS * sum(A_ub.shape),
+        },
+    )
+    if result.status != 0:
+        why = "is infeasible" if result.status == 2 else "was not solved"
+        raise NoStep(f"The linear program {why}. HiGHS said: {result.message}")
+    change = result.x[: len(flat)]
+    return LinearStep(change, -float(gradient @ change))
+
+
+def _stacked(rows: list[Row], m: int) -> sparse.csr_array:
+    blocks = []
+    for by_d, by_gap, by_t in rows:
+        height = by_d.shape[0]
+        by_gap = sparse.csr_array((height, m)) if by_gap is None else by_gap
+        by_t = sparse.csr_array((height, 1)) if by_t is None else by_t
+        blocks.append(sparse.hstack([by_d, by_gap, by_t]))
+    return sparse.csr_array(sparse.vstack(blocks))

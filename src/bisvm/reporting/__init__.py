@@ -1,9 +1,9 @@
 """The report on a fitted model: one HTML file that needs nothing else.
 
 May import `plots`, `tables`, `estimators` and what these may import. A new section goes
-into `sections.py`, and the facts that it tells into `facts.py`.
+into the template `report.html`, and the facts that it tells into `facts.py`.
 
-Whatever comes from data passes `markup.escape`; there is no other way onto the page.
+The template escapes all text from the data (autoescape).
 """
 
 from bisvm.reporting.writing import report

@@ -1,4 +1,4 @@
-"""All that a report tells, gathered before a word of it is written."""
+"""Everything that a report states, collected before the page is written."""
 
 from __future__ import annotations
 
@@ -6,19 +6,26 @@ import os
 import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.metrics import confusion_matrix
 from sklearn.pipeline import Pipeline
 
-from bisvm.estimators.data import in_pieces
-from bisvm.plots.confusion import ConfusionData, counted
+from bisvm.core.types import Array, ArrayLike, UserData, UserVector
+from bisvm.data.matrices import RowBlocks
+from bisvm.estimators.data import in_blocks
+from bisvm.plots import relevance_data
 from bisvm.reporting import pictures
 from bisvm.reporting.code import rebuild_lines, relearn_lines
-from bisvm.reporting.comparison import (
+from bisvm.reporting.pictures import Picture, attempt
+from bisvm.reporting.scores import Losses, Share, losses_of, share_of
+from bisvm.reporting.summary import DataSummary, describe
+from bisvm.reporting.words import hyperparameters_of
+from bisvm.selection.comparison import (
     Entry,
     Rows,
     default_entry,
@@ -26,125 +33,134 @@ from bisvm.reporting.comparison import (
     grid_entry,
     own_entry,
     predicted_on_folds,
-    why_not,
 )
-from bisvm.reporting.pictures import Picture, attempt
-from bisvm.reporting.scores import Losses, Share, losses_of, share_of
-from bisvm.reporting.summary import DataSummary, describe
-from bisvm.reporting.words import hyperparameters_of
 from bisvm.tables import ColumnTypes
 from bisvm.tables.preparing import relevances_by_column
 
 PACKAGES = ("bisvm", "numpy", "scipy", "scikit-learn", "numba", "pandas", "matplotlib")
+# With more rows a single SVC takes too long for a report.
+MOST_ROWS = 10_000
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the caller wants, beside model and data.
-
-    words : what was asked, by name, as the report is to repeat it
-    data_lines : Python that makes X and y
-    """
+class Request:
+    """The arguments of `report`, beside model and data."""
 
     title: str
-    words: Mapping[str, Any]
+    settings: Mapping[str, str]
     seconds: float | None
     compare: bool
     landscape: bool
     max_seconds: float
     data_lines: Sequence[str]
-    fit: Mapping[str, Any]
+    fit_params: Mapping[str, UserVector]
     progress: Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What is told. A picture that could not be drawn is the reason why.
+    """What the report states.
 
-    folds : number of splits
-    entries : the comparison, the machine itself last
-    given : seconds that the grid was given
-    confusion : counts, and where they were taken
+    entries : the compared methods, the model itself last
+    not_compared : why there are no other methods, or None
+    budget : seconds that the grid search was given
+    seconds : time of the tuning
+    confusion : counts, labels, and on which rows; or None
+    pictures : by name; a text is the reason why there is no picture
     """
 
-    asked: Asked
-    model: Any
-    machine: Any
+    request: Request
+    machine: BaseEstimator
     data: DataSummary
-    folds: int
-    hyperparameters: dict[str, Any]
+    n_folds: int
+    hyperparameters: dict[str, ArrayLike]
     relevances: dict[str, float] | None
     entries: list[Entry]
     not_compared: str | None
-    given: float
+    budget: float
     seconds: float
     train: Share
     test: Share | None
     losses: Losses | None
-    confusion: tuple[ConfusionData, str] | None
+    confusion: tuple[Array, list[str], str] | None
     pictures: dict[str, Picture | str]
     relearn: list[str]
     rebuild: list[str] | None
-    versions: dict[str, str] = field(default_factory=dict)
-    written: str = ""
+    versions: dict[str, str]
+    written: str
 
     @property
     def own(self) -> Entry:
         return self.entries[-1]
 
-    @property
-    def tuned(self) -> int:
-        return len(getattr(self.machine, "coordinates_", ()))
-
 
 def gather(
-    model: Any, X: Any, y: np.ndarray, X_test: Any, y_test: Any, asked: Asked
+    model: BaseEstimator,
+    X: UserData,
+    y: Array,
+    X_test: UserData,
+    y_test: Array | None,
+    request: Request,
 ) -> Facts:
     machine = model[-1] if isinstance(model, Pipeline) else model
-    data = describe(model, machine, X, y, y_test)
-    rows = _rows(model, machine, X, y, X_test, y_test, asked)
-    seconds = asked.seconds
+    rows = _rows(model, machine, X, y, X_test, y_test, request)
+    seconds = request.seconds
     if seconds is None:
         seconds = max((record.seconds for record in machine.history_), default=0.0)
-    entries, reason, given = _compared(machine, rows, seconds, asked)
-    right = entries[-1].right
-    asked.progress("pictures")
-    confusion = _confusion(machine, rows, y_test)
+    reason = None if request.compare else "compare=False"
+    reason = reason or _why_not(machine, rows)
+    budget = min(seconds, request.max_seconds)
+    entries = [] if reason else _other_methods(rows, budget, request)
+    request.progress("cross-validating the learned values")
+    own = own_entry(machine, rows, seconds)
+    request.progress("drawing plots")
+    counted = _confusion(machine, rows)
     shares = _relevances(model, machine)
+    names = list(request.fit_params)
     return Facts(
-        asked=asked,
-        model=model,
+        request=request,
         machine=machine,
-        data=data,
-        folds=len(rows.folds),
+        data=describe(model, machine, X, y, y_test),
+        n_folds=len(rows.folds),
         hyperparameters=hyperparameters_of(machine),
         relevances=shares,
-        entries=entries,
+        entries=[*entries, own],
         not_compared=reason,
-        given=given,
+        budget=budget,
         seconds=seconds,
         train=share_of(np.asarray(machine.predict(rows.X) == y)),
-        test=None if right is None else share_of(right),
+        test=None if own.right is None else share_of(own.right),
         losses=None if y_test is None else losses_of(machine, rows.X_test, y_test),
-        confusion=confusion,
-        pictures=_pictures(machine, rows, shares, confusion, asked, _names_of(model)),
-        relearn=relearn_lines(model, list(asked.fit)),
-        rebuild=rebuild_lines(model, list(asked.fit)),
+        confusion=counted,
+        pictures={
+            **_search_pictures(machine, rows, request, _rename(model)),
+            **({"relevance": pictures.relevance(shares)} if shares else {}),
+            **({"confusion": pictures.confusion(*counted)} if counted else {}),
+            **_other_pictures(machine),
+        },
+        relearn=relearn_lines(model, names),
+        rebuild=rebuild_lines(model, names),
         versions=_versions(),
-        written=_now(),
+        written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %z"),
     )
 
 
 def _rows(
-    model: Any, machine: Any, X: Any, y: Any, X_test: Any, y_test: Any, asked: Asked
+    model: BaseEstimator,
+    machine: BaseEstimator,
+    X: UserData,
+    y: Array,
+    X_test: UserData,
+    y_test: Array | None,
+    request: Request,
 ) -> Rows:
-    """Inputs as the machine sees them, behind the pipeline, one row a sample."""
+    """Inputs as the machine sees them, after the pipeline, one row for each sample."""
 
-    def inputs(X: Any) -> Any:
+    def inputs(X: UserData) -> UserData:
         if isinstance(model, Pipeline) and len(model) > 1:
             X = model[:-1].transform(X)
         shape = np.shape(X) if isinstance(X, np.ndarray) else ()
-        return X.reshape(shape[0], -1) if len(shape) > 2 else in_pieces(X)
+        return X.reshape(shape[0], -1) if len(shape) > 2 else in_blocks(X)
 
     own = inputs(X)
     return Rows(
@@ -152,88 +168,96 @@ def _rows(
         y,
         None if y_test is None else inputs(X_test),
         y_test,
-        folds_of(machine, own, y, asked.fit.get("groups")),
-        asked.fit.get("sample_weight"),
+        folds_of(machine, own, y, request.fit_params.get("groups")),
+        request.fit_params.get("sample_weight"),
     )
 
 
-def _compared(
-    machine: Any, rows: Rows, seconds: float, asked: Asked
-) -> tuple[list[Entry], str | None, float]:
-    """All methods, the machine last; why there are no others; the grid's seconds."""
-    reason = None if asked.compare else "it was not asked for"
-    reason = reason or why_not(machine, rows.X, len(rows.y))
-    given = min(seconds, asked.max_seconds)
-    entries = []
-    if reason is None:
-        asked.progress("an SVC as it comes")
-        entries.append(default_entry(rows))
-        asked.progress(f"a grid search of {given:.1f} s")
-        entries.append(grid_entry(rows, given))
-    asked.progress("the learned values on the folds")
-    tuned = len(getattr(machine, "coordinates_", ()))
-    return [*entries, own_entry(machine, rows, seconds, tuned)], reason, given
+def _why_not(machine: BaseEstimator, rows: Rows) -> str | None:
+    """Why no other methods can be tried, or None."""
+    if getattr(machine, "_pairwise", False):
+        return "the kernel is precomputed"
+    if isinstance(rows.X, RowBlocks):
+        return "the rows are not in memory"
+    if len(rows.y) > MOST_ROWS:
+        return f"an SVC would take too long on {len(rows.y):,} rows"
+    return None
+
+
+def _other_methods(rows: Rows, budget: float, request: Request) -> list[Entry]:
+    request.progress("fitting a default SVC")
+    default = default_entry(rows)
+    request.progress(f"grid search for {budget:.1f} s")
+    return [default, grid_entry(rows, seconds=budget)]
 
 
 def _confusion(
-    machine: Any, rows: Rows, y_test: Any
-) -> tuple[ConfusionData, str] | None:
-    """On held-out rows, or else on the folds."""
-    if y_test is not None:
-        known = np.isin(y_test, machine.classes_)
-        predicted = np.asarray(machine.predict(rows.X_test))[known]
-        return counted(y_test[known], predicted, machine.classes_), "on held-out rows"
-    by_others = predicted_on_folds(machine, rows)
-    if by_others is None:
+    machine: BaseEstimator, rows: Rows
+) -> tuple[Array, list[str], str] | None:
+    """Counts on held-out rows, or else on the folds."""
+    labels = [str(label) for label in machine.classes_]
+    y, where = rows.y_test, "on held-out rows"
+    predicted: Array | None
+    if y is not None:
+        known = np.isin(y, machine.classes_)
+        y, predicted = y[known], machine.predict(rows.X_test)[known]
+    else:
+        y, predicted = rows.y, predicted_on_folds(machine, rows)
+        where = "on the folds, each row predicted by a machine trained without it"
+    if predicted is None:
         return None
-    where = "each row predicted by a machine that was not trained on it"
-    return counted(rows.y, by_others, machine.classes_), where
+    return confusion_matrix(y, predicted, labels=machine.classes_), labels, where
 
 
-def _relevances(model: Any, machine: Any) -> dict[str, float] | None:
+def _relevances(
+    model: BaseEstimator, machine: BaseEstimator
+) -> dict[str, float] | None:
+    """Relevances by column, the largest first; inputs of one name are added up."""
     if isinstance(model, Pipeline) and isinstance(model[0], ColumnTypes):
         return relevances_by_column(model)
-    return pictures.shares_of(model, machine)
+    if getattr(machine, "relevance_", None) is None:
+        return None
+    data = relevance_data(model)
+    shares: dict[str, float] = {}
+    for name, value in zip(data.names, data.values, strict=True):
+        shares[name] = shares.get(name, 0.0) + value
+    return dict(sorted(shares.items(), key=lambda pair: -pair[1]))
 
 
-def _names_of(model: Any) -> Callable[[str], str]:
-    """Without the name of the step that a column of a table went through."""
+def _rename(model: BaseEstimator) -> Callable[[str], str]:
+    """Remove the names of the pipeline's steps from names of hyperparameters."""
     if not (isinstance(model, Pipeline) and isinstance(model[0], ColumnTypes)):
         return str
     steps = re.compile(r"\[(?:numbers|categories)__")
     return lambda name: steps.sub("[", name, count=1)
 
 
-def _pictures(
-    machine: Any,
-    rows: Rows,
-    shares: dict[str, float] | None,
-    confusion: tuple[ConfusionData, str] | None,
-    asked: Asked,
-    called: Callable[[str], str],
+def _search_pictures(
+    machine: BaseEstimator, rows: Rows, request: Request, rename: Callable[[str], str]
 ) -> dict[str, Picture | str]:
-    """Every picture that this machine has, by name.
+    if not machine.history_:
+        return {}
+    out = {
+        "convergence": attempt(lambda: pictures.convergence(machine)),
+        "paths": attempt(lambda: pictures.paths(machine, rename)),
+    }
+    if request.landscape:
+        out["landscape"] = attempt(
+            lambda: pictures.landscape(
+                machine, rows.X, rows.y, rename, **request.fit_params
+            )
+        )
+    return out
 
-    called : what hyperparameters are called on the page
-    """
+
+def _other_pictures(machine: BaseEstimator) -> dict[str, Picture | str]:
     out: dict[str, Picture | str] = {}
-    if shares:
-        out["relevance"] = pictures.relevance(shares)
     if getattr(machine, "group_names_", None) is not None:
         out["groups"] = attempt(lambda: pictures.group_weights(machine))
-    if machine.history_:
-        out["convergence"] = attempt(lambda: pictures.convergence(machine))
-        out["paths"] = attempt(lambda: pictures.paths(machine, called))
-        if asked.landscape:
-            out["landscape"] = attempt(
-                lambda: pictures.landscape(machine, rows.X, rows.y, called, **asked.fit)
-            )
     try:
         out["filters"], out["responses"] = pictures.filters(machine)
     except ValueError:
-        pass  # A machine without filters.
-    if confusion is not None:
-        out["confusion"] = pictures.confusion(*confusion)
+        pass  # Most machines have no filters.
     return out
 
 
@@ -247,7 +271,3 @@ def _versions() -> dict[str, str]:
     found["system"] = f"{platform.system()} {platform.machine()}"
     found["processors"] = str(os.cpu_count())
     return found
-
-
-def _now() -> str:
-    return datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %z")

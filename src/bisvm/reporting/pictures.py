@@ -1,125 +1,111 @@
-"""Pictures inside the page: data of its own, words for those who do not see them."""
+"""The plots of a report: embedded images with a text for those who do not see them."""
 
 from __future__ import annotations
 
 import base64
 import io
-import json
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.metrics import ConfusionMatrixDisplay
 
+from bisvm.core.types import Array, UserData, UserVector
 from bisvm.plots import (
-    ConfusionDisplay,
     ConvergenceDisplay,
     FiltersDisplay,
     FrequencyResponseDisplay,
     GroupWeightsDisplay,
-    LandscapeData,
     LandscapeDisplay,
     PathDisplay,
+    RelevanceData,
     RelevanceDisplay,
     landscape_data,
     path_data,
-    relevance_data,
 )
-from bisvm.plots.relevance import RelevanceData
-from bisvm.reporting.markup import Markup, markup
+from bisvm.plots.canvas import literal
 
-# Bars and points beyond these are in the tables.
-BARS = 25
-POINTS = 600
-# Seconds for the picture of the loss around the optimum.
-PATIENCE = 20.0
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Bars that are drawn, and points that can be pointed at; tables have the rest.
+BARS, POINTS = 25, 600
+# Classes up to which a confusion matrix has numbers.
+NUMBERED = 20
+# Seconds for the landscape.
+LANDSCAPE_SECONDS = 20.0
+# x, y and a text: in units of the axes, or as fractions of the image from its upper
+# left corner.
+Point = tuple[float, float, str]
+# Replaces names of hyperparameters by what the page calls them.
+Rename = Callable[[str], str]
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as a data URI.
+    """An image as a data URI.
 
     alt : what it shows, in a sentence
-    points : (x, y, text), fractions of width and height from the upper left, that can
-        be pointed at
-    photo : whether its shades have a meaning, and are not turned round in the dark
+    points : points that show their values, as fractions of the image
+    photo : whether its shades have a meaning, so that dark mode must not invert them
     """
 
     alt: str
     caption: str
     uri: str
     size: tuple[int, int]
-    points: list[tuple[float, float, str]] = field(default_factory=list)
+    points: list[Point]
     photo: bool = False
-
-    def html(self) -> Markup:
-        points = json.dumps([[round(x, 4), round(y, 4), t] for x, y, t in self.points])
-        hint = " Point at it, or use the arrow keys, to read values."
-        return markup(
-            '<figure{focus}>\n<div class="canvas"><img src="{uri}" alt="{alt}" '
-            'width="{w}" height="{h}"{kind}></div>\n'
-            "{output}<figcaption>{caption}{hint}</figcaption>\n</figure>\n",
-            focus=markup(' tabindex="0" data-points="{points}"', points=points)
-            if self.points
-            else "",
-            output=Markup('<output aria-live="polite"></output>\n')
-            if self.points
-            else "",
-            uri=self.uri,
-            alt=self.alt,
-            w=self.size[0],
-            h=self.size[1],
-            kind=Markup(' class="photo"') if self.photo else "",
-            caption=self.caption,
-            hint=hint if self.points else "",
-        )
 
 
 def _picture(
-    display: Any,
+    ax: Axes,
     alt: str,
     caption: str,
-    points: Iterable[tuple[float, float, str]] = (),
+    points: Iterable[Point] = (),
     *,
     photo: bool = False,
 ) -> Picture:
-    """A display that has been drawn, as SVG, or PNG where shades are many."""
+    """Save the figure of these axes, as SVG, or as PNG where shades matter."""
     import matplotlib.pyplot as plt
 
-    figure = display.figure_
+    figure = ax.get_figure(root=True)
+    assert figure is not None
     try:
         with warnings.catch_warnings(), plt.rc_context({"svg.hashsalt": "bisvm"}):
-            # Names may have letters that the font of the pictures has not.
+            # Names may have letters that matplotlib's font lacks.
             warnings.filterwarnings("ignore", message="Glyph .* missing")
             figure.draw_without_rendering()
-            marks = _fractions(display, list(points))
+            shown = _fractions(ax, np.array(figure.bbox.size), list(points))
             buffer = io.BytesIO()
-            kind = "png" if photo else "svg"
-            extra = {"dpi": 160} if photo else {"metadata": {"Date": None}}
-            figure.savefig(buffer, format=kind, transparent=not photo, **extra)
+            if photo:
+                figure.savefig(buffer, format="png", dpi=160)
+            else:
+                nothing = {"Date": None}
+                figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
     finally:
         plt.close(figure)
     width, height = (round(96 * side) for side in figure.get_size_inches())
     head = "image/png" if photo else "image/svg+xml"
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
-    uri = f"data:{head};base64,{data}"
-    return Picture(alt, caption, uri, (width, height), marks, photo)
+    return Picture(
+        alt, caption, f"data:{head};base64,{data}", (width, height), shown, photo
+    )
 
 
-def _fractions(
-    display: Any, points: list[tuple[float, float, str]]
-) -> list[tuple[float, float, str]]:
-    """Points in the units of the axes as parts of the picture, those inside it."""
+def _fractions(ax: Axes, size: Array, points: list[Point]) -> list[Point]:
+    """Points within the image as fractions of it, at most POINTS of them."""
     if not points:
         return []
-    places = display.ax_.transData.transform([(x, y) for x, y, _ in points])
-    width, height = display.figure_.bbox.size
-    out = [
-        (float(px / width), float(1.0 - py / height), text)
-        for (px, py), (_, _, text) in zip(places, points, strict=True)
+    places = ax.transData.transform([(x, y) for x, y, _ in points]) / size
+    inside = [
+        (round(float(x), 4), round(1.0 - float(y), 4), text)
+        for (x, y), (_, _, text) in zip(places, points, strict=True)
+        if 0 <= x <= 1 and 0 <= y <= 1
     ]
-    inside = [one for one in out if 0 <= one[0] <= 1 and 0 <= one[1] <= 1]
     return inside[:: max(1, -(-len(inside) // POINTS))]
 
 
@@ -131,7 +117,7 @@ def attempt(make: Callable[[], Picture]) -> Picture | str:
         return str(error)
 
 
-def convergence(machine: Any) -> Picture:
+def convergence(machine: BaseEstimator) -> Picture:
     display = ConvergenceDisplay.from_estimator(machine)
     data = display.data
     points = [
@@ -140,154 +126,144 @@ def convergence(machine: Any) -> Picture:
         if np.isfinite(value)
     ]
     return _picture(
-        display,
+        display.ax_,
         f"Validation loss over {len(data.values)} evaluations, from "
         f"{data.values[0]:.4g} to {data.best[-1]:.4g}.",
-        "The validation loss at every evaluation, and the best so far. Stages look at "
-        "different problems (a sample of the rows, a weaker prior): their values do "
-        "not compare.",
+        "The validation loss at every evaluation, and the best of each stage. Stages "
+        "may have different objectives (a sample of the rows, a weaker prior), so "
+        "their values do not compare.",
         points,
     )
 
 
-def paths(machine: Any, called: Callable[[str], str]) -> Picture:
+def paths(machine: BaseEstimator, rename: Rename) -> Picture:
     data = path_data(machine)
-    data = data._replace(names=tuple(map(called, data.names)))
-    display = PathDisplay(data=data).plot()
+    data = data._replace(names=tuple(map(rename, data.names)))
     points = [
         (k, row[j], f"evaluation {k}: {name} = {row[j]:.4g}")
         for j, name in enumerate(data.names)
         for k, row in enumerate(data.values, 1)
     ]
     return _picture(
-        display,
+        PathDisplay(data=data).plot().ax_,
         f"{len(data.names)} hyperparameters over {len(data.values)} evaluations.",
-        "The way of the hyperparameters; at the right what was learned. A step up that "
-        "does not pay on held-out rows is not taken.",
+        "The hyperparameters at every evaluation; the learned values are on the right. "
+        "They may differ from the last ones: a stage without a significant gain on "
+        "held-out rows is not used.",
         points,
     )
 
 
 def landscape(
-    machine: Any, inputs: Any, y: Any, called: Callable[[str], str], **given: Any
+    machine: BaseEstimator,
+    X: UserData,
+    y: UserVector,
+    rename: Rename,
+    **fit_params: UserData,
 ) -> Picture:
-    data = landscape_data(machine, inputs, y, time_limit=PATIENCE, **given)
-    data = data._replace(names=tuple(map(called, data.names)))
-    display = LandscapeDisplay(data=data).plot()
-    flat = len(data.names) == 1
-    words = ", ".join(
-        f"{n} = {v:.3g}" for n, v in zip(data.names, data.optimum, strict=True)
+    data = landscape_data(machine, X, y, time_limit=LANDSCAPE_SECONDS, **fit_params)
+    data = data._replace(names=tuple(map(rename, data.names)))
+    along = " and ".join(data.names)
+    optimum = ", ".join(
+        f"{name} = {value:.3g}"
+        for name, value in zip(data.names, data.optimum, strict=True)
     )
-    first, *others = data.axes
-    points = [
-        (x, h if flat else z, _place(data, x, z) + f": {h:.5g}")
-        for z, row in zip(
-            [None] if flat else others[0], np.atleast_2d(data.values), strict=True
-        )
-        for x, h in zip(first, row, strict=True)
-        if np.isfinite(h)
-    ]
-    sample = (
-        f" On {data.n_rows} of {data.n_all} rows, which stand for all."
-        if data.n_rows < data.n_all
-        else ""
-    )
-    grid = " Crosses are points of a usual grid." if len(data.grid) else ""
-    prior = (
-        " What is learned is a little beside the least loss where a prior holds many "
-        "hyperparameters together."
-        if data.learned > 2
-        else ""
-    )
-    least = float(np.nanmin(data.values))
+    first, *second = data.axes
+    points = []
+    for row, z in zip(
+        np.atleast_2d(data.values), second[0] if second else [None], strict=True
+    ):
+        also = "" if z is None else f", {data.names[1]} = {z:.3g}"
+        points += [
+            (x, h if z is None else z, f"{data.names[0]} = {x:.3g}{also}: {h:.5g}")
+            for x, h in zip(first, row, strict=True)
+            if np.isfinite(h)
+        ]
+    caption = f"The validation loss around the learned values (star), over {along}."
+    if second:
+        caption += " The loss is lowest where the background is lightest."
+    if len(data.grid):
+        caption += " Crosses are points of a grid search."
+    if data.learned > 2:
+        caption += " The star may lie beside the minimum, since a prior is left out."
+    if data.n_rows < data.n_all:
+        caption += f" Computed on a sample of {data.n_rows} of {data.n_all} rows."
     return _picture(
-        display,
-        f"Validation loss around the optimum at {words}; {data.least:.4g} there, and "
-        f"{least:.4g} at the lowest of the {data.values.size} points drawn.",
-        "The validation loss around what was learned (the star), "
-        + ("along " if flat else "over the two most sensitive hyperparameters, ")
-        + " and ".join(data.names)
-        + ("." if flat else "; least where it has the colour of the page.")
-        + f"{grid}{prior}{sample}",
+        LandscapeDisplay(data=data).plot().ax_,
+        f"Validation loss around the optimum at {optimum}; {data.least:.4g} there, and "
+        f"{np.nanmin(data.values):.4g} at the lowest of the {data.values.size} points "
+        "drawn.",
+        caption,
         points,
     )
 
 
-def _place(data: LandscapeData, x: float, z: float | None) -> str:
-    first = f"{data.names[0]} = {x:.3g}"
-    return first if z is None else f"{first}, {data.names[1]} = {z:.3g}"
-
-
 def relevance(shares: dict[str, float]) -> Picture:
-    names = list(shares)
-    data = RelevanceData(tuple(names), tuple(shares.values()), tuple(range(len(names))))
-    display = RelevanceDisplay(data=data).plot(max_features=BARS)
+    names = tuple(shares)
+    data = RelevanceData(names, tuple(shares.values()), tuple(range(len(names))))
     most = ", ".join(f"{name} {share:.1%}" for name, share in list(shares.items())[:3])
+    more = f", the first {BARS} of {len(names)}" if len(names) > BARS else ""
     return _picture(
-        display,
+        RelevanceDisplay(data=data).plot(max_features=BARS).ax_,
         f"Bars of the relevance of {min(len(names), BARS)} columns: {most}.",
-        "Share of every column in what the decision depends on"
-        + (f"; the first {BARS} of {len(names)}." if len(names) > BARS else "."),
+        f"Relevance of the columns: the share of each in the decision{more}.",
     )
 
 
-def shares_of(model: Any, machine: Any) -> dict[str, float] | None:
-    """Relevances by the name of the input, the largest first; None if there are none.
-
-    Inputs of one name are added up. `machine` is the last step of the model.
-    """
-    if getattr(machine, "relevance_", None) is None:
-        return None
-    data = relevance_data(model)
-    shares: dict[str, float] = {}
-    for name, value in zip(data.names, data.values, strict=True):
-        shares[name] = shares.get(name, 0.0) + value
-    return dict(sorted(shares.items(), key=lambda pair: -pair[1]))
-
-
-def group_weights(machine: Any) -> Picture:
+def group_weights(machine: BaseEstimator) -> Picture:
     display = GroupWeightsDisplay.from_estimator(machine)
     pairs = zip(display.data.names, display.data.values, strict=True)
     words = ", ".join(f"{name} {value:.3g}" for name, value in pairs)
     return _picture(
-        display, f"C of the groups: {words}.", "How much the groups of samples count."
+        display.ax_, f"C of the groups: {words}.", "The learned weights of the groups."
     )
 
 
-def confusion(data: Any, where: str) -> Picture:
-    counts = np.array(data.counts)
+def confusion(counts: Array, labels: list[str], where: str) -> Picture:
     wrong = counts - np.diag(np.diag(counts))
     i, j = np.unravel_index(wrong.argmax(), wrong.shape)
     worst = (
-        f"most often {data.labels[i]} is taken for {data.labels[j]} ({wrong[i, j]})"
+        f"the most frequent error is {labels[i]} predicted as {labels[j]} "
+        f"({wrong[i, j]})"
         if wrong.any()
-        else "none is wrong"
+        else "there are no errors"
     )
+    n = len(labels)
+    names = [literal(label, 20) for label in labels]
+    display = ConfusionMatrixDisplay(counts, display_labels=names)
+    display.plot(
+        cmap="Greys",
+        colorbar=False,
+        include_values=n <= NUMBERED,
+        xticks_rotation=40 if max(map(len, names)) > 3 else 0,
+    )
+    size = min(2.2 + 0.42 * n, 9.0)
+    display.figure_.set(size_inches=(size + 0.6, size), layout_engine="constrained")
     return _picture(
-        ConfusionDisplay(data=data).plot(),
-        f"Confusion matrix of {len(data.labels)} classes: {int(np.trace(counts))} of "
+        display.ax_,
+        f"Confusion matrix of {n} classes: {int(np.trace(counts))} of "
         f"{int(counts.sum())} rows are right; {worst}.",
-        f"True and predicted classes, {where}; shades are shares of the true class.",
+        f"True and predicted classes {where}.",
         photo=True,
     )
 
 
-def filters(machine: Any) -> list[Picture]:
-    """Filters and what they let through."""
+def filters(machine: BaseEstimator) -> list[Picture]:
+    """The filters and their frequency responses."""
     display = FiltersDisplay.from_estimator(machine)
-    bank = display.data.filters
-    shape = " x ".join(map(str, bank.shape[2:]))
-    own = _picture(
-        display,
-        f"{bank.shape[1]} learned filters of {shape}.",
-        "The learned filters; of images middle grey is zero.",
-        photo=True,
-    )
-    through = _picture(
-        FrequencyResponseDisplay.from_estimator(machine),
-        "Frequency responses of the learned filters.",
-        "What the filters let through; of images white is most, and the middle is "
-        "frequency zero.",
-        photo=True,
-    )
-    return [own, through]
+    n, *shape = display.data.filters.shape[1:]
+    return [
+        _picture(
+            display.ax_,
+            f"{n} learned filter{'s' * (n > 1)} of {' x '.join(map(str, shape))}.",
+            "The learned filters. In images, middle grey is zero.",
+            photo=True,
+        ),
+        _picture(
+            FrequencyResponseDisplay.from_estimator(machine).ax_,
+            "Frequency responses of the learned filters.",
+            "The frequency responses of the filters. In images, frequency zero is in "
+            "the middle and white is the strongest response.",
+            photo=True,
+        ),
+    ]

@@ -1,22 +1,24 @@
-"""How many rows are right, how sure that is, and whether the folds were over-fitted."""
+"""Accuracy with its interval, and the validation loss on held-out rows."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from bisvm.core.types import Array, UserData, UserVector
 from bisvm.criteria import Points, get_criterion
 from bisvm.data.splits import class_tasks
 from bisvm.estimators.data import class_factors
 
-# Of a normal distribution, 95% lie within this many standard deviations.
+# 95% of a normal distribution lie within this many standard deviations.
 NORMAL = 1.959964
 
 
 class Share(NamedTuple):
-    """A share of n rows, with Wilson's interval (95%)."""
+    """A share of n rows, with Wilson's 95% interval."""
 
     value: float
     low: float
@@ -24,19 +26,20 @@ class Share(NamedTuple):
     n: int
 
 
-def share_of(right: np.ndarray) -> Share:
+def share_of(right: Array) -> Share:
+    """(p + z^2/2n +- z sqrt(p (1 - p)/n + z^2/4n^2)) / (1 + z^2/n)."""
     n, z = len(right), NORMAL
     p = float(np.mean(right))
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + (z / (2 * n)) ** 2)
-    # With all right, or none, rounding must not leave the share outside.
+    # At p = 0 and p = 1, rounding must not move p out of its interval.
     return Share(p, min(centre - half, p), max(centre + half, p), n)
 
 
 class Losses(NamedTuple):
-    """The validation loss on the folds, and on rows that were held out from all.
+    """The validation loss on the folds and on held-out rows.
 
-    error : standard error of the latter
+    error : standard error of the second
     """
 
     folds: float
@@ -45,14 +48,14 @@ class Losses(NamedTuple):
 
     @property
     def excess(self) -> float:
-        """By how many standard errors the second is higher."""
+        """The difference in standard errors; positive if held-out rows are worse."""
         return (self.held_out - self.folds) / max(self.error, 1e-300)
 
 
-def losses_of(machine: Any, inputs: Any, y: Any) -> Losses | None:
-    """The upper level's criterion on other rows; None where it has no meaning.
+def losses_of(machine: BaseEstimator, X: UserData, y: UserVector) -> Losses | None:
+    """Evaluate the criterion of the upper level on other rows.
 
-    A criterion on the training rows has none, nor do classes in pairs.
+    None if it is undefined there: criteria on training rows, one-versus-one tasks.
     """
     criterion = get_criterion(machine.criterion)
     classes = machine.classes_
@@ -62,7 +65,7 @@ def losses_of(machine: Any, inputs: Any, y: Any) -> Losses | None:
         return None
     if not np.isfinite(machine.criterion_value_):
         return None
-    scores = machine.decision_function(inputs)[known]
+    scores = machine.decision_function(X)[known]
     codes = np.searchsorted(classes, np.asarray(y)[known])
     labels = class_tasks(codes, len(classes), "ovr")
     margins = labels * scores.reshape(labels.shape)
@@ -72,24 +75,14 @@ def losses_of(machine: Any, inputs: Any, y: Any) -> Losses | None:
     weight /= weight.sum()
     task = np.tile(np.arange(n_tasks), n)
     weights = np.repeat(weight / n_tasks, n_tasks)
-    points = Points(labels.ravel(), task, task)
+    points = Points(labels.ravel(), task, task, np.repeat(np.arange(n), n_tasks))
     try:
         criterion.check(points)
     except ValueError:
-        # Rows of one class have no pairs to be ranked.
+        # A ranking criterion needs rows of both classes.
         return None
     done = criterion.evaluate(margins.ravel(), weights, points)
     by_row = np.asarray(done.losses).reshape(margins.shape).mean(axis=1)
-    apart = weight * (by_row - weight @ by_row)
-    error = math.sqrt(float(np.sum(apart**2)) * n / max(n - 1, 1))
+    deviation = weight * (by_row - weight @ by_row)
+    error = math.sqrt(float(np.sum(deviation**2)) * n / max(n - 1, 1))
     return Losses(float(machine.criterion_value_), float(done.value), error)
-
-
-def disagreement(one: np.ndarray, other: np.ndarray) -> tuple[int, int, bool]:
-    """Rows that only the one has right, only the other, and whether that is chance.
-
-    Rows on which two equal methods disagree fall to either side at random.
-    """
-    gained = int(np.sum(one & ~other))
-    lost = int(np.sum(other & ~one))
-    return gained, lost, abs(gained - lost) <= 2 * math.sqrt(gained + lost)

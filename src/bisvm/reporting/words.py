@@ -1,79 +1,98 @@
-"""What a machine has learned, in words."""
+"""Sentences about a fitted model, for the report and the command line."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-# What hyperparameters mean to somebody who has not read about them.
+from bisvm.core.types import Array, ArrayLike
+from bisvm.search.history import Certificate
+from bisvm.selection.comparison import Entry, disagreement
+
+# What hyperparameters mean, for readers who have not met them.
 MEANINGS: Mapping[str, str] = {
-    "C": "how much a wrong row counts against a simple rule",
-    "gamma": "how quickly rows stop being alike as they differ",
-    "offset": "how much low powers count in the polynomial",
-    "weights": "how much each of the added kernels counts",
+    "C": "weight of training errors against a smooth decision",
+    "gamma": "how quickly similarity falls with distance",
+    "offset": "weight of the lower powers of the polynomial",
+    "weights": "weights of the added kernels",
     "scale": "factors of the inputs",
-    "filters": "what the machine looks for in images or signals",
-    "lambda_w": "how strongly the weights of feature maps are held small",
-    "lambda_f": "how strongly the filters are held small",
+    "filters": "patterns that the convolution responds to",
+    "lambda_w": "penalty on the weights of the feature maps",
+    "lambda_f": "penalty on the filters",
 }
+# C below or above these is called small or large.
+SMALL_C, LARGE_C = 0.1, 10.0
 
 
-def hyperparameters_of(machine: Any) -> dict[str, Any]:
-    """All that was learned, by name; a linear convolutional machine has strengths."""
+def hyperparameters_of(machine: BaseEstimator) -> dict[str, ArrayLike]:
+    """All learned values by name."""
     values = getattr(machine, "hyperparameters_", None)
     if values is not None:
         return dict(values)
     return {name: getattr(machine, f"{name}_") for name in ("lambda_w", "lambda_f")}
 
 
-def in_words(name: str, value: Any) -> str:
-    """One hyperparameter: its value or range, what it means, whether it is large."""
-    value = np.asarray(value, dtype=float)
+def in_words(name: str, value: ArrayLike) -> str:
+    """One hyperparameter: its value or range, its meaning, and a remark."""
+    values = np.asarray(value, dtype=float)
     last = name.split("__")[-1]
-    shown = f"{name} = {_range(value)}"
     meaning = MEANINGS.get(last, "a parameter of the kernel")
-    return f"{shown}: {meaning}{_size(last, value)}"
+    return f"{name} = {_range(values)}: {meaning}{_remark(last, values)}"
 
 
-def _range(value: np.ndarray) -> str:
-    if value.size == 1:
-        return f"{value.item():.4g}"
-    low, high = f"{value.min():.3g}", f"{value.max():.3g}"
+def _range(values: Array) -> str:
+    if values.size == 1:
+        return f"{values.item():.4g}"
+    low, high = f"{values.min():.3g}", f"{values.max():.3g}"
     if low == high:
-        return f"{low} ({value.size} values alike)"
-    return f"{low} to {high} ({value.size} values)"
+        return f"{low} ({values.size} equal values)"
+    return f"{low} to {high} ({values.size} values)"
 
 
-def _size(name: str, value: np.ndarray) -> str:
-    typical = float(np.exp(np.mean(np.log(np.maximum(value, 1e-300)))))
+def _remark(name: str, values: Array) -> str:
     if name == "C":
-        words = ("; small: a simple rule", "; large: the rows are followed closely")
-        return words[0] if typical < 0.1 else words[1] if typical > 10 else ""
-    if name == "gamma" and value.size > 1 and value.max() > 100 * value.min():
-        return "; inputs with a small one hardly count"
+        typical = float(np.exp(np.mean(np.log(np.maximum(values, 1e-300)))))
+        if typical < SMALL_C:
+            return " (small: a smooth decision)"
+        return " (large: the training rows are fitted closely)" * (typical > LARGE_C)
+    if name == "gamma" and values.size > 1 and values.max() > 100 * values.min():
+        return " (inputs with a small value hardly matter)"
     return ""
 
 
-def expected_in_words(score: Any) -> str:
+def share_in_words(value: float, low: float, high: float, level: int = 95) -> str:
+    """A share with its interval: 80.1% (95% interval 73.3-85.8%)."""
+    return f"{value:.1%} ({level}% interval {100 * low:.1f}-{high:.1%})"
+
+
+def expected_in_words(machine: BaseEstimator) -> str | None:
+    """The accuracy to expect on new data, if the search could estimate it."""
+    score = getattr(machine, "expected_score_", None)
+    if score is None:
+        return None
     low, high = score.interval()
+    words = share_in_words(score.value, low, high, 90)
+    return f"Expected accuracy on new data: {words}."
+
+
+def difference_in_words(own: Entry, other: Entry) -> str | None:
+    """On which held-out rows bisvm and another method are right."""
+    if own.right is None or other.right is None:
+        return None
+    gained, lost, chance = disagreement(own.right, other.right)
+    n, name = len(own.right), f"the {other.method}"
+    if not gained + lost:
+        return f"bisvm and {name} are right on the same {own.right.sum()} of {n} rows."
+    better = "bisvm" if gained > lost else name
+    verdict = "chance explains this" if chance else f"{better} is better"
     return (
-        f"On new rows {score.value:.1%} are expected to be right (90% interval "
-        f"{low:.1%} to {high:.1%}), by the folds."
+        f"Of {n} held-out rows, only bisvm is right on {gained} and only {name} on "
+        f"{lost}: {verdict}."
     )
 
 
-def certificates_of(machine: Any) -> list[Any]:
+def certificates_of(machine: BaseEstimator) -> list[Certificate]:
     given = machine.certificate_
     return list(given) if isinstance(given, list) else [given]
-
-
-def certificate_in_words(one: Any) -> list[str]:
-    done = "Both levels are" if one.converged else "NOT both levels are"
-    return [
-        f"Certificate: {done} solved. {one.reason}",
-        f"  residual of the final machine {one.final_residual:.1e}, of those on "
-        f"the folds {one.lower_residual:.1e};",
-        f"  slope of the validation loss {one.upper_gradient:.1e} of its value.",
-    ]

@@ -1,74 +1,102 @@
-"""bisvm.report: from a fitted model to a file."""
+"""bisvm.report: from a fitted model to an HTML file."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from bisvm.reporting.facts import Asked, gather
-from bisvm.reporting.page import page
+from bisvm.core.types import Array, UserData, UserVector
+from bisvm.reporting.facts import Facts, Request, gather
+from bisvm.reporting.scores import NORMAL, share_of
+from bisvm.reporting.words import (
+    certificates_of,
+    difference_in_words,
+    expected_in_words,
+    in_words,
+    share_in_words,
+)
+from bisvm.search.history import Certificate
+
+# Estimators that have a report, and their subclasses.
+REPORTED = (
+    *("BilevelSVC", "BilevelLinearSVC"),
+    *("ConvolutionalSVC", "ConvolutionalLinearSVC"),
+)
+# Control characters, halves of surrogate pairs, and characters that reverse the
+# direction of the text after them: all are shown as a replacement character.
+UNPRINTABLE = dict.fromkeys(
+    [
+        *(code for code in range(0xA0) if not chr(code).isprintable()),
+        *range(0xD800, 0xE000),
+        *(0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
+    ],
+    "\ufffd",
+)
+del UNPRINTABLE[ord("\n")], UNPRINTABLE[ord("\t")]
 
 
 def report(
-    model: Any,
-    X: Any,
-    y: Any,
+    model: BaseEstimator,
+    X: UserData,
+    y: UserVector,
     path: str | PathLike[str],
     *,
-    X_test: Any = None,
-    y_test: Any = None,
-    title: str = "What the SVM has learned",
-    asked: Mapping[str, Any] | None = None,
+    X_test: UserData = None,
+    y_test: UserVector = None,
+    title: str = "Report on a tuned SVM",
+    asked: Mapping[str, str] | None = None,
     seconds: float | None = None,
     compare: bool = True,
     landscape: bool = True,
     max_seconds: float = 120.0,
     data_lines: Sequence[str] = (),
     progress: Callable[[str], None] | None = None,
-    sample_weight: Any = None,
-    groups: Any = None,
-    sample_groups: Any = None,
+    sample_weight: UserVector = None,
+    groups: UserVector = None,
+    sample_groups: UserVector = None,
 ) -> Path:
-    """Write a report on a fitted model: one HTML file that needs nothing else.
+    """Write a report on a fitted model: one self-contained HTML file.
 
-    It says what was asked, what the data are, what was learned, how that was found and
-    how good it is, beside an SVC as it comes and a grid search that takes as long as
-    tuning took, and has the Python lines that make the model again. Whatever comes from
-    the data is shown as text, and never run.
+    The report describes the data, the learned values, the search and the accuracy. It
+    compares the model with a default SVC and with a grid search of the same duration,
+    and has the Python code that rebuilds the model. Names and values from the data are
+    shown as text and never run.
 
     Parameters
     ----------
     model : fitted BilevelSVC, BilevelLinearSVC, ConvolutionalSVC,
         ConvolutionalLinearSVC, or Pipeline
-        A pipeline ends with one of them.
-    X, y : what it was fitted on
+        A pipeline must end with one of them.
+    X, y : the data it was fitted on
     path : file to write
-    X_test, y_test : rows that nothing has seen, optional
-        Without them nobody knows how good it is on new rows, and the report says so.
+    X_test, y_test : held-out rows, optional
+        Without them, the report has no independent estimate of the accuracy.
     title : str
     asked : dict from name to text, optional
-        What was asked, for the report to repeat: the file, the question.
+        Further settings to show, such as the name of the file.
     seconds : float, optional
-        What tuning took; by default what `history_` says.
+        Duration of the tuning; by default taken from `history_`.
     compare : bool
-        False leaves out the SVC and the grid.
+        Whether to compare with an SVC and a grid search.
     landscape : bool
-        False leaves out the picture of the loss around the optimum, which takes up to
-        20 seconds.
+        Whether to draw the loss around the optimum, which takes up to 20 seconds.
     max_seconds : float
-        The grid gets no more; the report says so if tuning took longer.
+        Longest duration of the grid search.
     data_lines : sequence of str
-        Python that makes X and y, for the lines that make the model again.
+        Python code that makes X and y.
     progress : callable, optional
-        Is told what is being done, in words.
-    sample_weight, groups, sample_groups : as `fit` was given them
+        Called with a text at every step.
+    sample_weight, groups, sample_groups : as given to `fit`
 
     Returns
     -------
@@ -87,63 +115,151 @@ def report(
     given = dict(
         sample_weight=sample_weight, groups=groups, sample_groups=sample_groups
     )
-    facts = gather(
-        model,
-        X,
-        y,
-        X_test,
-        y_test,
-        Asked(
-            title=str(title),
-            words=dict(asked or {}),
-            seconds=seconds,
-            compare=compare,
-            landscape=landscape,
-            max_seconds=max_seconds,
-            data_lines=list(data_lines),
-            fit={name: value for name, value in given.items() if value is not None},
-            progress=progress or (lambda text: None),
-        ),
+    request = Request(
+        title=str(title),
+        settings=dict(asked or {}),
+        seconds=seconds,
+        compare=compare,
+        landscape=landscape,
+        max_seconds=max_seconds,
+        data_lines=list(data_lines),
+        fit_params={name: value for name, value in given.items() if value is not None},
+        progress=progress or (lambda text: None),
     )
-    # What no encoding has, such as half a pair, has been replaced before.
+    facts = gather(model, X, y, X_test, y_test, request)
     path.write_text(page(facts), encoding="utf-8", newline="\n")
     return path
 
 
+def page(facts: Facts) -> str:
+    """Fill the template; all values are escaped."""
+    from jinja2 import Environment, StrictUndefined
+    from markupsafe import Markup
+
+    def printable(value: object) -> object:
+        return value if isinstance(value, Markup) else str(value).translate(UNPRINTABLE)
+
+    environment = Environment(
+        autoescape=True,
+        finalize=printable,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["percent"] = "{:.1%}".format
+    environment.filters["thousands"] = "{:,}".format
+    environment.filters["interval"] = _interval
+    environment.filters["in_words"] = lambda share: share_in_words(*share[:3])
+    style, script = _resource("page.css"), _resource("page.js")
+    own = facts.own
+    return environment.from_string(_resource("report.html")).render(
+        facts=facts,
+        machine=facts.machine,
+        data=facts.data,
+        own=own,
+        style=Markup(style),
+        style_hash=_hash(style),
+        script=Markup(script),
+        script_hash=_hash(script),
+        normal=NORMAL,
+        settings=_settings(facts),
+        expected=expected_in_words(facts.machine),
+        differences=filter(
+            None, [difference_in_words(own, other) for other in facts.entries[:-1]]
+        ),
+        learned=[in_words(*pair) for pair in facts.hyperparameters.items()],
+        certificates=[
+            (one, _certificate_terms(one)) for one in certificates_of(facts.machine)
+        ],
+    )
+
+
+def _resource(name: str) -> str:
+    return files("bisvm.reporting").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
+
+
+def _interval(right: Array) -> str:
+    value, low, high, _ = share_of(right)
+    return f"{value:.1%} ({100 * low:.1f}-{high:.1%})"
+
+
+def _settings(facts: Facts) -> dict[str, object]:
+    machine = facts.machine
+    kernel = getattr(machine, "kernel", "linear")
+    choice = getattr(machine, "kernel_choice_", None)
+    members = getattr(machine, "estimators_", None)
+    settings = {
+        **facts.request.settings,
+        "estimator": type(machine).__name__,
+        "kernel": kernel if isinstance(kernel, str) else _short(repr(kernel)),
+        "chosen kernel": None if choice is None else choice.words,
+        "reason": None if choice is None else " ".join(choice.reasons),
+        "folds": facts.n_folds,
+        "criterion": machine.criterion,
+        "learned hyperparameters": facts.own.tuned,
+        "ensemble": None
+        if members is None
+        else f"{len(members)} machines, each tuned on its own folds; the mean of their "
+        "decision values decides. Hyperparameters and search are those of the first.",
+        "duration": f"{facts.seconds:.2f} s, {len(machine.history_)} evaluations",
+        "report written": facts.written,
+    }
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 160 else text[:159] + "…"
+
+
+def _certificate_terms(one: Certificate) -> dict[str, str]:
+    terms = {
+        "residual of the final machine": f"{one.final_residual:.1e}",
+        "residual of the machines on the folds": f"{one.lower_residual:.1e}",
+        "gradient of the validation loss": f"{one.upper_gradient:.1e} of its value",
+        "error of the loss by the residuals": f"{one.criterion_error:.1e} of its value",
+    }
+    more = len(one.at_bounds) - 5
+    bounds = [*one.at_bounds[:5], *([f"and {more} more"] if more > 0 else [])]
+    return {**terms, "at bounds": "; ".join(bounds)} if bounds else terms
+
+
 def check_can_report(path: Path) -> None:
-    """Refuse, before any work is done, what could not be written in the end."""
-    if find_spec("matplotlib") is None:
-        raise ImportError(
-            "A report has pictures, and matplotlib is not installed: pip install "
-            "bisvm[plots]"
-        )
+    """Raise an error now if a report could not be written later."""
+    for package in ("matplotlib", "jinja2"):
+        if find_spec(package) is None:
+            raise ImportError(
+                f"A report needs {package}, which is not installed: pip install "
+                "bisvm[report]"
+            )
     folder = path.resolve().parent
     if not folder.is_dir():
         raise ValueError(f"There is no folder {str(folder)!r} for the report.")
     if path.is_dir():
-        raise ValueError(f"{str(path)!r} is a folder; name a file, such as out.html.")
+        raise ValueError(f"{str(path)!r} is a folder; expected a file name.")
 
 
-def _check(model: Any, path: Path) -> None:
+def _check(model: BaseEstimator, path: Path) -> None:
     check_can_report(path)
     machine = model[-1] if isinstance(model, Pipeline) and len(model) else model
-    kinds = (
-        "BilevelSVC",
-        "BilevelLinearSVC",
-        "ConvolutionalSVC",
-        "ConvolutionalLinearSVC",
-    )
-    if not any(kind.__name__ in kinds for kind in type(machine).__mro__):
+    if not any(kind.__name__ in REPORTED for kind in type(machine).__mro__):
         raise TypeError(
-            f"report takes a fitted {', '.join(kinds)}, or a Pipeline that ends with "
-            f"one; got {type(model).__name__}."
+            f"report takes a fitted {', '.join(REPORTED)}, or a Pipeline that ends "
+            f"with one; got {type(model).__name__}."
         )
     check_is_fitted(machine)
     if not hasattr(machine, "certificate_"):
-        raise ValueError(f"{type(machine).__name__} was not fitted to the end.")
+        raise ValueError(f"The fit of this {type(machine).__name__} was interrupted.")
 
 
-def _labels(X: Any, y: Any, X_test: Any, y_test: Any) -> tuple[Any, Any]:
+def _labels(
+    X: UserData, y: UserVector, X_test: UserData, y_test: UserVector
+) -> tuple[Array, Array | None]:
     if (X_test is None) != (y_test is None):
         given, missing = (
             ("y_test", "X_test") if X_test is None else ("X_test", "y_test")
@@ -151,7 +267,8 @@ def _labels(X: Any, y: Any, X_test: Any, y_test: Any) -> tuple[Any, Any]:
         raise ValueError(f"{given} was given without {missing}: pass both, or neither.")
     y = np.asarray(y)
     check_consistent_length(X, y)
-    if y_test is None or not len(y_test):
+    if y_test is None:
         return y, None
+    y_test = np.asarray(y_test)
     check_consistent_length(X_test, y_test)
-    return y, np.asarray(y_test)
+    return y, y_test if len(y_test) else None

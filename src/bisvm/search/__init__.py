@@ -1,7 +1,23 @@
-"""The search: where to start, how far to climb, which kernel, and what to believe.
+"""The search: where to start, in which stages, which kernel, and how far to trust it.
 
-It gets `Settings` and `Data`, asks an `Observer` for evaluations, and returns values;
+It takes `Settings` and `Data`, asks an `Observer` for evaluations, and returns values;
 it never sees an estimator. It may import `bilevel`, `optimizers` and all that these may
-import. A new stage of the search goes into `stages`, a new candidate kernel into
+import.
+
+| file | what it holds |
+| --- | --- |
+| `units` | `search`, the entry point: units of work, in parallel |
+| `settings` | what is asked: settings, data, the bilevel problem they make |
+| `kernel_choice` | kernel="auto": candidate kernels, from simple to rich |
+| `stages` | `tune`, the order of stages of one search |
+| `starts` | where to start, and simple rules to compare with |
+| `descent` | one evaluation, one descent, in shared or separate coordinates |
+| `refinement` | from shared to separate values, checked by nested cross-validation |
+| `results` | the final machine, held-out decision values, the certificate |
+| `history` | records of evaluations, and comparisons of held-out losses |
+| `observer` | who watches: records, callback, time limit; `progress` shows it |
+| `checkpoint`, `records` | evaluations on file, from which a fit is resumed |
+
+A new stage of the search goes into `stages`, a new candidate kernel into
 `kernel_choice`.
 """

@@ -1,19 +1,34 @@
-"""What is remembered of a tuning run, and what a callback is told."""
+"""What is recorded of a search: evaluations, comparisons, starts, the certificate."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+
+from bisvm.bilevel.problem import Evaluation
+from bisvm.core.types import Array
+
+# Values of hyperparameters by name: numbers, or arrays.
+Hyperparameters: TypeAlias = dict[str, Any]
+
+# Standard errors by which an answer must be better than a constant: chance alone does
+# that in one case of forty.
+CONSTANT_ERRORS = 2.0
+# Factor in a hyperparameter from which on a point counts as another place: the step of
+# a scan (`starts`).
+ELSEWHERE = 10.0
 
 
 @dataclass(frozen=True)
 class Record:
     """One evaluation of the upper level.
 
-    stage : what the run was doing, such as "one width" or "one width per feature"
+    Attributes
+    ----------
+    stage : what the search was doing, such as "shared values" or "separate values"
     task : number of the class (or pair) that is tuned on its own, else 0
     value, criterion : H with and without the prior
     gradient_norm : largest entry of the gradient in theta's coordinates
@@ -29,7 +44,7 @@ class Record:
     number: int
     stage: str
     task: int
-    theta: np.ndarray
+    theta: Array
     value: float
     criterion: float
     gradient_norm: float
@@ -45,38 +60,91 @@ class Progress:
     """What a callback is given after every evaluation.
 
     Return True from the callback to stop; the best model so far is then fitted.
-    `model()` fits and returns that model at any time: keep the last `Progress` and a
-    run that is interrupted from the keyboard is not lost.
+    `model()` fits and returns that model at any time: keep the last `Progress`, and an
+    interrupt from the keyboard loses nothing.
     """
 
     record: Record
     best_value: float
-    hyperparameters: dict[str, Any]
-    best_hyperparameters: dict[str, Any]
+    hyperparameters: Hyperparameters
+    best_hyperparameters: Hyperparameters
     _model: Callable[[], Any] = field(repr=False)
 
     def model(self) -> Any:
-        """A fitted estimator with the best hyperparameters so far."""
+        """Fit and return an estimator with the best hyperparameters so far."""
         return self._model()
 
     def with_model(self, model: Callable[[], Any]) -> Progress:
-        """The same, with another way to make the model."""
+        """Return the same, with another way to make the model."""
         return replace(self, _model=model)
 
 
-# Standard errors by which an answer must be better than a guess.
-GUESS_ERRORS = 2.0
-# Factor in a hyperparameter from which on a point is in another place.
-ELSEWHERE = 10.0
+@dataclass(frozen=True)
+class PairedDifference:
+    """How much lower the held-out loss of a richer model is, with its standard error.
+
+    With observation i's share d_i in the difference of the two losses and its weight
+    w_i, the difference is D = sum d_i and its squared standard error is
+    sum (d_i - w_i D)^2. A row that is held out several times, or for several classes,
+    is still one observation, and so are rows of one group.
+    """
+
+    value: float
+    standard_error: float
+
+    @classmethod
+    def of(cls, simple: Array, rich: Array, weights: Array) -> PairedDifference:
+        """From every observation's share in both losses, and its weight in them."""
+        share = simple - rich
+        value = share.sum()
+        error = np.sqrt(np.sum((share - weights * value) ** 2))
+        return cls(float(value), float(error))
+
+    @classmethod
+    def between(cls, simple: Evaluation, rich: Evaluation) -> PairedDifference:
+        return cls.of(simple.shares, rich.shares, simple.share_weights)
+
+    def exceeds(self, errors: float) -> bool:
+        """Whether it is larger than this number of its standard errors."""
+        return bool(self.value > errors * self.standard_error)
+
+    @property
+    def in_standard_errors(self) -> float:
+        if self.standard_error > 0.0:
+            return self.value / self.standard_error
+        return float(np.sign(self.value) * np.inf) if self.value else 0.0
 
 
 @dataclass(frozen=True)
-class Looks:
-    """Where a search looked before it descended.
+class Comparison:
+    """A richer model against a simpler one, on the same held-out points.
 
-    n_rows : rows of the data that it looked at: all, or a sample
+    Attributes
+    ----------
+    name : of the richer model
+    difference : by how much its held-out loss is lower
+    needed : standard errors that the difference has to exceed
+    """
+
+    name: str
+    difference: PairedDifference
+    needed: float
+
+    @property
+    def taken(self) -> bool:
+        """Whether the richer model is taken."""
+        return self.difference.exceeds(self.needed)
+
+
+@dataclass(frozen=True)
+class TriedStarts:
+    """Where a search evaluated H before it descended.
+
+    Attributes
+    ----------
+    n_rows : rows of the data that were used: all, or a subsample
     names : of the hyperparameters
-    points : their natural values at each point, the first of them the start
+    points : their natural values at each point, the first of them a default SVC
     values : H at each point
     end : where the descent from the best of them ended
     end_value : H there, on the same rows
@@ -91,7 +159,7 @@ class Looks:
 
     @property
     def next_best(self) -> float | None:
-        """The lowest H seen elsewhere, relative to that of the answer; None if nowhere.
+        """The lowest H elsewhere, relative to that of the answer; None if nowhere.
 
         Elsewhere is where a hyperparameter differs by a factor of ten.
         """
@@ -104,16 +172,17 @@ class Looks:
         return float(far.min() / self.end_value)
 
     def __str__(self) -> str:
-        seen = np.array(self.points)
-        low, high = seen.min(axis=0), seen.max(axis=0)
+        points = np.array(self.points)
         ranges = [
             f"{name} {a:.3g} to {b:.3g}" if a < b else f"{name} {a:.3g}"
-            for name, a, b in zip(self.names, low, high, strict=True)
+            for name, a, b in zip(
+                self.names, points.min(axis=0), points.max(axis=0), strict=True
+            )
         ]
         shown = ", ".join(ranges[:4]) + (", ..." if len(ranges) > 4 else "")
         count = len(self.values)
         return (
-            f"{count} point{'s' if count > 1 else ''} ({shown}) on {self.n_rows} rows"
+            f"{count} start{'s' if count > 1 else ''} ({shown}) on {self.n_rows} rows"
         )
 
 
@@ -121,20 +190,20 @@ class Looks:
 class Certificate:
     """How good the answer is; `print` it to have it in words.
 
+    Attributes
+    ----------
     lower_residual : largest optimality residual of the lower level on the splits
     final_residual : that of the final machine, trained on all rows
     upper_gradient : largest entry of the projected gradient of the upper level in the
         coordinates that were searched, relative to H
-    criterion_error : by how much the lower level's residual makes H wrong, relatively
     converged : whether both levels met their tolerances, and the answer is better than
-        a guess and than simple rules on the same splits
-    reason : why it stopped, or why it is not to be trusted
-    at_bounds : in words, which hyperparameters ended at their bounds. They would have
-        gone on: the data do not tell how far, as where they are separated, or a column
-        is better left out
-    looks : where the search looked before it descended; None if it was told where to
-        start
-    gain_over_guess : by how much the held-out loss is lower than that of the best
+        a constant and than simple rules on the same splits
+    reason : why the search stopped, or why the answer is not to be trusted
+    criterion_error : relative error of H by the lower level's residual
+    at_bounds : in words, which hyperparameters ended at their bounds. The data do not
+        tell how far they should go: classes may be separable, or a feature useless
+    tried_starts : where H was evaluated before the descent; None if starts were given
+    gain_over_constant : by how much the held-out loss is lower than that of the best
         constant, in standard errors of the paired difference; None if nothing was held
         out
     beaten_by : simple rules that are right more often on the same held-out rows
@@ -147,15 +216,15 @@ class Certificate:
     reason: str
     criterion_error: float = 0.0
     at_bounds: tuple[str, ...] = ()
-    looks: Looks | None = None
-    gain_over_guess: float | None = None
+    tried_starts: TriedStarts | None = None
+    gain_over_constant: float | None = None
     beaten_by: tuple[str, ...] = ()
 
     @property
-    def no_better_than_guessing(self) -> bool:
-        """Whether held-out rows do not tell the machine from a constant."""
-        gain = self.gain_over_guess
-        return gain is not None and not gain > GUESS_ERRORS
+    def no_better_than_constant(self) -> bool:
+        """Whether held-out rows do not show it to be better than a constant."""
+        gain = self.gain_over_constant
+        return gain is not None and not gain > CONSTANT_ERRORS
 
     @property
     def advice(self) -> str:
@@ -167,7 +236,7 @@ class Certificate:
                 "Standardise the features, use kernel='ard', or widen the bounds of C "
                 "and of the widths."
             )
-        if self.no_better_than_guessing:
+        if self.no_better_than_constant:
             return (
                 "Either the features do not predict the classes, or there are too few "
                 "rows to show it; another kernel or standardised features may help."
@@ -187,17 +256,17 @@ class Certificate:
             f"training problems: {self.lower_residual:.2g} on the splits, "
             f"{self.final_residual:.2g} on all rows."
         ]
-        if self.looks is not None:
-            said.append(f"Looked at {self.looks} before descending.")
-            start = self.looks.values[0] / max(self.looks.end_value, 1e-300)
-            said.append(f"H at the start (a default SVC): {start:.4g} times as high.")
-            other = self.looks.next_best
-            if other is not None:
-                said.append(f"Lowest H seen elsewhere: {other:.4g} times as high.")
-        if self.gain_over_guess is not None:
+        tried = self.tried_starts
+        if tried is not None:
+            said.append(f"H was evaluated at {tried} before the descent.")
+            first = tried.values[0] / max(tried.end_value, 1e-300)
+            said.append(f"H of a default SVC: {first:.4g} times as high.")
+            if tried.next_best is not None:
+                said.append(f"Lowest H elsewhere: {tried.next_best:.4g} times as high.")
+        if self.gain_over_constant is not None:
             said.append(
                 "Better than a constant by "
-                f"{self.gain_over_guess:.1f} standard errors of the held-out loss."
+                f"{self.gain_over_constant:.1f} standard errors of the held-out loss."
             )
         said += [f"{where[0].upper()}{where[1:]}." for where in self.at_bounds]
         return "\n".join(said)

@@ -2,10 +2,14 @@
 
     linear  ->  one width for all features  ->  one for each  ->  one kernel per group
 
-A richer candidate is taken where it lowers the paired losses of held-out rows by more
-than their noise, and where it does not the climb ends. The two candidates in the middle
-are one search, which climbs by itself (`climb`): with few of many features to go by,
-one width for all may gain nothing, and one for each a lot.
+A richer candidate is taken if it lowers the paired losses of held-out rows by more than
+their noise; the first that does not ends the choice. The two candidates in the middle
+are one search, which goes from shared to separate widths by itself (`refinement`): if
+few of many features matter, one width for all may gain nothing, and one for each a lot.
+
+That search standardises the features. Where their units mean something, as with pixels
+of an image, one width in the units given is better. It is tried if local averages of
+the labels are better with these distances.
 """
 
 from __future__ import annotations
@@ -15,32 +19,36 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bisvm.data.scaling import column_moments
+from bisvm.data.matrices import column_moments
 from bisvm.kernels import RBF, Kernel, Linear, feature_groups, on_groups
-from bisvm.machines.penalties import PerFeature
-from bisvm.search.climb import APART_ERRORS
-from bisvm.search.data import Data
-from bisvm.search.gains import Gain, Step
+from bisvm.machines.regularization import PerFeature
+from bisvm.search.history import Comparison, PairedDifference
 from bisvm.search.observer import CALLBACK_STOP, TIME_STOP
-from bisvm.search.settings import Settings
-from bisvm.search.tuned import Tuned
+from bisvm.search.refinement import NESTED, SEPARATE, SEPARATE_ERRORS, WEAKER_PRIOR
+from bisvm.search.results import Tuned
+from bisvm.search.settings import Data, Settings
 
 # Standard errors by which one width must beat a linear machine. Both have few
 # hyperparameters and hardly over-fit: the simpler one is taken if it is within one.
 WIDTH_ERRORS = 1.0
-# Columns up to which each may have its own width, and groups of them a kernel each.
-MANY_COLUMNS = 1000
+# Local averages must have a loss lower by this part for the units given to be tried.
+UNITS_MARGIN = 0.01
+# Features up to which each may have its own width, since each adds a hyperparameter,
+# and groups of them a kernel each, since each adds a Gram matrix.
+MANY_FEATURES = 1000
 MANY_GROUPS = 10
 
 LINEAR, ONE, EACH, GROUPS = "linear", "rbf", "ard", "groups"
+AS_GIVEN = "units as given"
 WORDS = {
     LINEAR: "a linear machine",
     ONE: "a Gaussian kernel with one width for all features",
     EACH: "a Gaussian kernel with one width for each feature",
     GROUPS: "a sum of Gaussian kernels, one for each group of features",
-    "one for each": "one width for each feature instead of one for all",
-    "weaker prior": "a weaker prior on these widths",
-    "chosen without the judges": "one for each, chosen without the rows that judge",
+    AS_GIVEN: "features in the units given instead of standardised ones",
+    SEPARATE: "one width for each feature instead of one for all",
+    WEAKER_PRIOR: "a weaker prior on these widths",
+    NESTED: "one width for each feature, in nested cross-validation",
 }
 
 
@@ -48,6 +56,8 @@ WORDS = {
 class KernelChoice:
     """What kernel="auto" chose, and why; `str` says it in words.
 
+    Attributes
+    ----------
     name : "linear", "rbf", "ard" or "groups"
     kernel : as it would be given to `BilevelSVC`
     steps : comparisons with simpler kernels, in the order in which they were made
@@ -56,7 +66,7 @@ class KernelChoice:
 
     name: str
     kernel: Kernel
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Comparison, ...] = ()
     n_svm_evaluations: int = 0
 
     @property
@@ -66,44 +76,55 @@ class KernelChoice:
     @property
     def reasons(self) -> list[str]:
         """A sentence for each comparison."""
-        return [_said(step) for step in self.steps]
+        return [_in_words(step) for step in self.steps]
 
     def __str__(self) -> str:
         reasons = [f"- {reason}" for reason in self.reasons]
         return "\n".join([f"Chosen: {self.words}.", *reasons])
 
 
-def _said(step: Step) -> str:
-    gain, what = step.gain, WORDS[step.name]
-    if gain.value <= 0.0:
+def _in_words(step: Comparison) -> str:
+    difference, what = step.difference, WORDS[step.name]
+    errors = difference.in_standard_errors
+    if difference.value <= 0.0 and not step.taken:
         return f"Not {what}: the held-out loss is no lower."
+    if step.needed < 0.0:
+        # A simpler kernel is kept unless the richer one is better beyond its noise.
+        change = "lower" if difference.value > 0 else "higher"
+        return (
+            f"{what[0].upper()}{what[1:]}: the held-out loss is {change} by "
+            f"{abs(difference.value):.3g}, {abs(errors):.1f} standard errors (one "
+            f"width for each feature must be better by more than {-step.needed:g})."
+        )
     # A digit more where it decides.
-    digits = 1 if abs(gain.in_errors - step.needed) >= 0.05 else 3
-    size = f"lower by {gain.value:.3g}, {gain.in_errors:.{digits}f} standard errors"
+    digits = 1 if abs(errors - step.needed) >= 0.05 else 3
+    size = f"lower by {difference.value:.3g}, {errors:.{digits}f} standard errors"
     asked = f" (more than {step.needed:g} needed)" if step.needed else ""
-    verdict = "" if step.taken else "Not "
-    what = what if verdict else what[0].upper() + what[1:]
-    return f"{verdict}{what}: the held-out loss is {size}{asked}."
+    what = what[0].upper() + what[1:] if step.taken else f"Not {what}"
+    return f"{what}: the held-out loss is {size}{asked}."
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A kernel to be tried, and the standard errors that its gain must exceed."""
+    """A kernel to be tried, and the standard errors by which it must be better.
+
+    plain : the same with one width in the units given, if that is another kernel
+    """
 
     name: str
     kernel: Kernel
     needed: float = 0.0
+    plain: Kernel | None = None
 
 
 def candidates(settings: Settings, data: Data) -> list[Candidate]:
-    """What may be tried, from simple to rich.
+    """Return the kernels that may be tried, from simple to rich.
 
-    Settings that mean one kind of kernel decide: penalties of features belong to a
-    linear machine, and what is named in `learn` to one width; some optimizers know one
-    kind of machine. Many widths are left to the climb, and are not tried where there is
-    none.
+    Some settings mean one kind of kernel: regularisation by features a linear machine,
+    names in `learn` one width, and some optimizers know one kind of machine. Separate
+    widths are left to the search, and are not tried where it does not get to them.
     """
-    if isinstance(settings.model.penalty, PerFeature):
+    if isinstance(settings.model.regularization, PerFeature):
         return [Candidate(LINEAR, Linear())]
     whole = all(
         isinstance(given, str) and given == usual
@@ -111,70 +132,107 @@ def candidates(settings: Settings, data: Data) -> list[Candidate]:
     )
     optimizer = settings.optimizer
     searched = optimizer.uses_start and optimizer.any_machine
-    judged = not settings.criterion.on_training
-    if not (whole and searched and judged):
+    if not (whole and searched) or settings.criterion.on_training:
         return [Candidate(ONE, RBF())]
-    # Constant columns are no features, and no group; with one that is not, there is one
-    # width.
+    # Constant features do not count, and one that varies has one width.
     varying = column_moments(data.X).variance > 0
-    few = bool(varying.sum() > 1) and data.X.shape[1] <= MANY_COLUMNS
+    few = bool(varying.sum() > 1) and data.X.shape[1] <= MANY_FEATURES
     found = [
         Candidate(LINEAR, Linear()),
-        Candidate(EACH, RBF(per_feature=few), WIDTH_ERRORS),
+        Candidate(EACH, RBF(per_feature=few), WIDTH_ERRORS, RBF() if few else None),
     ]
     groups = feature_groups(data.X) if few else []
     groups = [columns for columns in groups if varying[columns].any()]
     if 1 < len(groups) <= MANY_GROUPS:
         kernel = on_groups(groups, RBF(per_feature=True))
-        found.append(Candidate(GROUPS, kernel, APART_ERRORS))
+        found.append(Candidate(GROUPS, kernel, SEPARATE_ERRORS))
     return found
 
 
 def choose(
-    ladder: list[Candidate], tune: Callable[[Candidate], list[Tuned]]
+    ordered: list[Candidate],
+    tune: Callable[[Candidate], list[Tuned]],
+    local_loss: Callable[[Kernel], float],
 ) -> tuple[list[Tuned], KernelChoice]:
-    """Try richer candidates while held-out rows gain; the answers of the last taken."""
-    candidate, *richer = ladder
+    """Try richer candidates while held-out rows gain by them.
+
+    Parameters
+    ----------
+    ordered : candidates from simple to rich
+    tune : searches with one candidate
+    local_loss : held-out loss of the best local average with the distances of a kernel
+
+    Returns
+    -------
+    tuned : results of the last candidate that was taken
+    choice : KernelChoice
+    """
+    candidate, *richer = ordered
     tuned = tune(candidate)
     tried = [(candidate, tuned)]
-    solves = _solves(tuned)
-    steps: list[Step] = []
+    steps: list[Comparison] = []
     for higher in richer:
         if _stopped(tuned):
             break
         further = tune(higher)
         tried.append((higher, further))
-        solves += _solves(further)
         if higher.name == EACH:
-            # Of several sets of hyperparameters the first speaks.
+            # Of several sets of hyperparameters, the first is reported.
             steps += further[0].descent.steps
-        step = Step(_name(higher, further), _gain(tuned, further), higher.needed)
+        if not _stopped(further) and _units_matter(higher, local_loss):
+            plain = Candidate(ONE, RBF(), higher.needed)
+            tried.append((plain, tune(plain)))
+            step = _units_step(higher, further, tried[-1][1])
+            steps.append(step)
+            if step.taken:
+                higher, further = tried[-1]
+        name = _name(higher, further)
+        step = Comparison(name, _difference(tuned, further), higher.needed)
         steps.append(step)
         if not step.taken:
-            tuned = _as_far_as(tuned, further)
+            tuned = _unless_stopped(tuned, further)
             break
         candidate, tuned = higher, further
-    others = solves - _solves(tuned)
-    tuned = _among(tuned, tried)
+    others = sum(_solves(found) for _, found in tried) - _solves(tuned)
+    tuned = _with_competitors(tuned, tried)
     return tuned, KernelChoice(
         _name(candidate, tuned), candidate.kernel, tuple(steps), others
     )
 
 
-def _among(
+def _units_matter(candidate: Candidate, local_loss: Callable[[Kernel], float]) -> bool:
+    """Whether local averages are better with distances in the units given."""
+    if candidate.plain is None:
+        return False
+    standardised = local_loss(candidate.kernel)
+    return local_loss(candidate.plain) < (1.0 - UNITS_MARGIN) * standardised
+
+
+def _units_step(
+    candidate: Candidate, standardised: list[Tuned], plain: list[Tuned]
+) -> Comparison:
+    """From standardised features to the units given.
+
+    With one width for all either way, the lower loss counts. One width for each feature
+    is richer, and has to be better by as much as elsewhere.
+    """
+    needed = 0.0 if _name(candidate, standardised) == ONE else -SEPARATE_ERRORS
+    return Comparison(AS_GIVEN, _difference(standardised, plain), needed)
+
+
+def _with_competitors(
     tuned: list[Tuned], tried: list[tuple[Candidate, list[Tuned]]]
 ) -> list[Tuned]:
-    """The answers, each with the rivals of all kernels that were tried."""
+    """The results, each with the competitors of all kernels that were tried."""
     needed = [candidate.needed for candidate, _ in tried]
-    answers = zip(tuned, *(found for _, found in tried), strict=True)
-    return [
-        one
-        if one.held_out is None
-        else replace(
-            one, held_out=one.held_out.among([r.held_out for r in all_], needed)
-        )
-        for one, *all_ in answers
-    ]
+    out = []
+    for one, *every in zip(tuned, *(found for _, found in tried), strict=True):
+        held_out = one.held_out
+        if held_out is not None:
+            parts = [other.held_out for other in every]
+            held_out = held_out.with_competitors(parts, needed)
+        out.append(replace(one, held_out=held_out))
+    return out
 
 
 def _stopped(tuned: list[Tuned]) -> str:
@@ -183,8 +241,8 @@ def _stopped(tuned: list[Tuned]) -> str:
     return next((why for why in reasons if why in (CALLBACK_STOP, TIME_STOP)), "")
 
 
-def _as_far_as(tuned: list[Tuned], further: list[Tuned]) -> list[Tuned]:
-    """The simpler answers; they say so if the richer ones were not searched to the end.
+def _unless_stopped(tuned: list[Tuned], further: list[Tuned]) -> list[Tuned]:
+    """The simpler results, not converged if the richer search was stopped.
 
     With more time another kernel might have been chosen.
     """
@@ -198,22 +256,18 @@ def _as_far_as(tuned: list[Tuned], further: list[Tuned]) -> list[Tuned]:
 
 
 def _name(candidate: Candidate, tuned: list[Tuned]) -> str:
-    return (
-        ONE
-        if candidate.name == EACH and all(one.tied for one in tuned)
-        else candidate.name
-    )
+    shared = candidate.name == EACH and all(one.shared for one in tuned)
+    return ONE if shared else candidate.name
 
 
-def _gain(simple: list[Tuned], rich: list[Tuned]) -> Gain:
+def _difference(simple: list[Tuned], rich: list[Tuned]) -> PairedDifference:
     """Of the mean loss over the sets of hyperparameters."""
-    both = zip(simple, rich, strict=True)
-    pairs = [(one.descent.best, other.descent.best) for one, other in both]
-    return Gain.of(
-        np.mean([one.shares for one, _ in pairs], axis=0),
-        np.mean([other.shares for _, other in pairs], axis=0),
-        # Pairs of classes have rows of their own.
-        np.mean([one.share_weights for one, _ in pairs], axis=0),
+    first, second = ([one.descent.best for one in tuned] for tuned in (simple, rich))
+    return PairedDifference.of(
+        np.mean([one.shares for one in first], axis=0),
+        np.mean([one.shares for one in second], axis=0),
+        # Pairs of classes have different rows.
+        np.mean([one.share_weights for one in first], axis=0),
     )
 
 

@@ -1,28 +1,156 @@
-"""The one who watches a search: record, progress, callback, limits and checkpoint."""
+"""Who watches a search: records, progress, callback, time limit and checkpoint.
+
+A search is a deterministic function of the answers that it gets: a `Question` with all
+that the answer depends on goes in, an `Answer` comes out. The `Observer` looks it up in
+the checkpoint of an earlier run, or evaluates the objective.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from bisvm.bilevel.evaluation import Evaluation
+from bisvm.bilevel.objective import COLD, Objective
+from bisvm.bilevel.problem import Evaluation
+from bisvm.core.types import Array
 from bisvm.search import progress
-from bisvm.search.checkpoint import Answers
-from bisvm.search.history import Progress, Record
-from bisvm.search.questions import Answer, Question, StopSearch, better
+from bisvm.search.history import Hyperparameters, Progress, Record
 
 CALLBACK_STOP = "The callback asked for it."
 TIME_STOP = "The time limit was reached."
+# Bytes that remembered evaluations may take. With more rows than COMPETITOR_ROWS nobody
+# asks for points that a search has left (see `results`), and two are remembered.
+REMEMBERED_BYTES = 2**28
+COMPETITOR_ROWS = 5000
+
+# What one evaluation of an objective leaves to the next: `bilevel.WarmStart`, or what
+# the objective of a published method uses instead.
+Warm: TypeAlias = Any
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What is known of one objective so far.
+
+    warm : warm start of the next evaluation
+    best : the lowest evaluation that counts, which a search that is stopped returns
+    remembered : evaluations by the bytes of their theta, the oldest first
+    n_solved : lower-level problems solved
+    """
+
+    warm: Warm = COLD
+    best: Evaluation | None = None
+    remembered: Mapping[bytes, Evaluation] = field(default_factory=dict)
+    n_solved: int = 0
+
+    def on_other_machines(self, warm: Warm) -> Trace:
+        """Forget evaluations of other machines, whose H does not compare."""
+        return replace(self, warm=warm, remembered={})
+
+    def remember(self, evaluation: Evaluation) -> Trace:
+        """Add an evaluation; the oldest ones make room."""
+        kept = {**self.remembered, evaluation.theta.tobytes(): evaluation}
+        size = evaluation.shares.nbytes + evaluation.held_out.nbytes
+        many = len(evaluation.shares) > COMPETITOR_ROWS
+        while len(kept) > (2 if many else max(4, REMEMBERED_BYTES // size)):
+            del kept[next(iter(kept))]
+        return replace(self, remembered=kept)
+
+
+class StopSearch(Exception):
+    """Raised after an evaluation to end the search, by a callback or a time limit.
+
+    Attributes
+    ----------
+    theta : where to end if no evaluation counts so far
+    trace : what is known of the objective on all rows
+    answer : the last evaluation, before it is part of a trace
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        theta: Array,
+        trace: Trace | None = None,
+        answer: Answer | None = None,
+    ):
+        super().__init__(reason)
+        self.theta = theta
+        self.trace = Trace() if trace is None else trace
+        self.answer = answer
+
+    def with_trace(self, trace: Trace, theta: Array | None = None) -> StopSearch:
+        """Return the same stop with what the caller knows of its objective."""
+        return StopSearch(str(self), self.theta if theta is None else theta, trace)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One evaluation that a search asks for.
+
+    objective, theta, warm, accuracy, tol : what the answer depends on
+    stage : what the search is doing, in words
+    best : the lowest evaluation so far that counts
+    counts : whether this one may become the best
+    nested : whether it belongs to a nested cross-validation, and not to the search
+    final : whether no limit interrupts it. It is not kept on file: with a later limit
+        the search would go on without it
+    partition : number of the one split that H is taken on; None for the mean over all
+    keeps_warm_start : whether the objective is evaluated again, from this warm start
+    """
+
+    objective: Objective
+    theta: Array
+    warm: Warm
+    stage: str
+    accuracy: float | None = None
+    tol: float | None = None
+    best: Evaluation | None = None
+    counts: bool = True
+    nested: bool = False
+    final: bool = False
+    partition: int | None = None
+    keeps_warm_start: bool = True
+
+    def solve(self) -> tuple[Evaluation, Warm]:
+        return self.objective.evaluate(self.theta, self.warm, self.accuracy, self.tol)
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The evaluation, the next warm start, and the best evaluation so far."""
+
+    evaluation: Evaluation
+    warm: Warm
+    best: Evaluation | None
+
+
+def better(evaluation: Evaluation, than: Evaluation | None) -> bool:
+    """Whether H is lower, or known more accurately at the same point."""
+    if than is None or not np.isfinite(evaluation.value):
+        return bool(np.isfinite(evaluation.value))
+    closer = evaluation.error < than.error
+    same = closer and np.array_equal(evaluation.theta, than.theta)
+    return bool(evaluation.value < than.value or same)
+
+
+class StoredAnswers(Protocol):
+    """The answers of an earlier run of the same search, and where new ones are kept."""
+
+    def answer(
+        self, question: Question, clock: Callable[[], float]
+    ) -> tuple[Evaluation, Warm, float, bool]: ...
 
 
 class Observer:
-    """Answers the questions of one search, and watches over it.
+    """Answers the questions of one search, and watches it.
 
-    Every evaluation is looked up in the checkpoint or solved, recorded, shown on
-    standard error and told to the callback. A search is stopped by `StopSearch`.
+    Every evaluation is looked up in the checkpoint or computed, recorded, shown on
+    standard error and passed to the callback. `StopSearch` stops the search.
 
     Parameters
     ----------
@@ -30,14 +158,14 @@ class Observer:
     deadline : reading after which the search is stopped, or None
     callback : called with a `Progress`; True stops
     verbose : see `progress`
-    model : makes a fitted estimator of hyperparameters, for a callback
+    model : makes a fitted estimator from hyperparameters, for a callback
     task : number of the set of hyperparameters that is searched
     answers : of an earlier run of the same fit, and where new ones are kept
 
     Attributes
     ----------
     records : evaluations of the search
-    judging : evaluations that judge the search
+    nested_records : evaluations of its nested cross-validation
     """
 
     def __init__(
@@ -45,16 +173,16 @@ class Observer:
         *,
         began: float | None = None,
         deadline: float | None = None,
-        callback: Callable[[Progress], Any] | None = None,
+        callback: Callable[[Progress], object] | None = None,
         verbose: int = 0,
-        model: Callable[[dict[str, Any]], Any] | None = None,
+        model: Callable[[Hyperparameters], object] | None = None,
         task: int = 0,
-        answers: Answers | None = None,
+        answers: StoredAnswers | None = None,
     ):
         self.began = time.perf_counter() if began is None else began
         self.deadline = deadline
         self.records: list[Record] = []
-        self.judging: list[Record] = []
+        self.nested_records: list[Record] = []
         self._callback, self._verbose, self._model = callback, verbose, model
         self._task, self._answers = task, answers
 
@@ -68,11 +196,11 @@ class Observer:
         best = question.best
         if question.counts and better(evaluation, best):
             best = evaluation
-        log = self.judging if question.judging else self.records
+        log = self.nested_records if question.nested else self.records
         record = Record(
             number=len(log) + 1,
             stage=question.stage,
-            task=0 if question.judging else self._task,
+            task=0 if question.nested else self._task,
             theta=evaluation.theta,
             value=evaluation.value,
             criterion=evaluation.criterion,
@@ -90,9 +218,10 @@ class Observer:
 
     def end(self) -> None:
         """End the live line of progress."""
-        progress.end(self._verbose)
+        if self._verbose:
+            progress.end(self._verbose)
 
-    def _answered(self, question: Question) -> tuple[Evaluation, Any, float, bool]:
+    def _answered(self, question: Question) -> tuple[Evaluation, Warm, float, bool]:
         """Evaluation, warm start, seconds of the fit, and whether it was on file."""
         if self._answers is None or question.final:
             evaluation, warm = question.solve()
@@ -106,19 +235,19 @@ class Observer:
         self, question: Question, record: Record, answer: Answer, *, replayed: bool
     ) -> None:
         best = answer.best
-        if self._verbose and not question.judging:
+        if self._verbose and not question.nested:
             limit = None if self.deadline is None else self.deadline - self.began
             lowest = np.nan if best is None else best.value
             progress.show(record, lowest, self._verbose, limit)
         if question.final:
             return
         theta = record.theta if best is None else best.theta
-        callback = None if question.judging else self._callback
+        callback = None if question.nested else self._callback
         if callback is not None and callback(self._progress(question, record, best)):
-            raise StopSearch(CALLBACK_STOP, theta, answer)
+            raise StopSearch(CALLBACK_STOP, theta, answer=answer)
         now = self.began + record.seconds if replayed else time.perf_counter()
         if self.deadline is not None and now > self.deadline:
-            raise StopSearch(TIME_STOP, theta, answer)
+            raise StopSearch(TIME_STOP, theta, answer=answer)
 
     def _progress(
         self, question: Question, record: Record, best: Evaluation | None

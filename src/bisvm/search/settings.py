@@ -1,39 +1,84 @@
-"""All that the arguments of an estimator mean, resolved once and never changed."""
+"""What a search is asked: settings, data, and the bilevel problem that they make."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from bisvm.bilevel.problem import Problem
+from bisvm.core.types import Array, Matrix
 from bisvm.criteria import Criterion
 from bisvm.criteria.priors import Prior
+from bisvm.data.matrices import RowBlocks
+from bisvm.data.splits import SampleGroups, Split, split_columns, training_columns
 from bisvm.kernels import Kernel, Precomputed
-from bisvm.machines.approximation import Choice
-from bisvm.machines.model import Model
+from bisvm.machines.model import (
+    Approximation,
+    Choice,
+    Model,
+    n_in_memory,
+    resolve_approximation,
+)
 from bisvm.optimizers import Optimizer, Scan
-from bisvm.search.data import Data
 from bisvm.search.descent import DescentMethod
 from bisvm.solvers import Solver
 
 Grouping = Literal["groups", "classes"]
 MultiClass = Literal["ovr", "ovo"]
+# An argument as the user gave it.
+Argument: TypeAlias = Any
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Validated training data: rows of positive weight, classes as numbers.
+
+    X : dense, CSR, or in blocks of rows; row numbers with a precomputed kernel
+    y : (n,), numbers of the classes
+    rows : number of each row in the X that was given
+    weight : sample weight times class weight
+    sample_weight : as it was given
+    held_weight : weight of held-out points, with the class weights of the criterion
+    tasks : (n, n_tasks), binary labels of every class task, 0 for rows outside of it
+    splits : index pairs (train, validation) into the rows
+    classes : labels of the classes
+    n_features : of the X that was given
+    feature_names : of the X that was given, or None
+    groups : (n,), numbers of groups that splits keep together, or None
+    sample_groups : groups that have their own C, or None
+    matrix : values of a precomputed kernel between the rows, or None
+    """
+
+    X: Matrix | RowBlocks
+    y: Array
+    rows: Array
+    weight: Array
+    sample_weight: Array
+    held_weight: Array
+    tasks: Array
+    splits: list[Split]
+    classes: Array
+    n_features: int
+    feature_names: list[str] | None = None
+    groups: Array | None = None
+    sample_groups: SampleGroups | None = None
+    matrix: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """What is searched, how, and within which limits.
+    """All arguments of an estimator, resolved: what is searched, how, and how long.
 
-    model : the machine; its kernel is the richest candidate where it is left open
-    open_kernel : whether the kernel is chosen by held-out rows (kernel="auto")
+    model : the machine; with an open kernel, its richest candidate
+    open_kernel : whether held-out rows choose the kernel (kernel="auto")
     pairwise : whether X holds values of the kernel instead of features
-    grouping : whose C is learned apart: those of "groups", of "classes", or nobody's
+    grouping : what has its own C: "groups", "classes", or None for neither
     optimizer : what moves theta
-    chosen_optimizer : whether the optimizer is left to us (optimizer="auto")
-    method : how an optimizer or a splitter descends, if it brings its own way
-    refit : what becomes of C in the final machine, or its value
+    chosen_optimizer : whether optimizer="auto" was given
+    method : how an optimizer or a splitter descends, if it brings its own method
     arguments : as they were given, for messages and to tell one fit from another
     estimator : name of the estimator's class
     """
@@ -43,14 +88,13 @@ class Settings:
     prior: Prior | None
     solver: Solver
     optimizer: Optimizer
-    cv: Any = 5
-    learn: Any = "all"
-    starts: Any = "auto"
+    cv: Argument = 5
+    learn: Argument = "all"
+    starts: Argument = "auto"
     multi_class: MultiClass = "ovr"
     shared: bool = True
-    class_weight: Any = None
-    threshold: Any = None
-    refit: float | Literal["rescaled", "same"] = "rescaled"
+    class_weight: Argument = None
+    threshold: Argument = None
     approximation: Choice = "none"
     max_memory: float | None = None
     tol: float = 1e-3
@@ -58,50 +102,127 @@ class Settings:
     time_limit: float | None = None
     n_jobs: int | None = None
     verbose: int = 0
-    checkpoint: Any = None
+    checkpoint: Argument = None
     open_kernel: bool = False
     pairwise: bool = False
     grouping: Grouping | None = None
     chosen_optimizer: bool = False
     method: DescentMethod | None = None
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
     estimator: str = ""
 
     def with_kernel(self, kernel: Kernel) -> Settings:
-        """The same settings with a kernel that is chosen."""
+        """Return the same settings with a kernel that is chosen."""
         model = replace(self.model, kernel=kernel)
         return replace(self, model=model, open_kernel=False)
 
     def for_data(self, data: Data) -> Settings:
-        """With the values of a precomputed kernel, where there is one."""
+        """Return settings with the values of a precomputed kernel, if there is one."""
         if data.matrix is None:
             return self
         return self.with_kernel(Precomputed(data.matrix))
 
     def model_on(self, data: Data) -> Model:
-        """The model with names of features replaced by their numbers."""
+        """Return the model with names of features replaced by their numbers."""
         names = data.feature_names
         return replace(self.model, kernel=self.model.kernel.bind(names))
 
     def optimizer_of(self, n_learned: int) -> Optimizer:
-        """The optimizer for so many hyperparameters.
+        """Return the optimizer for this number of hyperparameters.
 
         Along one hyperparameter of the exact hinge H has flat stretches and kinks,
-        where a descent would stay: if the optimizer is left to us, it is scanned.
+        where a descent would stay: with optimizer="auto" it is scanned.
         """
         kinked = not self.model.loss.twice_differentiable
         if self.chosen_optimizer and kinked and n_learned == 1:
             return Scan().within(self.tol, self.max_iter).validate()
         return self.optimizer
 
-    def final_C(self, C: Any, data: Data) -> Any:
-        """C of the machine that is trained on all rows."""
-        if not isinstance(self.refit, str):
-            return np.full_like(np.asarray(C, dtype=float), self.refit)[()]
-        if self.refit == "rescaled" and not self.criterion.on_training:
-            return self.model.penalty.rescaled(C, data.training_share)
-        return C
 
-    def final(self, values: dict[str, Any], data: Data) -> dict[str, Any]:
-        """The hyperparameters of the machine that is trained on all rows."""
-        return {**values, "C": self.final_C(values["C"], data)}
+def problem_of(
+    settings: Settings,
+    data: Data,
+    tasks: Array,
+    approximation: Approximation | None,
+) -> Problem:
+    """Return the bilevel problem of these class tasks, (n, n_tasks)."""
+    model, criterion = settings.model_on(data), settings.criterion
+    # The rule is that of a fit, whose kernel may still be open.
+    approximation = None if model.linear else approximation
+    on_training = criterion.on_training
+    columns = (
+        training_columns(tasks, data.weight)
+        if on_training
+        else split_columns(tasks, data.splits, data.weight, data.held_weight)
+    )
+    return Problem.of(
+        model,
+        data.X,
+        data.weight,
+        columns,
+        criterion=criterion,
+        prior=None if on_training else settings.prior,
+        solver=settings.solver,
+        learn=_learned(settings, data) if on_training else settings.learn,
+        feature_names=data.feature_names,
+        groups=data.groups,
+        sample_groups=data.sample_groups,
+        approximation=approximation,
+        # The residual of a linear machine is an average over points.
+        inner_tol=(0.01 if model.linear else 1.0) * settings.tol,
+    )
+
+
+def _learned(settings: Settings, data: Data) -> Argument:
+    """What is learned on the training problem itself: all but C."""
+    model, learn = settings.model_on(data), settings.learn
+    weights = model.regularization.names
+    if isinstance(learn, str) and learn == "all":
+        parameters = model.parameters(data.X, data.weight, data.sample_groups)
+        return tuple(p.name for p in parameters if p.name not in weights)
+    asked = (learn,) if isinstance(learn, str) else learn or ()
+    asked = [str(name) for name in np.atleast_1d(np.asarray(asked, dtype=object))]
+    if any(name.split("[")[0] in weights for name in asked):
+        raise ValueError(
+            "The structural risk is least at C = 0: it cannot tell what C should "
+            "be. Leave 'C' out of `learn`, or use a criterion on held-out points."
+        )
+    return learn
+
+
+def approximation_of(
+    settings: Settings, data: Data, n_tasks: int, jobs: int = 1
+) -> Approximation | None:
+    """Return how kernel machines are approximated.
+
+    Called once in a fit: without `max_memory` the answer depends on the memory that is
+    free, which `jobs` searches share.
+    """
+    model = settings.model
+    if model.linear:
+        return None
+    return resolve_approximation(
+        settings.approximation,
+        len(data.weight),
+        n_tasks * max(len(data.splits), 1),
+        settings.max_memory,
+        jobs=jobs,
+        more_grams=model.kernel.held_grams,
+        possible=model.loss.twice_differentiable and not settings.pairwise,
+    )
+
+
+def searches_that_fit(
+    settings: Settings, data: Data, n_tasks: int, rule: Approximation | None
+) -> float:
+    """Return how many searches fit into memory at a time."""
+    model = settings.model
+    if model.linear:
+        return np.inf
+    return n_in_memory(
+        rule,
+        len(data.weight),
+        n_tasks * max(len(data.splits), 1),
+        settings.max_memory,
+        model.kernel.held_grams,
+    )

@@ -1,106 +1,139 @@
-"""Where to start, and how far to climb.
+"""The stages of one search: where to start, shared values, separate values.
 
 The validation loss has several minima, and the lowest of many over-fits it. `tune`
-takes the starts that it is given, or chooses its own ("auto"): from few hyperparameters
-to many, going up a step only where the held-out points show a gain beyond their noise.
+descends from the starts that it is given, or chooses its own ("auto"): from few
+hyperparameters to many, and to more of them only if held-out points gain by it beyond
+their noise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Protocol
 
 import numpy as np
+from numpy.random import RandomState
 
-from bisvm.bilevel.objective import Objective
+from bisvm.bilevel.objective import Objective, WarmStart
+from bisvm.bilevel.problem import Evaluation
 from bisvm.core.parts import PENALTY
+from bisvm.core.types import Array
 from bisvm.losses import Quartic
 from bisvm.optimizers import Optimizer, Scan, Simplex
-from bisvm.search import survey
-from bisvm.search.climb import climb
 from bisvm.search.descent import (
-    ROUGH,
+    ROUGH_ACCURACY,
+    AllCoordinates,
     Descent,
     Search,
-    Trace,
+    SharedValues,
+    clipped,
     evaluate,
+    upper_gradient,
     with_landmarks,
 )
-from bisvm.search.gains import Gain
-from bisvm.search.questions import StopSearch
-from bisvm.search.survey import Look, Reference
-from bisvm.search.views import Tied, Whole, upper_gradient
+from bisvm.search.history import CONSTANT_ERRORS
+from bisvm.search.observer import StopSearch, Trace
+from bisvm.search.refinement import LOOSER, refine
+from bisvm.search.starts import (
+    Baseline,
+    Start,
+    baselines,
+    best_starts,
+    first_starts,
+    gain_over_constant,
+    grid_of_starts,
+    lowest,
+    nearby_starts,
+    starts_between,
+    tried_starts,
+)
 from bisvm.solvers import get_solver
 
-# By how much tolerances are wider on a sample of the rows.
-ROUGHLY = 10.0
-# With twice as many rows or more, subsamples find the way first: one of this size, and
-# others that grow by no more than this ratio.
-COARSE_ROWS = 400
-LADDER_RATIO = 10.0
-# Points of each sign that every training problem of the subsample must have.
-COARSE_MEMBERS = 5
-# The best C of a sample shrinks with its size about like size^-0.2.
+# Rows of the first subsample, which is used if there are twice as many or more. Gram
+# matrices of this size cost next to nothing. Further ones grow by at most this ratio.
+SAMPLE_ROWS = 400
+SAMPLE_RATIO = 10.0
+# Points of each sign that every training problem of a subsample must have.
+SAMPLE_MEMBERS = 5
+# The best C of a subsample shrinks with its size about like size^-0.2.
 C_EXPONENT = 0.2
-# Of what local averages of all rows show, what a sample must show to be of use.
-ENOUGH_SEEN = 0.5
-# From this many looks on they are rough ones.
-MANY_LOOKS = 4
-# Looks at which machines could not be solved, after which no more are taken.
-UNSOLVED_LOOKS = 3
+# A subsample is used if local averages of its rows have this part of the skill that
+# those of all rows have: with less, structure is finer than the subsample shows.
+ENOUGH_SKILL = 0.5
+# From this many starts on they are evaluated roughly.
+MANY_STARTS = 4
+# Starts at which machines could not be solved, after which no more are evaluated.
+UNSOLVED_STARTS = 3
 # How often a lower minimum is looked for near the one found.
-NEIGHBOUR_ROUNDS = 4
-# Where a kinked H is looked at beyond the minimum found: kinks have no scale of their
-# own, and steps grow. WORTH is the decrease, relatively, that pays another descent.
+NEARBY_ROUNDS = 4
+# Relative decrease of H that is worth another descent: that at which a descent stops
+# (docs/defaults.md, tolerance).
 WORTH = 1e-4
-AROUND = Scan(spacing=0.25, growth=4.0, ftol=WORTH)
-# Of several coordinates, but no more than FEW_COORDINATES, a simplex is the method: a
-# wide one first, over the ridges between shallow minima, then small ones on either side
-# until that is in vain: when H falls by less than STILL, relatively.
+# How an H with kinks is scanned beyond a minimum: kinks have no natural scale, so that
+# steps grow.
+SCAN_NEARBY = Scan(spacing=0.25, growth=4.0, ftol=WORTH)
+# With kinks in several coordinates, but no more than FEW_COORDINATES, a simplex is the
+# method: a wide one first, over the ridges between shallow minima, then small ones on
+# either side until H falls by less than SIMPLEX_TOL, relatively.
 SIMPLEXES = (Simplex(edge=1.5), Simplex(edge=-0.4), Simplex(edge=0.4))
 SIMPLEX_ROUNDS = 6
 FEW_COORDINATES = 5
-STILL = 1e-3
+SIMPLEX_TOL = 1e-3
 
-WhereToLook = Callable[[Objective, list[Reference]], list[np.ndarray]]
+SHARED, SUBSAMPLE = "shared values", "subsample"
+
+ChoosePoints = Callable[[Objective], list[Array]]
+
+
+class ChooseStarts(Protocol):
+    """Where H is evaluated before a descent."""
+
+    def __call__(self, objective: Objective, known: list[Baseline]) -> list[Array]: ...
 
 
 def tune(
     search: Search,
-    starts: Any,
-    random_state: np.random.RandomState,
+    starts: object,
+    random_state: RandomState,
     only: int | None = None,
 ) -> tuple[Descent | None, Trace]:
-    """The descent whose best evaluation is the answer, and what is known at its end.
+    """Find the hyperparameters of one search.
 
-    only : number of the one start that is taken where starts are apart; None for all.
-        The answer is None if H is not finite at this one of several.
+    Parameters
+    ----------
+    search : Search
+    starts : "auto", number of starts, or list of dicts
+    random_state : RandomState
+    only : number of the one start that is taken where starts are independent; None for
+        all
+
+    Returns
+    -------
+    descent : Descent or None
+        Its best evaluation is the answer; None if H is not finite at the one start of
+        several.
+    trace : Trace
     """
     try:
         descent, trace = _tune(search, Trace(), starts, random_state, only)
     except StopSearch as stop:
-        descent, trace = _at(
-            search, stop.trace or Trace(), stop.theta, str(stop), converged=False
+        descent, trace = _end_at(
+            search, stop.trace, stop.theta, str(stop), converged=False
         )
     if descent is None:
         return None, trace
-    fitted = descent.fitted
+    objective, fitted = search.objective, descent.fitted
     if fitted is None:
-        fitted = search.objective.mean_fitted(trace.warm)
-    over_guess = _over_guess(search.objective, descent)
-    return replace(descent, fitted=fitted, over_guess=over_guess), trace
+        fitted = objective.mean_fitted(trace.warm)
+    on_training = objective.problem.criterion.on_training
+    gain = None if on_training else gain_over_constant(objective, descent.best)
+    return replace(descent, fitted=fitted, over_constant=gain), trace
 
 
-def _over_guess(objective: Objective, descent: Descent) -> Gain | None:
-    """The gain over a constant; None without held-out points."""
-    if objective.problem.criterion.on_training:
-        return None
-    return survey.gain_over_guess(objective, descent.best)
-
-
-def n_apart(starts: Any, optimizer: Optimizer) -> int:
-    """How many starts can be taken apart from one another."""
+def n_independent_starts(starts: object, optimizer: Optimizer) -> int:
+    """Return how many starts can be searched independently of one another."""
     if not optimizer.uses_start or isinstance(starts, str):
         return 1
     if isinstance(starts, (int, np.integer)):
@@ -111,50 +144,50 @@ def n_apart(starts: Any, optimizer: Optimizer) -> int:
 def _tune(
     search: Search,
     trace: Trace,
-    starts: Any,
-    random_state: np.random.RandomState,
+    starts: object,
+    random_state: RandomState,
     only: int | None,
 ) -> tuple[Descent | None, Trace]:
-    theta0 = search.objective.theta0
+    objective, theta0 = search.objective, search.objective.theta0
     if not len(theta0):
         reason = "There is nothing to learn."
-        return _at(search, trace, theta0, reason, converged=True)
+        return _end_at(search, trace, theta0, reason, converged=True)
     if not search.optimizer.uses_start:
         return search.descend(trace, theta0, "search")
     if isinstance(starts, str) and starts == "auto":
-        if search.objective.problem.criterion.on_training:
+        if objective.problem.criterion.on_training:
             # No held-out points that could tell one start from another.
             return search.descend(trace, theta0, "descent")
-        known = survey.references(search.objective, random_state)
+        known = baselines(objective, random_state)
         found, trace = _auto(search, trace, random_state, known)
-        return _with_rules(search.objective, found, known), trace
-    known = survey.references(search.objective, np.random.RandomState(search.seed))
-    thetas = _starts(search.objective, starts, random_state, known)
+        return _with_baselines(objective, found, known), trace
+    known = baselines(objective, RandomState(search.seed))
+    thetas = _given_starts(objective, starts, random_state, known)
     numbers = range(len(thetas)) if only is None else [only]
     descents, trace = _descents(search, trace, thetas, numbers)
     best = min(descents, key=lambda descent: descent.best.value, default=None)
     if best is None:
         return None, trace
-    return _with_rules(search.objective, best, known), trace
+    return _with_baselines(objective, best, known), trace
 
 
-def _with_rules(
-    objective: Objective, found: Descent, known: list[Reference]
+def _with_baselines(
+    objective: Objective, found: Descent, known: list[Baseline]
 ) -> Descent:
-    """The answer, with the names of the simple rules that are right more often."""
+    """The answer, with the names of the baselines that are right more often."""
     better = [one.words for one in known if one.beats(objective, found.best)]
     return replace(found, beaten_by=tuple(better))
 
 
 def _descents(
-    search: Search, trace: Trace, thetas: list[np.ndarray], numbers: Iterable[int]
+    search: Search, trace: Trace, thetas: list[Array], numbers: Iterable[int]
 ) -> tuple[list[Descent], Trace]:
-    """A descent from every start that has a finite H, whatever the others do."""
+    """A descent from every start that has a finite H, independent of the others."""
     found = []
     for number in numbers:
         theta, stage = thetas[number], f"start {number + 1}"
         cold = search.objective.cold(trace.warm)
-        trace = with_landmarks(search, replace(trace, warm=cold, seen={}), theta)
+        trace = with_landmarks(search, replace(trace, warm=cold, remembered={}), theta)
         begins = len(thetas) == 1
         if not begins:
             first, trace = evaluate(search, trace, theta, stage)
@@ -166,103 +199,167 @@ def _descents(
     return found, trace
 
 
-def _at(
-    search: Search, trace: Trace, theta: np.ndarray, reason: str, *, converged: bool
+def _given_starts(
+    objective: Objective,
+    starts: object,
+    random_state: RandomState,
+    known: list[Baseline],
+) -> list[Array]:
+    """The starts that are asked for: a number of them, or their values.
+
+    The first is theta0, the second what baselines propose; others lie at random about
+    the first.
+    """
+    if isinstance(starts, (int, np.integer)) and not isinstance(starts, bool):
+        if starts < 1:
+            raise ValueError(f"starts={starts}: at least one start is needed.")
+        theta0 = objective.theta0
+        scatter = random_state.normal(size=(starts - 1, len(theta0)))
+        scatter *= 1.5 * objective.space.sizes()
+        proposed = [one.start for one in known if one.start is not None]
+        at_random = [clipped(objective, theta0 + step) for step in scatter]
+        return [theta0, *proposed, *at_random][:starts]
+    if isinstance(starts, (list, tuple)) and starts:
+        if all(isinstance(values, Mapping) for values in starts):
+            return [objective.space.theta(values, start=True) for values in starts]
+    raise ValueError(
+        f"starts={starts!r} is not understood; expected 'auto', a number, or a list of "
+        "dicts such as [{'C': 1.0, 'gamma': 0.1}]."
+    )
+
+
+def _end_at(
+    search: Search, trace: Trace, theta: Array, reason: str, *, converged: bool
 ) -> tuple[Descent, Trace]:
     """The answer where no descent came to an end."""
     best = trace.best
     if best is None:
         trace = with_landmarks(search, trace, theta)
         best, trace = evaluate(search, trace, theta, "last", final=True)
-    gradient = upper_gradient(best, Whole(search.objective.space))
+    gradient = upper_gradient(best, AllCoordinates(search.objective.space))
     return Descent(best, gradient, converged, reason), trace
+
+
+# --- starts="auto" --------------------------------------------------------------------
 
 
 def _auto(
     search: Search,
     trace: Trace,
-    random_state: np.random.RandomState,
-    known: list[Reference],
+    random_state: RandomState,
+    known: list[Baseline],
 ) -> tuple[Descent, Trace]:
-    """One size for all, by way of a subsample if n is large; then the climb to many.
+    """Shared values, by way of subsamples if n is large; then separate values.
 
-    Groups of samples get their own C before the climb, and without its proof of gain.
+    Groups of samples get their own C before that, without a comparison.
     """
-    objective: Objective = search.objective
-    common, trace = _common(search, trace, random_state, known)
-    common, trace = _believed(search, trace, common, known, random_state)
+    objective = search.objective
+    shared, trace = _shared_values(search, trace, random_state, known)
+    shared, trace = _checked(search, trace, shared, known, random_state)
     if search.optimizer.expects_kinks and len(objective.theta0) == 1:
-        common, trace = _around(search, trace, common)
-    vectors = objective.space.vectors
-    if any(vector.of_groups for vector in vectors):
-        apart, trace = search.descend(
-            trace, common.best.theta, "one C per group", tied=True, groups_apart=True
+        shared, trace = _scan_nearby(search, trace, shared)
+    if any(vector.of_groups for vector in objective.space.vectors):
+        by_group, trace = search.descend(
+            trace,
+            shared.best.theta,
+            "one C per group",
+            shared=True,
+            separate_groups=True,
         )
-        common = replace(apart, looks=common.looks)
+        shared = replace(by_group, tried_starts=shared.tried_starts)
     if not objective.space.has_many:
-        return common, trace
+        return shared, trace
     if trace.warm.landmarks is not None and not objective.problem.approximated:
-        # Few landmarks for one width do not serve many.
+        # Few landmarks are enough for one width, and not for many.
         trace = _on_other_machines(trace, objective.unrestricted(trace.warm))
         whole, trace = search.descend(
-            trace, common.best.theta, "one for all", common.result, tied=True
+            trace, shared.best.theta, SHARED, shared.result, shared=True
         )
-        common = replace(whole, looks=common.looks)
-    return climb(search, trace, common)
+        shared = replace(whole, tried_starts=shared.tried_starts)
+    return refine(search, trace, shared)
 
 
-def _on_other_machines(trace: Trace, warm: Any) -> Trace:
-    """What was seen, and the best of it, belong to other machines."""
-    return replace(trace.with_landmarks_of(warm), best=None)
+def _on_other_machines(trace: Trace, warm: WarmStart) -> Trace:
+    """Forget evaluations of other machines, the best of them too."""
+    return replace(trace.on_other_machines(warm), best=None)
 
 
-def _common(
+def _checked(
     search: Search,
     trace: Trace,
-    random_state: np.random.RandomState,
-    known: list[Reference],
-    stage: str = "one for all",
-    looks: WhereToLook = survey.first_looks,
+    shared: Descent,
+    known: list[Baseline],
+    random_state: RandomState,
 ) -> tuple[Descent, Trace]:
-    """The optimum with one size for each vector, by way of subsamples if there are any.
+    """The answer, if it is better than a constant and no worse than other baselines.
+
+    Where it is not, the descent may have been in the wrong basin: H is evaluated on a
+    grid over the whole range, on a subsample if that shows as much, and the better of
+    both answers counts.
+    """
+    gain = gain_over_constant(search.objective, shared.best)
+    beaten = any(one.beats(search.objective, shared.best) for one in known)
+    if not known or (gain.exceeds(CONSTANT_ERRORS) and not beaten):
+        return shared, trace
+    try:
+        mapped, trace = _shared_values(
+            search, trace, random_state, known, "from the grid", grid_of_starts
+        )
+    except StopSearch as stop:
+        raise stop.with_trace(_keeping(stop.trace, shared.best)) from None
+    lower = min(shared, mapped, key=lambda descent: descent.best.value)
+    trace = _keeping(trace, lower.best)
+    return replace(lower, tried_starts=mapped.tried_starts), trace
+
+
+def _keeping(trace: Trace, best: Evaluation) -> Trace:
+    """The trace with the lower of its best evaluation and this one."""
+    lower = trace.best is None or best.value < trace.best.value
+    return replace(trace, best=best) if lower else trace
+
+
+def _shared_values(
+    search: Search,
+    trace: Trace,
+    random_state: RandomState,
+    known: list[Baseline],
+    stage: str = SHARED,
+    choose: ChooseStarts = first_starts,
+) -> tuple[Descent, Trace]:
+    """The optimum with one shared value for each vector, by way of subsamples.
 
     Each is a few times as large as the one before and starts from its optimum: where a
-    step is expensive, few are left to be taken. A sample that sees too little of what
-    all rows show is left out.
+    step is expensive, few are left to be taken. A subsample that shows too little of
+    the structure is left out.
     """
     problem = search.objective.problem
     n = len(problem.sample_weight)
     below: tuple[Search, Trace, Descent, int] | None = None
-    # Linear machines cost no more than their rows: the first sample is enough for them.
-    for size in ladder(n)[: 1 if problem.model.linear else None]:
-        rows = _coarse_rows(search.objective, size, random_state)
+    # Linear machines cost no more than their rows: one subsample is enough for them.
+    for size in sample_sizes(n)[: 1 if problem.model.linear else None]:
+        rows = _subsample(search.objective, size, random_state)
         if rows is None:
             continue
-        level = search.on(Objective(problem.subsample(rows)), loosened=ROUGHLY)
-        own: list[Reference] = []
+        level = search.on(Objective(problem.subsample(rows)), loosened=LOOSER)
+        here: list[Baseline] = []
         if below is None:
-            own = survey.references(level.objective, random_state)
-            if not _sees_enough(own, known):
+            here = baselines(level.objective, random_state)
+            pairs = zip(here, known, strict=True)
+            if any(few.skill < ENOUGH_SKILL * every.skill for few, every in pairs):
                 continue
         try:
             found, level_trace = (
-                _from_looks(level, Trace(), own, "sketch", looks)
+                _from_starts(level, Trace(), SUBSAMPLE, partial(choose, known=here))
                 if below is None
-                else _next_level(level, Trace(), *below, size, "sketch")
+                else _next_level(level, Trace(), *below, size, SUBSAMPLE)
             )
         except StopSearch as stop:
-            theta = _grown(search.objective, stop.theta, n / size)
-            raise StopSearch(str(stop), theta, trace) from None
+            theta = _at_size(search.objective, stop.theta, n / size)
+            raise stop.with_trace(trace, theta) from None
         below = level, level_trace, found, size
     if below is None:
-        return _from_looks(search, trace, known, stage, looks)
-    return _next_level(search, trace, *below, n, "one for all")
-
-
-def _sees_enough(own: list[Reference], known: list[Reference]) -> bool:
-    """Whether a sample shows what all rows show."""
-    pairs = zip(own, known, strict=True)
-    return all(few.seen >= ENOUGH_SEEN * every.seen for few, every in pairs)
+        return _from_starts(search, trace, stage, partial(choose, known=known))
+    return _next_level(search, trace, *below, n, SHARED)
 
 
 def _next_level(
@@ -275,31 +372,31 @@ def _next_level(
     size: int,
     stage: str,
 ) -> tuple[Descent, Trace]:
-    """A descent from the optimum of a smaller sample, and from its functions."""
-    objective: Objective = search.objective
-    theta = _grown(objective, found.best.theta, size / size_below)
+    """A descent from the optimum of a smaller subsample, and from its functions."""
+    objective = search.objective
+    theta = _at_size(objective, found.best.theta, size / size_below)
     fitted = below.objective.values_at(objective.problem.X, trace_below.warm)
     warm = objective.restricted(replace(trace.warm, fitted=fitted, number=0), theta)
     trace = _on_other_machines(trace, warm)
-    further, trace = search.descend(trace, theta, stage, found.result, tied=True)
-    return replace(further, looks=found.looks), trace
+    further, trace = search.descend(trace, theta, stage, found.result, shared=True)
+    return replace(further, tried_starts=found.tried_starts), trace
 
 
-def ladder(n: int) -> list[int]:
-    """Sizes of the samples on the way to n, in equal ratios of at most LADDER_RATIO."""
-    if n < 2 * COARSE_ROWS:
+def sample_sizes(n: int) -> list[int]:
+    """Return sizes of subsamples on the way to n rows, in equal ratios."""
+    if n < 2 * SAMPLE_ROWS:
         return []
-    steps = int(np.ceil(np.log(n / COARSE_ROWS) / np.log(LADDER_RATIO)))
-    ratio = (n / COARSE_ROWS) ** (1.0 / steps)
-    return [round(COARSE_ROWS * ratio**k) for k in range(steps)]
+    steps = int(np.ceil(np.log(n / SAMPLE_ROWS) / np.log(SAMPLE_RATIO)))
+    ratio = (n / SAMPLE_ROWS) ** (1.0 / steps)
+    return [round(SAMPLE_ROWS * ratio**k) for k in range(steps)]
 
 
-def _coarse_rows(
-    objective: Objective, size: int, random_state: np.random.RandomState
-) -> np.ndarray | None:
-    """Rows of a sample with the shares of folds, classes and groups of samples.
+def _subsample(
+    objective: Objective, size: int, random_state: RandomState
+) -> Array | None:
+    """Rows of a subsample with the shares of folds, classes and groups of samples.
 
-    None if a class is so rare that the sample would not tell of it.
+    None if a class is too rare to be represented.
     """
     columns = objective.problem.columns
     n = len(columns.labels)
@@ -310,209 +407,149 @@ def _coarse_rows(
     rows = np.sort(order[places])
     trained = columns.labels[rows] * (columns.train[rows] > 0)
     members = np.minimum((trained > 0).sum(axis=0), (trained < 0).sum(axis=0))
-    return rows if members.min() >= COARSE_MEMBERS else None
+    return rows if members.min() >= SAMPLE_MEMBERS else None
 
 
-def _grown(objective: Objective, theta: np.ndarray, ratio: float) -> np.ndarray:
-    """theta for a sample `ratio` times as large."""
+def _at_size(objective: Objective, theta: Array, ratio: float) -> Array:
+    """theta for a subsample `ratio` times as large."""
     shrink = C_EXPONENT * np.log(ratio) * objective.space.has_role(PENALTY)
-    return _within(objective, theta - shrink)
+    return clipped(objective, theta - shrink)
 
 
-def _starts(
-    objective: Objective,
-    starts: Any,
-    random_state: np.random.RandomState,
-    known: list[Reference],
-) -> list[np.ndarray]:
-    """The starts that are asked for: a number of them, or their values.
-
-    The first is that of the hyperparameters, the second where local averages of the
-    labels are best; others lie at random about the first.
-    """
-    if isinstance(starts, (int, np.integer)) and not isinstance(starts, bool):
-        if starts < 1:
-            raise ValueError(f"starts={starts}: at least one start is needed.")
-        theta0 = objective.theta0
-        scatter = random_state.normal(size=(starts - 1, len(theta0)))
-        scatter *= 1.5 * objective.space.sizes()
-        told = [one.start for one in known if one.start is not None]
-        at_random = [_within(objective, theta0 + step) for step in scatter]
-        return [theta0, *told, *at_random][:starts]
-    if isinstance(starts, (list, tuple)) and starts:
-        if all(isinstance(values, Mapping) for values in starts):
-            return [objective.space.theta(values, start=True) for values in starts]
-    raise ValueError(
-        f"starts={starts!r} is not understood; expected 'auto', a number, or a list of "
-        "dicts such as [{'C': 1.0, 'gamma': 0.1}]."
-    )
-
-
-def _within(objective: Objective, theta: np.ndarray) -> np.ndarray:
-    return np.clip(theta, *objective.bounds.T)
-
-
-def _from_looks(
-    search: Search,
-    trace: Trace,
-    known: list[Reference],
-    stage: str,
-    looks: WhereToLook,
+def _from_starts(
+    search: Search, trace: Trace, stage: str, choose: ChoosePoints
 ) -> tuple[Descent, Trace]:
-    """One size for each vector: look at some points, descend from the best of them.
+    """Shared values: evaluate H at some starts, descend from the best of them.
 
-    From two, if they are far apart and nearly as good. An H with kinks is looked at
-    where its smooth twin is lowest.
+    From two, if they are far apart and nearly as good. With kinks, the starts are those
+    of a smooth problem.
     """
     if _has_kinks(search):
-        return _with_kinks(search, trace, known, stage, looks)
-    points = looks(search.objective, known)
-    accuracy = None if len(points) < MANY_LOOKS else ROUGH
-    seen, trace = _look_at(search, trace, points, accuracy)
-    if seen[-1].solved:
-        closer = survey.closer_looks(search.objective, survey.lowest(seen).theta)
-        further, trace = _look_at(search, trace, closer, None)
-        seen += further
+        return _with_kinks(search, trace, stage, choose)
+    objective = search.objective
+    points = choose(objective)
+    accuracy = None if len(points) < MANY_STARTS else ROUGH_ACCURACY
+    starts, trace = _evaluated(search, trace, points, accuracy)
+    if starts[-1].solved:
+        between = starts_between(objective, lowest(starts).theta)
+        further, trace = _evaluated(search, trace, between, None)
+        starts += further
     ends = []
-    for begin in survey.basins(seen):
-        end, trace = search.descend(trace, begin.theta, stage, tied=True)
+    for start in best_starts(starts):
+        end, trace = search.descend(trace, start.theta, stage, shared=True)
         ends.append(end)
-    lowest = min(ends, key=lambda descent: descent.best.value)
-    lowest, trace = _neighbours(search, trace, lowest, stage)
-    looked = survey.looks_of(search.objective, seen, lowest.best)
-    return replace(lowest, looks=looked), trace
+    best = min(ends, key=lambda descent: descent.best.value)
+    best, trace = _from_nearby(search, trace, best, stage)
+    tried = tried_starts(objective, starts, best.best)
+    return replace(best, tried_starts=tried), trace
 
 
-def _neighbours(
+def _from_nearby(
     search: Search, trace: Trace, found: Descent, stage: str
 ) -> tuple[Descent, Trace]:
-    """The lowest minimum near the one found, as far as a few looks tell."""
-    for _ in range(NEIGHBOUR_ROUNDS):
-        points = survey.neighbours(search.objective, found.best.theta)
-        looks, trace = _look_at(search, trace, points, None)
-        lower = [look for look in looks if look.value < (1 - WORTH) * found.best.value]
+    """The lowest minimum near the one found, as far as a few evaluations tell."""
+    for _ in range(NEARBY_ROUNDS):
+        points = nearby_starts(search.objective, found.best.theta)
+        starts, trace = _evaluated(search, trace, points, None)
+        lower = [one for one in starts if one.value < (1 - WORTH) * found.best.value]
         if not lower:
             break
-        begin = min(lower, key=lambda look: look.value)
-        found, trace = search.descend(trace, begin.theta, stage, tied=True)
+        start = min(lower, key=lambda one: one.value)
+        found, trace = search.descend(trace, start.theta, stage, shared=True)
     return found, trace
 
 
-def _look_at(
-    search: Search, trace: Trace, points: list[np.ndarray], accuracy: float | None
-) -> tuple[list[Look], Trace]:
+def _evaluated(
+    search: Search, trace: Trace, points: list[Array], accuracy: float | None
+) -> tuple[list[Start], Trace]:
     """H at these points; no more of them once machines could not be solved at several.
 
-    So it is with columns whose units are many powers of ten apart.
+    That happens with features whose units are many powers of ten apart.
     """
-    seen: list[Look] = []
+    starts: list[Start] = []
     for theta in points:
         trace = with_landmarks(search, trace, theta)
         at, trace = evaluate(search, trace, theta, "start", accuracy=accuracy)
-        seen.append(Look(theta, at.value, at.converged))
-        if sum(not look.solved for look in seen) >= UNSOLVED_LOOKS:
+        starts.append(Start(theta, at.value, at.converged))
+        if sum(not start.solved for start in starts) >= UNSOLVED_STARTS:
             break
-    return seen, trace
+    return starts, trace
 
 
-def _believed(
-    search: Search,
-    trace: Trace,
-    common: Descent,
-    known: list[Reference],
-    random_state: np.random.RandomState,
-) -> tuple[Descent, Trace]:
-    """The answer, if it is no worse than simple rules on the same splits.
-
-    Where it is, the descent was in the wrong basin: the whole range is mapped, on a
-    sample if that shows as much, and the better of both answers counts.
-    """
-    if not any(one.beats(search.objective, common.best) for one in known):
-        return common, trace
-    mapped, trace = _common(
-        search, trace, random_state, known, "from the map", survey.whole_map
-    )
-    lower = min(common, mapped, key=lambda descent: descent.best.value)
-    return replace(lower, looks=mapped.looks), trace
+# --- H with kinks ---------------------------------------------------------------------
 
 
-def _around(search: Search, trace: Trace, found: Descent) -> tuple[Descent, Trace]:
+def _scan_nearby(search: Search, trace: Trace, found: Descent) -> tuple[Descent, Trace]:
     """The lowest minimum nearby, where there are many along one line.
 
-    Kinks make shallow minima beside each other, and which one a descent meets is
-    chance. A scan looks over their edges; while it finds a lower place, a descent goes
-    on from there.
+    Kinks make shallow minima side by side, and which one a descent meets is chance. A
+    scan looks over their edges; while it finds a lower point, a descent goes on there.
     """
-    scan = replace(search, optimizer=AROUND)
+    scan = replace(search, optimizer=SCAN_NEARBY)
     while True:
-        beyond, trace = scan.descend(trace, found.best.theta, "around")
+        beyond, trace = scan.descend(trace, found.best.theta, "scan nearby")
         if not beyond.best.value < (1.0 - WORTH) * found.best.value:
             return found, trace
-        further, trace = search.descend(trace, beyond.best.theta, "beyond")
-        found = replace(further, looks=found.looks)
+        further, trace = search.descend(trace, beyond.best.theta, "after the scan")
+        found = replace(further, tried_starts=found.tried_starts)
 
 
 def _has_kinks(search: Search) -> bool:
-    """Whether H has kinks in several coordinates: with the exact hinge it has.
+    """Whether H has kinks in several coordinates, as with the exact hinge.
 
-    Where a point comes to the margin or leaves it, the slope of H jumps. Methods for
-    kinks, on both levels, or on samples of the rows, have their own way with them.
+    Where a point comes to the margin or leaves it, the slope of H jumps. Optimizers for
+    kinks, on both levels, or on batches of rows deal with them on their own.
     """
     model, optimizer = search.objective.problem.model, search.optimizer
-    own_way = (
+    on_its_own = (
         optimizer.expects_kinks
         or not optimizer.any_machine
         or optimizer.batch_size is not None
     )
-    several = 1 < len(Tied(search.objective.space).sizes) <= FEW_COORDINATES
-    return several and not model.loss.twice_differentiable and not own_way
+    several = 1 < len(SharedValues(search.objective.space).sizes) <= FEW_COORDINATES
+    return several and not model.loss.twice_differentiable and not on_its_own
 
 
 def _with_kinks(
-    search: Search,
-    trace: Trace,
-    known: list[Reference],
-    stage: str,
-    looks: WhereToLook,
+    search: Search, trace: Trace, stage: str, choose: ChoosePoints
 ) -> tuple[Descent, Trace]:
-    """The lowest place near the minimum of the smooth twin, by values alone."""
+    """The lowest point near the minimum of a smooth problem, by values alone."""
     try:
-        twin, _ = _from_looks(_smooth(search), Trace(), known, "smooth", looks)
+        smooth, _ = _from_starts(_smooth(search), Trace(), "smooth", choose)
     except StopSearch as stop:
-        raise StopSearch(str(stop), stop.theta, trace) from None
-    points = [search.objective.theta0, twin.best.theta]
-    seen, trace = _look_at(search, trace, points, None)
-    end, trace = _over_kinks(search, trace, survey.lowest(seen).theta, stage)
-    looked = survey.looks_of(search.objective, seen, end.best)
-    return replace(end, looks=looked), trace
+        raise stop.with_trace(trace) from None
+    points = [search.objective.theta0, smooth.best.theta]
+    starts, trace = _evaluated(search, trace, points, None)
+    end, trace = _by_simplex(search, trace, lowest(starts).theta, stage)
+    tried = tried_starts(search.objective, starts, end.best)
+    return replace(end, tried_starts=tried), trace
 
 
 def _smooth(search: Search) -> Search:
-    """The search on the same problem with a rounded corner in place of the hinge's.
+    """The search on the same problem with a rounded corner instead of the hinge's.
 
     Its H has no kinks, and its basins are those of the hinge.
     """
     problem = search.objective.problem
     model = replace(problem.model, loss=Quartic())
     smooth = replace(problem, model=model, solver=get_solver("auto", model.loss))
-    return search.on(Objective(smooth), loosened=ROUGHLY)
+    return search.on(Objective(smooth), loosened=LOOSER)
 
 
-def _over_kinks(
-    search: Search, trace: Trace, theta: np.ndarray, stage: str
+def _by_simplex(
+    search: Search, trace: Trace, theta: Array, stage: str
 ) -> tuple[Descent, Trace]:
-    """The lowest place near theta, by values alone: gradients end at the first kink.
+    """The lowest point near theta, by values alone: gradients end at the first kink.
 
-    Once a simplex that starts again finds next to nothing that is lower, it is a
-    minimum.
+    It is a minimum once a simplex that starts again finds next to nothing lower.
     """
     value = np.inf
     for number in range(SIMPLEX_ROUNDS):
         simplex = replace(search, optimizer=SIMPLEXES[number % len(SIMPLEXES)])
-        near, trace = simplex.descend(trace, theta, stage, tied=True)
-        still = value - near.best.value <= STILL * abs(near.best.value)
-        found = replace(near, converged=near.converged and still)
-        theta, value = near.best.theta, near.best.value
+        end, trace = simplex.descend(trace, theta, stage, shared=True)
+        still = value - end.best.value <= SIMPLEX_TOL * abs(end.best.value)
+        found = replace(end, converged=end.converged and still)
+        theta, value = end.best.theta, end.best.value
         if found.converged:
             break
     return found, trace

@@ -1,11 +1,11 @@
-"""The units of work of a fit, which may be done anywhere and in any order:
+"""The entry point, and the units of work of a fit, in any order and anywhere:
 
     unit = one set of hyperparameters  x  one start
 
-A set belongs to all class tasks, or to one if they are not shared; starts are apart if
-the user names them. Units know nothing of one another, so that the answer does not
-depend on who does them. joblib spreads them: over threads, or with
-`joblib.parallel_config("dask")` over a cluster. A unit carries all of its splits: they
+A set belongs to all class tasks, or to one if they are not shared; starts are
+independent if the user gives them. Units know nothing of one another, so that the
+answer does not depend on who computes them. joblib distributes them: over threads, or
+with `joblib.parallel_config("dask")` over a cluster. A unit has all of its splits: they
 share one Gram matrix, and would have to meet again at every evaluation.
 """
 
@@ -15,44 +15,49 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
+from numpy.random import RandomState
 
 from bisvm.bilevel.objective import Objective
 from bisvm.bilevel.problem import Problem
 from bisvm.core.threads import one_blas_thread
+from bisvm.core.types import Array
 from bisvm.core.warning import warn_user
-from bisvm.data.pieces import Pieces
-from bisvm.machines.approximation import Approximation
-from bisvm.search.checkpoint import Checkpoint
-from bisvm.search.data import Data
-from bisvm.search.descent import Descent, Search
-from bisvm.search.expectation import held_out
-from bisvm.search.history import Progress, Record
+from bisvm.data.matrices import RowBlocks
+from bisvm.kernels import Kernel
+from bisvm.machines.model import Approximation
+from bisvm.search.checkpoint import Checkpoint, checkpoint_of, rule_of
+from bisvm.search.descent import Descent, Search, has_shared_values
+from bisvm.search.history import Hyperparameters, Progress, Record
 from bisvm.search.kernel_choice import Candidate, KernelChoice, candidates, choose
 from bisvm.search.observer import TIME_STOP, Observer
-from bisvm.search.resuming import checkpoint_of, rule_of
-from bisvm.search.settings import Settings
-from bisvm.search.stages import n_apart, tune
-from bisvm.search.training import (
+from bisvm.search.results import Tuned, held_out, train
+from bisvm.search.settings import (
+    Data,
+    Settings,
     approximation_of,
     problem_of,
     searches_that_fit,
-    train,
 )
-from bisvm.search.tuned import Tuned
-from bisvm.search.views import is_tied
+from bisvm.search.stages import n_independent_starts, tune
+from bisvm.search.starts import local_average_loss
 
-# How often units are begun again if their workers die with the data.
+# How often units are begun again if their workers die with the data. A cluster that
+# loses them three times will do so again.
 ATTEMPTS = 3
 
+Callback = Callable[[Progress], object]
 # Makes a fitted estimator at the best hyperparameters of all sets, for a callback.
-BuildModel = Callable[[list[dict[str, Any]], Approximation | None, Settings], Any]
+BuildModel = Callable[[list[Hyperparameters], Approximation | None, Settings], object]
+# Number of a set of hyperparameters, and of its start; None for all starts.
+Unit = tuple[int, int | None]
+# What a unit gives back: its evaluations, and a result if its start had a finite H.
+Outcome = tuple[list[Record], Tuned | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,30 +77,30 @@ class Work:
     """What the units of one fit share.
 
     sets : class tasks of every set of hyperparameters
-    began : time of day at which the fit began: other machines have other counters
-    approximation : of the kernel machines of all units, wherever they are done
-    here : whether units are done in this process
+    began : time of day at which the fit began: other computers have other counters
+    approximation : of the kernel machines of all units, wherever they are computed
+    in_process : whether units are computed in this process
     n_jobs : how many at a time, as joblib takes it
-    callback : told of every evaluation
+    callback : called after every evaluation
     build : makes the model of a callback
     file : evaluations that are kept, and those of a run that was interrupted
     name : of the kernel that is tried, where there are several
-    so_far : best values of every set, of which a callback's model is made
+    best_values : of every set so far, from which a callback's model is made
     """
 
     settings: Settings
     data: Data
-    sets: list[np.ndarray]
-    seeds: np.ndarray
+    sets: list[Array]
+    seeds: Array
     began: float
     approximation: Approximation | None
-    here: bool
+    in_process: bool
     n_jobs: int | None
-    callback: Callable[[Progress], Any] | None = None
+    callback: Callback | None = None
     build: BuildModel | None = None
     file: Checkpoint | None = None
     name: str = ""
-    so_far: dict[int, dict[str, Any]] = field(default_factory=dict)
+    best_values: dict[int, Hyperparameters] = field(default_factory=dict)
 
     def __sizeof__(self) -> int:
         """Bytes of the data: joblib's Dask backend sends what is large only once."""
@@ -103,96 +108,106 @@ class Work:
         return sum(getattr(part, "nbytes", sys.getsizeof(part)) for part in held)
 
 
-# What a unit gives back: its evaluations, and an answer if its start had a finite H.
-Outcome = tuple[list[Record], Tuned | None]
-
-
 def search(
     settings: Settings,
     data: Data,
-    random_state: np.random.RandomState,
-    callback: Callable[[Progress], Any] | None = None,
+    random_state: RandomState,
+    callback: Callback | None = None,
     build: BuildModel | None = None,
 ) -> Found:
     """Find the hyperparameters of all class tasks, or of each if they are not shared.
 
-    With the kernel that held-out rows choose, if the settings leave it open.
+    Parameters
+    ----------
+    settings : Settings
+        If they leave the kernel open, held-out rows choose it.
+    data : Data
+    random_state : RandomState
+    callback : called with a `Progress` after every evaluation; True stops
+    build : makes the fitted model that a callback may ask for
+
+    Returns
+    -------
+    Found
     """
-    n_tasks = data.tasks.shape[1]
-    tasks = np.arange(n_tasks)
+    tasks = np.arange(data.tasks.shape[1])
     sets = [tasks] if settings.shared else list(tasks[:, None])
     seeds = random_state.randint(np.iinfo(np.int32).max, size=len(sets))
     began = time.time()
     # A callback may end the starts of a set, and sees the best of all of them.
     watched = callback is not None
-    apart = 1 if watched else n_apart(settings.starts, settings.optimizer)
-    starts = [None] if apart == 1 else list(range(apart))
+    independent = n_independent_starts(settings.starts, settings.optimizer)
+    starts: list[int | None] = (
+        [None] if watched or independent == 1 else list(range(independent))
+    )
     units = [(number, start) for number in range(len(sets)) for start in starts]
     alone = len(units) == 1
-    here = alone or _here(settings, data, watched=watched)
+    in_process = alone or _in_process(settings, data, watched=watched)
     jobs = 1 if alone else min(effective_n_jobs(settings.n_jobs), len(units))
-    # Here no more units are begun at a time than fit. Elsewhere they share a machine's
-    # memory with no more than it has processors for.
-    sharing = 1 if here else min(jobs, cpu_count())
+    # In this process no more units are begun at a time than fit. Elsewhere they share a
+    # computer's memory with no more than it has processors for.
+    sharing = 1 if in_process else min(jobs, cpu_count())
     rule = approximation_of(settings, data, len(sets[0]), sharing)
-    named = settings.estimator, settings.arguments
-    with checkpoint_of(*named, data, seeds, rule, len(units)) as file:
+    with (
+        nullcontext()
+        if settings.checkpoint is None
+        else checkpoint_of(
+            settings.estimator, settings.arguments, data, seeds, rule, len(units)
+        )
+    ) as file:
         if file is not None:
             rule, began = rule_of(file, rule, settings), began - file.seconds
         if rule is not None and rule.warns:
             warn_user(rule.limited)
         fitting = searches_that_fit(settings, data, len(sets[0]), rule)
         n_jobs = settings.n_jobs if jobs <= fitting else int(fitting)
-        work = Work(
-            settings,
-            data,
-            sets,
-            seeds,
-            began,
-            rule,
-            here,
-            n_jobs,
-            callback,
-            build,
-            file,
-        )
+        shared = (in_process, n_jobs, callback, build, file)
+        work = Work(settings, data, sets, seeds, began, rule, *shared)
 
-        def tuned(candidate: Candidate) -> list[Tuned]:
+        def tune_candidate(candidate: Candidate) -> list[Tuned]:
             own = settings.with_kernel(candidate.kernel)
-            named = replace(work, settings=own, name=f"{candidate.name} ", so_far={})
-            return _answers(named, units, len(starts))
+            name = f"{candidate.name} "
+            return _results(
+                replace(work, settings=own, name=name, best_values={}), units
+            )
+
+        def local_loss(kernel: Kernel) -> float:
+            problem = problem_of(settings.with_kernel(kernel), data, data.tasks, rule)
+            return local_average_loss(Objective(problem), int(seeds[0]))
 
         if not settings.open_kernel:
-            return Found(settings, _answers(work, units, len(starts)), None)
-        answers, choice = choose(candidates(settings, data), tuned)
-        return Found(settings.with_kernel(choice.kernel), answers, choice)
+            return Found(settings, _results(work, units), None)
+        tried = candidates(settings, data)
+        tuned, choice = choose(tried, tune_candidate, local_loss)
+        return Found(settings.with_kernel(choice.kernel), tuned, choice)
 
 
-def _answers(
-    work: Work, units: list[tuple[int, int | None]], n_starts: int
-) -> list[Tuned]:
-    if len(units) == 1:
-        return [_merged([tune_unit(work, *units[0])])]
-    found = _done(work, units)
+def _results(work: Work, units: list[Unit]) -> list[Tuned]:
+    """One result for every set of hyperparameters."""
+    found = _outcomes(work, units)
+    n_starts = len(units) // len(work.sets)
     return [
         _merged(found[first : first + n_starts])
         for first in range(0, len(found), n_starts)
     ]
 
 
-def _done(work: Work, units: list[tuple[int, int | None]]) -> list[Outcome]:
-    """All units, in their order.
+def _outcomes(work: Work, units: list[Unit]) -> list[Outcome]:
+    """The outcomes of all units, in their order.
 
-    Workers that die may take the only copy of the data with them. Then all is done
-    again: the answer is the same.
+    Workers that die may take the only copy of the data with them. Then all units are
+    computed again: the answer is the same.
     """
+    if len(units) == 1:
+        return [tune_unit(work, *units[0])]
     for _ in range(ATTEMPTS):
         with suppress(CancelledError):
-            return Parallel(
+            found: list[Outcome] = Parallel(
                 n_jobs=work.n_jobs,
                 prefer="threads",
-                require="sharedmem" if work.here else None,
+                require="sharedmem" if work.in_process else None,
             )(delayed(tune_unit)(work, *unit) for unit in units)
+            return found
     raise RuntimeError(
         f"The workers lost the data {ATTEMPTS} times: those that held them have died. "
         "The log of the cluster says why; a frequent reason is that they ran out of "
@@ -200,15 +215,15 @@ def _done(work: Work, units: list[tuple[int, int | None]]) -> list[Outcome]:
     )
 
 
-def _here(settings: Settings, data: Data, *, watched: bool) -> bool:
+def _in_process(settings: Settings, data: Data, *, watched: bool) -> bool:
     """Whether units stay in this process, whatever joblib is set to.
 
-    Data in blocks do: a source is read here, and rows that a cluster holds are spread
-    already. A callback's memory is here as well, and so is a checkpoint.
+    Data in blocks do: a source is read here, and rows that a cluster holds are
+    distributed already. So do a callback and a checkpoint.
     """
     backend, _ = get_active_backend(prefer="threads")
     shared = getattr(backend, "supports_sharedmem", False)
-    if shared or isinstance(data.X, Pieces):
+    if shared or isinstance(data.X, RowBlocks):
         return True
     if watched or settings.checkpoint is not None:
         what = "callback" if watched else "checkpoint"
@@ -226,7 +241,7 @@ def tune_unit(work: Work, number: int, start: int | None) -> Outcome:
 
     A start beyond the first that would begin after the time limit is left out.
     """
-    settings, data = work.settings, work.data
+    settings, data, tasks = work.settings, work.data, work.sets[number]
     began = time.perf_counter() - (time.time() - work.began)
     limit = settings.time_limit
     deadline = None if limit is None else began + limit
@@ -235,7 +250,6 @@ def tune_unit(work: Work, number: int, start: int | None) -> Outcome:
     late = deadline is not None and time.perf_counter() > deadline
     if start and late and not answers:
         return [], None
-    tasks = work.sets[number]
     with one_blas_thread():
         problem = problem_of(settings, data, data.tasks[:, tasks], work.approximation)
         objective = _objective(settings, problem)
@@ -256,7 +270,7 @@ def tune_unit(work: Work, number: int, start: int | None) -> Outcome:
             seed=int(work.seeds[number]),
             method=settings.method,
         )
-        random_state = np.random.RandomState(work.seeds[number])
+        random_state = RandomState(work.seeds[number])
         try:
             descent, trace = tune(run, settings.starts, random_state, start)
         finally:
@@ -265,22 +279,21 @@ def tune_unit(work: Work, number: int, start: int | None) -> Outcome:
             return observer.records, None
         theta = descent.best.theta
         values = objective.hyperparameters(theta)
-        work.so_far[number] = values
+        work.best_values[number] = values
         landmarks = _final_landmarks(problem, descent, values)
         trained = train(
             settings, data, problem, values, tasks, descent.fitted, landmarks
         )
-        known = held_out(run, trace, descent)
-    tuned = Tuned(
-        trained,
-        descent,
-        observer.records,
-        objective.space.coordinates,
-        known,
-        is_tied(objective.space, theta),
-        objective.space.at_bounds(theta),
-        sum(record.solves for record in observer.judging),
-    )
+        tuned = Tuned(
+            trained,
+            descent,
+            observer.records,
+            objective.space.coordinates,
+            held_out(run, trace, descent),
+            has_shared_values(objective.space, theta),
+            objective.space.at_bounds(theta),
+            sum(record.solves for record in observer.nested_records),
+        )
     return observer.records, tuned
 
 
@@ -294,8 +307,8 @@ def _objective(settings: Settings, problem: Problem) -> Objective:
 
 
 def _final_landmarks(
-    problem: Problem, descent: Descent, values: dict[str, Any]
-) -> np.ndarray | None:
+    problem: Problem, descent: Descent, values: Hyperparameters
+) -> Array | None:
     searched, rule = descent.best.landmarks, problem.approximation
     if rule is None or searched is None:
         return None
@@ -305,16 +318,16 @@ def _final_landmarks(
 
 def _model_maker(
     work: Work, number: int, objective: Objective
-) -> Callable[[dict[str, Any]], Any] | None:
+) -> Callable[[Hyperparameters], object] | None:
     """Makes a callback's model, at the best values so far of all sets."""
     build = work.build
     if build is None:
         return None
     first = objective.hyperparameters(objective.theta0)
 
-    def model(values: dict[str, Any]) -> Any:
-        work.so_far[number] = values
-        best = [work.so_far.get(k, first) for k in range(len(work.sets))]
+    def model(values: Hyperparameters) -> object:
+        work.best_values[number] = values
+        best = [work.best_values.get(k, first) for k in range(len(work.sets))]
         return build(best, work.approximation, work.settings)
 
     return model
@@ -332,5 +345,5 @@ def _merged(found: list[Outcome]) -> Tuned:
     descent = best.descent
     if late or any(one.descent.reason == TIME_STOP for one in tuned):
         descent = replace(descent, converged=False, reason=TIME_STOP)
-    judging = sum(one.judging for one in tuned)
-    return replace(best, descent=descent, history=history, judging=judging)
+    nested = sum(one.nested_solves for one in tuned)
+    return replace(best, descent=descent, history=history, nested_solves=nested)

@@ -1,6 +1,7 @@
-"""Feature selection: features that stay relevant on random halves of the rows.
+"""Selection of features, and the comparison with usual model selection.
 
-May import estimators. A new measure of stability goes into `stability.py`.
+May import `core`, `data` and `estimators`. A new measure of stability goes into
+`stability.py`, another method to compare with into `comparison.py`.
 """
 
 from bisvm.selection.selector import FeatureSelector

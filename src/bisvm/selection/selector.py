@@ -1,12 +1,12 @@
-"""FeatureSelector: the columns that are relevant in most half-samples of the rows."""
+"""FeatureSelector: the features that are relevant in most half-samples of the rows."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -22,68 +23,79 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from bisvm.core.types import Array, Matrix, UserData, UserVector
 from bisvm.estimators import BilevelLinearSVC, BilevelSVC
-from bisvm.selection.resampling import halves, with_shadows
-from bisvm.selection.stability import Stability, false_bound, stability
+from bisvm.estimators.settings import RandomState
+from bisvm.selection.stability import false_bound, stability
 
-# By how much the tolerance of a search is wider where only its relevances count, and
-# the steps of a descent: on half of 500 rows with 500 columns, 100 steps took six times
-# as long as 10 and found no more.
+# Factor of a search's tolerance, and steps of its descents, where only relevances
+# count: on half of 500 rows with 500 columns, 100 steps took six times as long as 10
+# and found no more.
 ROUGHLY = 10.0
 STEPS = 10
+# Rows of each class that a half needs, for training and validation.
+LEAST_MEMBERS = 2
+# A feature of chance exceeds all of m shadows with probability 1 / (m + 1).
+LEAST_SHADOWS = 20
 
 
+Machine = TypeVar("Machine", BilevelSVC, BilevelLinearSVC)
+
+
+@dataclass(eq=False, repr=False)
 class FeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
-    """Keeps the columns that stay relevant when rows are drawn anew.
+    """Select the features that stay relevant on other samples of the rows.
 
     Pairs of disjoint half-samples of the rows are drawn (stability selection:
-    Meinshausen and Bühlmann 2010; complementary pairs: Shah and Samworth 2013). Beside
-    the columns of each half stand their shadows, 20 or more: the same columns with
-    their rows in another order, which know nothing of the classes (after Kursa and
-    Rudnicki's Boruta, 2010). The machine is tuned on both, and a column is chosen if
-    its relevance is above a quantile of the shadows'. What is kept is what was chosen
-    in a share of at least `threshold` of the half-samples.
+    Meinshausen and Bühlmann 2010; complementary pairs: Shah and Samworth 2013). Each
+    half gets 20 or more shadows: the same features with their rows in another order,
+    which carry no information about the classes (after Kursa and Rudnicki's Boruta,
+    2010). The machine is tuned on both, and a feature is chosen if its relevance is
+    above a quantile of the shadows'. Features that are chosen in a share of at least
+    `threshold` of the half-samples are kept.
 
-    A relevance alone says little: there is always a largest one, and of two columns
-    that tell the same now one has it, now the other. Here labels by chance keep nothing
-    as a rule, and `stability_` says how far the choice depends on the rows.
+    A relevance alone says little: one is always the largest, and two features with the
+    same information share it at random. Here random labels usually keep no feature,
+    and `stability_` says how far the choice depends on the rows.
 
     Parameters
     ----------
     estimator : BilevelSVC or BilevelLinearSVC, default=None
         The machine whose `relevance_` counts; None is `BilevelSVC(kernel="ard")`. Its
-        kernel must take any number of columns.
+        kernel must take any number of features.
     n_pairs : int, default=10
         Pairs of half-samples; the machine is tuned twice as often, roughly.
     threshold : float, default=0.6
-        Least share of half-samples, above 0.5.
+        Smallest share of half-samples, above 0.5.
     quantile : float, default=0.95
-        Of the shadows' relevances, that a column has to exceed. 1.0 is the largest: it
-        keeps fewer of the columns that share what they tell with others.
+        Quantile of the shadows' relevances that a feature has to exceed. 1.0 is the
+        largest: it keeps fewer of the features that share their information with
+        others.
     max_rows : int, default=250
-        Rows of a half-sample at most.
+        Largest number of rows of a half-sample.
     min_features : int, default=1
-        Where fewer columns pass the threshold, those that were chosen most often are
-        kept nevertheless, with a warning; 0 keeps what passes.
+        If fewer features pass the threshold, those that were chosen most often are kept
+        with a warning; 0 keeps those that pass.
     n_jobs : int, optional
         Half-samples at a time: in threads, or as `joblib.parallel_config` says.
     random_state : int, RandomState or None
 
     Attributes
     ----------
-    support_ : boolean array of shape (n_features,), what is kept
+    support_ : boolean array of shape (n_features,)
+        Whether each feature is kept.
     shares_ : array of shape (n_features,)
-        Share of half-samples in which each column was chosen.
+        Share of half-samples in which each feature was chosen.
     chosen_ : boolean array of shape (2 n_pairs, n_features)
+        Whether each half-sample chose each feature.
     relevance_ : array of shape (n_features,)
-        Mean over half-samples of every column's share in the mean squared slope of the
-        decision function; what shadows have is left out.
+        Mean over half-samples of `relevance_` of the machine, without the shadows.
     stability_ : `bisvm.selection.Stability`
-        How alike the choices are: 1 if they never change, 0 if they are chance
+        How similar the choices are: 1 if they never change, 0 if they are random
         (Nogueira et al. 2018); `stability_.interval()` is its 95% interval.
     false_bound_ : float
-        At most so many columns are kept, on average, whose chance of being chosen in a
-        half-sample is below that of a column drawn at random.
+        Upper bound of the expected number of kept features that are less likely to be
+        chosen in a half-sample than a feature drawn at random.
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples
@@ -100,33 +112,33 @@ class FeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        n_pairs: int = 10,
-        threshold: float = 0.6,
-        quantile: float = 0.95,
-        max_rows: int = 250,
-        min_features: int = 1,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ):
-        self.estimator = estimator
-        self.n_pairs = n_pairs
-        self.threshold = threshold
-        self.quantile = quantile
-        self.max_rows = max_rows
-        self.min_features = min_features
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    estimator: BilevelSVC | BilevelLinearSVC | None = None
+    _: KW_ONLY
+    n_pairs: int = 10
+    threshold: float = 0.6
+    quantile: float = 0.95
+    max_rows: int = 250
+    min_features: int = 1
+    n_jobs: int | None = None
+    random_state: RandomState = None
 
-    stability_: Stability
+    _parameter_constraints = {
+        "n_pairs": [Interval(Integral, 1, None, closed="left")],
+        # Random features stay below these shares of the half-samples and shadows.
+        "threshold": [Interval(Real, 0.5, 1, closed="right")],
+        "quantile": [Interval(Real, 0.5, 1, closed="right")],
+        "max_rows": [Interval(Integral, 10, None, closed="left")],
+        "min_features": [Interval(Integral, 0, None, closed="left")],
+    }
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+        self,
+        X: UserData,
+        y: UserVector,
+        sample_weight: UserVector = None,
+        groups: UserVector = None,
     ) -> Self:
-        """Choose columns on half-samples of the rows.
+        """Choose features on half-samples of the rows.
 
         Parameters
         ----------
@@ -136,7 +148,7 @@ class FeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         groups : array of shape (n_samples,), optional
             Samples that belong together: halves and folds keep them together.
         """
-        self._check_settings()
+        self._validate_params()
         rng = check_random_state(self.random_state)
         rows = self._rows(X, y, sample_weight, groups)
         machine = _rough(self._machine())
@@ -152,27 +164,11 @@ class FeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
                 delayed(_relevances)(machine, rows.take(half), seed)
                 for half, seed in zip(sum(pairs, ()), seeds.ravel(), strict=True)
             )
-        self._settle(np.array(found))
+        self._set_fitted(np.array(found))
         return self
 
-    def _check_settings(self) -> None:
-        for name, least in (("n_pairs", 1), ("max_rows", 10), ("min_features", 0)):
-            given = getattr(self, name)
-            whole = isinstance(given, Integral) and not isinstance(given, bool)
-            if not whole or given < least:
-                raise ValueError(
-                    f"{name} must be a whole number of at least {least}; got {given!r}."
-                )
-        for name in ("threshold", "quantile"):
-            given = getattr(self, name)
-            if not isinstance(given, Real) or not 0.5 < float(given) <= 1.0:
-                raise ValueError(
-                    f"{name} must be above 0.5, since columns that are chance are to "
-                    f"stay below it, and at most 1; got {given!r}."
-                )
-
-    def _machine(self) -> Any:
-        """An unfitted machine for parts of the rows, with nothing around it."""
+    def _machine(self) -> BilevelSVC | BilevelLinearSVC:
+        """An unfitted machine for samples of the rows."""
         if self.estimator is None:
             return BilevelSVC(kernel="ard")
         if not isinstance(self.estimator, (BilevelSVC, BilevelLinearSVC)):
@@ -180,10 +176,10 @@ class FeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
                 "estimator must be a BilevelSVC or a BilevelLinearSVC; got "
                 f"{self.estimator!r}."
             )
-        machine = clone(self.estimator)
+        machine: BilevelSVC | BilevelLinearSVC = clone(self.estimator)
         if machine._pairwise:
             raise ValueError(
-                "kernel='precomputed' has no columns to choose from; use a kernel of "
+                "kernel='precomputed' has no features to choose from; use a kernel of "
                 "the features, such as 'ard'."
             )
         if isinstance(machine.cv, Iterable) and not hasattr(machine.cv, "split"):
@@ -192,30 +188,37 @@ class FeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
                 "them. Use a number of folds or a splitter."
             )
         alone = dict(callback=None, checkpoint=None, time_limit=None, n_jobs=None)
-        return machine.set_params(ensemble=False, shared=True, verbose=0, **alone)
+        machine.set_params(ensemble=False, shared=True, verbose=0, **alone)
+        return machine
 
-    def _rows(self, X: Any, y: Any, sample_weight: Any, groups: Any) -> _Rows:
+    def _rows(
+        self,
+        X: UserData,
+        y: UserVector,
+        sample_weight: UserVector,
+        groups: UserVector,
+    ) -> _RowSample:
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
-                f"y has one class only, {classes[0]!s}: there is nothing that columns "
-                "could tell apart."
+                f"y has one class only, {classes[0]!s}: there is nothing to tell apart."
             )
         X = sparse.csr_array(X) if sparse.issparse(X) else X
         weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
         numbers = None
         if groups is not None:
-            if len(groups) != len(y):
+            labels = np.asarray(groups)
+            if len(labels) != len(y):
                 raise ValueError(
-                    f"groups has {len(groups)} entries for {len(y)} samples."
+                    f"groups has {len(labels)} entries for {len(y)} samples."
                 )
-            numbers = np.unique(groups, return_inverse=True)[1]
-        rows = _Rows(X, codes, weight, numbers, classes)
+            numbers = np.unique(labels, return_inverse=True)[1]
+        rows = _RowSample(X, codes, weight, numbers, classes)
         return rows.take(np.flatnonzero(weight > 0))
 
-    def _settle(self, relevance: np.ndarray) -> None:
+    def _set_fitted(self, relevance: Array) -> None:
         own, shadows = np.split(relevance, [self.n_features_in_], axis=1)
         cut = np.quantile(
             shadows, self.quantile, axis=1, keepdims=True, method="higher"
@@ -229,18 +232,19 @@ class FeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         least = min(self.min_features, len(self.support_))
         if self.support_.sum() < least:
             warnings.warn(
-                f"{self.support_.sum()} columns were chosen in {self.threshold:.0%} of "
-                f"the half-samples or more; min_features={self.min_features} keeps the "
-                "most frequent ones nevertheless. They may be chance.",
+                f"{self.support_.sum()} features were chosen in {self.threshold:.0%} "
+                f"of the half-samples; min_features={self.min_features} keeps the "
+                "most frequent ones. They may be random.",
                 UserWarning,
                 stacklevel=3,
             )
             order = np.lexsort((-self.relevance_, -self.shares_))
             self.support_[order[:least]] = True
 
-    def _get_support_mask(self) -> np.ndarray:
+    def _get_support_mask(self) -> Array:
         check_is_fitted(self)
-        return self.support_
+        support: Array = self.support_
+        return support
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -250,40 +254,41 @@ class FeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
 
 
 @dataclass(frozen=True)
-class _Rows:
-    """Some rows with all that belongs to them.
+class _RowSample:
+    """Rows with their classes, weights and groups.
 
-    y : classes as numbers, `classes[y]` the labels by which a machine may know them
+    y : numbers of the classes; `classes[y]` are the labels
     """
 
-    X: Any
-    y: np.ndarray
-    weight: np.ndarray
-    groups: np.ndarray | None
-    classes: np.ndarray
+    X: Matrix
+    y: Array
+    weight: Array
+    groups: Array | None
+    classes: Array
 
     @property
-    def labels(self) -> np.ndarray:
-        return self.classes[self.y]
+    def labels(self) -> Array:
+        return np.asarray(self.classes[self.y])
 
-    def take(self, rows: np.ndarray) -> _Rows:
+    def take(self, rows: Array) -> _RowSample:
         groups = None if self.groups is None else self.groups[rows]
         own = self.X[rows], self.y[rows], self.weight[rows]
-        return _Rows(*own, groups, self.classes)
+        return _RowSample(*own, groups, self.classes)
 
 
-def _rough(machine: Any) -> Any:
-    """The same machine, searched no further than relevances need.
+def _rough(machine: Machine) -> Machine:
+    """The same machine with a search that is accurate enough for relevances.
 
-    It starts where it always does: at the mean of widths that were learned on all rows
-    the kernel is too wide, and the rings, for one, are not found from there.
+    It does not start from widths learned on all rows: their mean makes too wide a
+    kernel, from which rings, for example, are not found.
     """
     steps = min(STEPS, machine.max_iter)
-    return machine.set_params(tol=ROUGHLY * machine.tol, max_iter=steps)
+    machine.set_params(tol=ROUGHLY * machine.tol, max_iter=steps)
+    return machine
 
 
-def _relevances(machine: Any, part: _Rows, seed: int) -> np.ndarray:
-    """Of columns, and after them of their shadows."""
+def _relevances(machine: Machine, part: _RowSample, seed: int) -> Array:
+    """Relevance of the features, then of their shadows."""
     rng = np.random.RandomState(seed)
     X = with_shadows(part.X, rng)
     found = clone(machine).set_params(random_state=rng.randint(np.iinfo(np.int32).max))
@@ -291,8 +296,66 @@ def _relevances(machine: Any, part: _Rows, seed: int) -> np.ndarray:
     own, shadows = np.split(found.relevance_, [part.X.shape[1]])
     if own.any() and not shadows.any():
         raise ValueError(
-            f"The kernel {found.kernel_!r} does not see the shadows that stand beside "
-            f"the {len(own)} columns: it is a kernel of some columns. Use one of all "
+            f"The kernel {found.kernel_!r} does not see the shadows after the "
+            f"{len(own)} features: it is a kernel of some features. Use one of all "
             "of them, such as 'ard'."
         )
-    return found.relevance_
+    relevance: Array = found.relevance_
+    return relevance
+
+
+# --- half-samples and shadows ---------------------------------------------------------
+
+
+def halves(
+    y: Array, groups: Array | None, most: int, rng: np.random.RandomState
+) -> tuple[Array, Array]:
+    """Two disjoint samples of half of the rows, or of `most`, classes in their share.
+
+    Groups stay together. A class with fewer than four rows is in both halves.
+    """
+    n = len(y)
+    unit = np.arange(n) if groups is None else np.unique(groups, return_inverse=True)[1]
+    # Groups are sorted by class, so that every second one has its share of each.
+    label = np.zeros(unit.max() + 1, dtype=int)
+    label[unit] = y
+    order = np.lexsort((rng.permutation(len(label)), label))
+    side = np.empty(len(label), dtype=int)
+    side[order] = (np.arange(len(label)) + rng.randint(2)) % 2
+    both = np.isin(y, np.flatnonzero(np.bincount(y) < 2 * LEAST_MEMBERS))
+    first, second = (
+        limited(np.flatnonzero((side[unit] == k) | both), y, most, rng) for k in (0, 1)
+    )
+    return first, second
+
+
+def limited(
+    rows: Array,
+    y: Array,
+    most: int,
+    rng: np.random.RandomState,
+) -> Array:
+    """At most `most` of the rows: two of every class, the others in its share."""
+    if len(rows) <= most:
+        return rows
+    place = np.empty(len(rows))
+    for label in np.unique(y[rows]):
+        own = np.flatnonzero(y[rows] == label)
+        own = own[rng.permutation(len(own))]
+        place[own] = np.arange(len(own)) / len(own)
+        place[own[:LEAST_MEMBERS]] = -1.0
+    return np.sort(rows[np.argsort(place, kind="stable")[:most]])
+
+
+def with_shadows(X: Matrix, rng: np.random.RandomState) -> Matrix:
+    """X, followed by copies of its columns with their rows in another order.
+
+    All columns of a copy have the same order: they are related to one another as those
+    of X are, but not to the classes. Few columns get several copies.
+    """
+    n, d = X.shape
+    copies = -(-LEAST_SHADOWS // d)
+    parts = [X, *(X[rng.permutation(n)] for _ in range(copies))]
+    if sparse.issparse(X):
+        return sparse.csr_array(sparse.hstack(parts))
+    return np.hstack(parts)

@@ -1,13 +1,15 @@
-"""How alike the choices of a feature selection are from sample to sample."""
+"""How similar the choices of a feature selection are from sample to sample."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import stats
 
+from bisvm.core.types import ArrayLike
+
+# Probability of the intervals that are shown.
 LEVEL = 0.95
 
 
@@ -23,10 +25,7 @@ class Stability:
     variance: float
 
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
-        """Where the measure of many more resamples of these rows is to be found.
-
-        It is about the choice of resamples alone: other rows are beyond it.
-        """
+        """Interval of the measure for infinitely many resamples of the same rows."""
         if not 0.0 < level < 1.0:
             raise ValueError(f"level must be between 0 and 1; got {level!r}.")
         reach = float(stats.norm.ppf(0.5 * (1.0 + level)) * np.sqrt(self.variance))
@@ -40,8 +39,8 @@ class Stability:
         return f"{self.value:.2f} ({LEVEL:.0%}: {low:.2f} to {high:.2f})"
 
 
-def stability(chosen: Any) -> Stability:
-    """The stability of M choices among d features.
+def stability(chosen: ArrayLike) -> Stability:
+    """Compute the stability of M choices among d features.
 
     With p_f the share of choices that have feature f, and k the mean number chosen,
 
@@ -75,8 +74,8 @@ def stability(chosen: Any) -> Stability:
     return Stability(float(value), float(variance))
 
 
-def false_bound(chosen: Any, threshold: float) -> float:
-    """A bound on the expected number of features kept that are chosen by chance.
+def false_bound(chosen: ArrayLike, threshold: float) -> float:
+    """Bound the expected number of kept features that are chosen by chance.
 
     With q the mean number chosen in a half-sample, of d features, no more than
 
@@ -84,8 +83,8 @@ def false_bound(chosen: Any, threshold: float) -> float:
 
     features are kept on average whose chance of being chosen is below that of a feature
     drawn at random, q/d (Shah and Samworth, JRSS B 75, 2013, theorem 1; Meinshausen and
-    Bühlmann, JRSS B 72, 2010, theorem 1). It takes complementary pairs of halves, and a
-    threshold above 1/2.
+    Bühlmann, JRSS B 72, 2010, theorem 1). It holds for complementary pairs of halves
+    and a threshold above 1/2.
     """
     Z = np.asarray(chosen, dtype=float)
     q = Z.sum(axis=1).mean()

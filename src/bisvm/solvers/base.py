@@ -1,12 +1,13 @@
-"""What a solver returns, and the contract it keeps."""
+"""What a solver returns, what it must do, and the names of all solvers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
-import numpy as np
-
-from bisvm.core.parts import Part
+from bisvm.core.parts import Part, deferred, resolve
+from bisvm.core.types import Array
 from bisvm.losses import Loss
 from bisvm.machines import Coefficients, Machine, Tangent
 
@@ -23,23 +24,23 @@ class Solution:
 
     x: Coefficients
     tangent: Tangent
-    residual: np.ndarray
+    residual: Array
     iterations: int
     status: str
 
     @property
-    def fitted(self) -> np.ndarray:
+    def fitted(self) -> Array:
         return self.tangent.fitted
 
 
 class Solver(Part):
-    """Takes a machine to its optimum from a warm start.
+    """Train a machine, from a warm start if there is one.
 
     A solver declares what it needs of a loss, so that a wrong pair is refused with a
-    readable message rather than failing on the way.
+    readable message before anything is computed.
     """
 
-    needs_curvature = True
+    needs_curvature: ClassVar[bool] = True
 
     def check(self, loss: Loss) -> None:
         """Refuse a loss that this solver cannot handle."""
@@ -51,11 +52,42 @@ class Solver(Part):
             )
 
     def solve(
-        self, machine: Machine, start: np.ndarray | None = None, tol: float = 1e-8
+        self, machine: Machine, start: Array | None = None, tol: float = 1e-8
     ) -> Solution:
         """Solve all columns to `residual <= tol`.
 
-        `start` are fitted values (n, q) near those sought, or None for a cold start.
-        They speed up the solve and do not change the answer beyond the tolerance.
+        Parameters
+        ----------
+        machine : Machine
+        start : array of shape (n, n_columns), optional
+            Fitted values close to the solution; None for a cold start. They make the
+            solve faster and change the solution by no more than the tolerance.
+        tol : float
+            Optimality residual, as `Machine.residual` measures it.
         """
         raise NotImplementedError
+
+
+# Every solver is imported when its name is used for the first time.
+SOLVERS: dict[str, Callable[[], object]] = {
+    "auto": deferred("bisvm.solvers.newton", "Auto"),
+    "newton": deferred("bisvm.solvers.newton", "Newton"),
+    "newton-cg": deferred("bisvm.solvers.newton", "NewtonCG"),
+    "fista": deferred("bisvm.solvers.fista", "FISTA"),
+    "smo": deferred("bisvm.solvers.dual", "SMO"),
+    "dcd": deferred("bisvm.solvers.dual", "DCD"),
+    "pegasos": deferred("bisvm.published.pegasos", "Pegasos"),
+    "sharpening": deferred("bisvm.solvers.dual", "Sharpening"),
+}
+_DUAL = {"auto": deferred("bisvm.solvers.dual", "Dual")}
+
+
+def get_solver(solver: str | Solver, loss: Loss | None = None) -> Solver:
+    """Return the solver of that name, or the solver object itself.
+
+    "auto" is Newton's method, with factorised or iterative linear solves as the machine
+    demands; for the exact hinge it is a solver of the dual.
+    """
+    dual = loss is not None and not loss.twice_differentiable
+    table = SOLVERS | _DUAL if dual else SOLVERS
+    return resolve("solver", solver, table, Solver)

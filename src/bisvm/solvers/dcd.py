@@ -20,15 +20,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numba import njit
 from scipy import sparse
 
+from bisvm.core.types import Array, ArrayLike, UserData
 from bisvm.hinge.active_set import ERROR, MARGIN, REST
 from bisvm.solvers.rows import (
     GramRows,
+    Rows,
     as_matrix,
     as_rows,
     axpy,
@@ -51,19 +52,19 @@ class DualDescent:
     converged : whether violation <= tol
     """
 
-    alpha: np.ndarray
-    state: np.ndarray
-    w: np.ndarray
+    alpha: Array
+    state: Array
+    w: Array
     sweeps: int
     violation: float
     converged: bool
 
 
 def dual_coordinate_descent(
-    X: Any,
-    y: np.ndarray,
-    c: np.ndarray | float,
-    alpha: np.ndarray | None = None,
+    X: UserData,
+    y: Array,
+    c: Array | float,
+    alpha: Array | None = None,
     *,
     tol: float = 1e-3,
     max_sweeps: int = 1000,
@@ -96,10 +97,10 @@ def dual_coordinate_descent(
 
 
 def kernel_coordinate_descent(
-    gram: np.ndarray,
-    y: np.ndarray,
-    c: np.ndarray | float,
-    alpha: np.ndarray | None = None,
+    gram: Array,
+    y: Array,
+    c: Array | float,
+    alpha: Array | None = None,
     *,
     tol: float = 1e-3,
     max_sweeps: int = 1000,
@@ -127,8 +128,18 @@ def kernel_coordinate_descent(
     return _solve(rows, shape, y, c, alpha, tol, max_sweeps, seed, shrinking=False)
 
 
-def _solve(rows, shape, y, c, alpha, tol, max_sweeps, seed, shrinking) -> DualDescent:
-    """Check the arguments, and turn the start into what `descend` changes in place."""
+def _solve(
+    rows: Rows,
+    shape: tuple[int, ...],
+    y: ArrayLike,
+    c: ArrayLike,
+    alpha: ArrayLike | None,
+    tol: float,
+    max_sweeps: int,
+    seed: int,
+    shrinking: bool,
+) -> DualDescent:
+    """Check the arguments, and make the arrays that `descend` changes in place."""
     y = np.ascontiguousarray(y, dtype=np.float64)
     check_labels(shape, y)
     c = _per_point("c", c, len(y))
@@ -137,19 +148,19 @@ def _solve(rows, shape, y, c, alpha, tol, max_sweeps, seed, shrinking) -> DualDe
         if not least >= 0:
             raise ValueError(f"{name} must not be negative; got {least}.")
     start = _per_point("alpha", 0.0 if alpha is None else alpha, len(y))
-    # A start comes without its sets: it is at a bound if it is there, or was beyond.
+    # A start comes without its sets: entries at a bound or beyond it are at the bound.
     at_zero, at_c = (start <= 0) | (c == 0), start >= c
     state = np.select([at_zero, at_c], [REST, ERROR], MARGIN).astype(np.int8)
-    alpha, w = np.clip(start, 0.0, c), np.zeros(shape[1])
+    found, w = np.clip(start, 0.0, c), np.zeros(shape[1])
     noise = np.random.SeedSequence(seed).generate_state(1, np.uint64)
     sweeps, violation = descend(
-        rows, y, c, alpha, state, w, float(tol), max_sweeps, noise, bool(shrinking)
+        rows, y, c, found, state, w, float(tol), max_sweeps, noise, bool(shrinking)
     )
-    return DualDescent(alpha, state, w, sweeps, violation, violation <= tol)
+    return DualDescent(found, state, w, sweeps, violation, violation <= tol)
 
 
-def _per_point(name: str, given: Any, n: int) -> np.ndarray:
-    given = np.asarray(given, dtype=np.float64)
+def _per_point(name: str, values: ArrayLike, n: int) -> Array:
+    given = np.asarray(values, dtype=np.float64)
     if given.shape not in ((), (n,)):
         raise ValueError(
             f"{name} must be a number or have one entry a point, shape {(n,)}; got "
@@ -161,12 +172,14 @@ def _per_point(name: str, given: Any, n: int) -> np.ndarray:
 
 
 @njit(nogil=True, error_model="numpy")
-def _minimum(G, alpha, size, c, state):
+def _minimum(
+    G: float, alpha: float, size: float, c: float, state: int
+) -> tuple[float, float, int]:
     """The projected gradient at alpha, the best alpha between 0 and c, and its set."""
     found = _projected(G, state)
     if found == 0.0 or c == 0.0:
         return 0.0, alpha, state
-    # A row of zeros has loss 1 and G = -1 whatever w: nothing holds its alpha below c.
+    # A row of zeros has G = -1 for every w: its alpha grows to c.
     target = alpha - G / size if size > 0.0 else math.inf
     if target <= 0.0:
         return found, 0.0, REST
@@ -176,22 +189,34 @@ def _minimum(G, alpha, size, c, state):
 
 
 @njit(nogil=True)
-def _projected(G, state):
+def _projected(G: float, state: int) -> float:
     if state == REST:
         return min(G, 0.0)
     return max(G, 0.0) if state == ERROR else G
 
 
 @njit(cache=True, nogil=True)
-def descend(rows, y, c, alpha, state, w, tol, max_sweeps, noise, shrinking):
+def descend(
+    rows: Rows,
+    y: Array,
+    c: Array,
+    alpha: Array,
+    state: Array,
+    w: Array,
+    tol: float,
+    max_sweeps: int,
+    noise: Array,
+    shrinking: bool,
+) -> tuple[int, float]:
     """Sweep until no projected gradients are more than tol apart.
 
-    The extremes of a sweep are those of points in motion: they say when to look.
+    The extremes of a sweep belong to points that still move; when they are small, all
+    points are checked.
     """
     sizes = squares(rows, len(y))
     order = np.flatnonzero(c > 0.0)
     n_active, highest, lowest = len(order), math.inf, -math.inf
-    violation, sweeps = _settle(rows, y, c, alpha, state, w), 0
+    violation, sweeps = _recompute(rows, y, c, alpha, state, w), 0
     while violation > tol and sweeps < max_sweeps:
         _shuffle(order[:n_active], noise)
         n_active, high, low = _sweep(
@@ -199,7 +224,7 @@ def descend(rows, y, c, alpha, state, w, tol, max_sweeps, noise, shrinking):
         )
         sweeps += 1
         if high - low <= tol or sweeps == max_sweeps:
-            violation = _settle(rows, y, c, alpha, state, w)
+            violation = _recompute(rows, y, c, alpha, state, w)
             n_active, highest, lowest = len(order), math.inf, -math.inf
         elif shrinking:
             highest = high if high > 0.0 else math.inf
@@ -208,10 +233,23 @@ def descend(rows, y, c, alpha, state, w, tol, max_sweeps, noise, shrinking):
 
 
 @njit(nogil=True)
-def _sweep(rows, y, sizes, c, alpha, state, w, order, n_active, highest, lowest):
-    """Steps for the first n_active points of `order`: how many stay, and extremes.
+def _sweep(
+    rows: Rows,
+    y: Array,
+    sizes: Array,
+    c: Array,
+    alpha: Array,
+    state: Array,
+    w: Array,
+    order: Array,
+    n_active: int,
+    highest: float,
+    lowest: float,
+) -> tuple[int, float, float]:
+    """Update the first n_active points of `order`; return how many stay, and extremes.
 
-    Points that hold to their bound by more than `highest` or `lowest` go behind them.
+    Points that are held at their bound by more than `highest` or `lowest` move behind
+    them and are left out.
     """
     k, high, low = 0, 0.0, 0.0
     while k < n_active:
@@ -231,8 +269,10 @@ def _sweep(rows, y, sizes, c, alpha, state, w, order, n_active, highest, lowest)
 
 
 @njit(nogil=True)
-def _settle(rows, y, c, alpha, state, w):
-    """Free w of the rounding errors of its steps, and return the violation there."""
+def _recompute(
+    rows: Rows, y: Array, c: Array, alpha: Array, state: Array, w: Array
+) -> float:
+    """Recompute w without the rounding errors of the steps; return the violation."""
     w[:] = 0.0
     for i in range(len(y)):
         if state[i] != REST:
@@ -246,8 +286,8 @@ def _settle(rows, y, c, alpha, state, w):
 
 
 @njit(nogil=True)
-def _shuffle(order, noise):
-    """Fisher and Yates, by Knuth's MMIX generator: its state is the caller's own."""
+def _shuffle(order: Array, noise: Array) -> None:
+    """Fisher-Yates shuffle by Knuth's MMIX generator, whose state is `noise`."""
     factor, term = np.uint64(6364136223846793005), np.uint64(1442695040888963407)
     half = np.uint64(32)
     for k in range(len(order) - 1, 0, -1):

@@ -5,20 +5,22 @@
 beta_i = y_i alpha_i, and 1'beta = 0 for a free intercept. A linear machine has the
 kernel sum_d x_d z_d / rho_d, a penalised intercept adds 1 / rho to either.
 
-A solver of this family only comes near, each in its own way; a path of breakpoints
-leads from there to the exact solution (`bisvm.hinge`). The tangent carries the
-sets: slope S = -beta, and an infinite curvature on the margin.
+A solver of this family first computes an approximate solution, each in its own way; a
+path of breakpoints leads from there to the exact one (`bisvm.hinge`). The tangent holds
+the sets: slope S = -beta, and an infinite curvature on the margin.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import partial
+from typing import Self
 
 import numpy as np
 from scipy import sparse
 
-from bisvm.data.pieces import Pieces, each
+from bisvm.core.types import Array, Matrix
+from bisvm.data.matrices import Inputs, RowBlocks, each
 from bisvm.hinge.active_set import ERROR, MARGIN, REST, ActiveSet
 from bisvm.hinge.gram import DenseGram, LinearGram
 from bisvm.hinge.solution import solve
@@ -29,12 +31,13 @@ from bisvm.solvers.dcd import dual_coordinate_descent, kernel_coordinate_descent
 from bisvm.solvers.newton import Newton
 
 JACOBIANS = ("exact", "published")
-# Corners of smooth hinges: each is half as wide as the one before (from one a quarter
-# as wide Newton's method takes many times as many steps), until the points inside are
-# not many more than can be on the margin, which the path then sorts out.
+# Corners of smooth hinges: each is half as wide as the previous one (with a quarter,
+# Newton's method takes many times as many steps), until the points inside are not many
+# more than can be on the margin; the path does the rest.
 _SHARPER, _SHARPEST = 0.5, 1e-5
+# Residual of the smooth hinges: only the sets of the points are needed.
 _NEAR_TOL = 1e-4
-# Above this residual a solution is not one.
+# Above this residual, in units of the margin, a solution counts as not converged.
 _ACCEPTABLE = 1e-4
 
 
@@ -42,12 +45,12 @@ _ACCEPTABLE = 1e-4
 class DualForm:
     """The dual of a machine: its kernel, and whether 1'beta = 0.
 
-    features : (n, p), rows whose products the kernel is, if it is linear
+    features : (n, p), for a linear kernel, which is the product of its rows
     """
 
-    gram: Any
+    gram: DenseGram | LinearGram
     bias: bool
-    features: Any = None
+    features: Inputs | None = None
 
     @classmethod
     def of(cls, machine: Machine) -> DualForm:
@@ -57,13 +60,13 @@ class DualForm:
             gram = machine.gram + 1.0 if constant else machine.gram
             return cls(DenseGram(gram), bias)
         if not isinstance(machine, LinearMachine):
-            raise ValueError(f"{type(machine).__name__} has no dual of its own.")
+            raise ValueError(f"{type(machine).__name__} has no dual form here.")
         X = features(machine)
         return cls(LinearGram(X), bias, X)
 
 
-def features(machine: LinearMachine) -> Any:
-    """Rows whose products are the machine's kernel: the penalty is then |w|^2.
+def features(machine: LinearMachine) -> Inputs:
+    """Return rows whose products are the machine's kernel, with regulariser |w|^2.
 
     x_d / sqrt(rho_d), and the constant 1 / sqrt(rho) of a penalised intercept.
     """
@@ -71,10 +74,11 @@ def features(machine: LinearMachine) -> Any:
         raise ValueError("A dual needs one precision a feature, not a matrix of them.")
     scale = 1.0 / np.sqrt(machine.precision)
     if machine.intercept != "penalized":
-        return each(lambda rows: _scaled(rows, scale), machine.X)
-    if isinstance(machine.X, Pieces):
+        inputs: Inputs = each(lambda rows: _scaled(rows, scale), machine.X)
+        return inputs
+    if isinstance(machine.X, RowBlocks):
         raise ValueError(
-            "Data in chunks get no column of ones; use intercept='none', or another "
+            "Data in chunks get no column of ones; use fit_intercept=False, or another "
             "optimizer."
         )
     rows = _scaled(machine.X, scale)
@@ -85,28 +89,28 @@ def features(machine: LinearMachine) -> Any:
     return np.hstack([rows, constant])
 
 
-def _scaled(rows: Any, scale: np.ndarray) -> Any:
+def _scaled(rows: Matrix, scale: Array) -> Matrix:
     if sparse.issparse(rows):
         return sparse.csr_array(rows @ sparse.diags_array(scale))
     return np.ascontiguousarray(rows * scale)
 
 
 class DualSolver(Solver):
-    """Comes near to the dual's solution; what is left is done here.
+    """Solve the dual: a subclass approximates, this class makes it exact.
 
     Parameters
     ----------
     jacobian : {"exact", "published"}
         What the hypergradient takes for the derivative of alpha. "exact": points on
         the margin move so that they stay there. "published": only points at their
-        bound move (seed 001, equation 23), which leaves out the margin's reaction; for
-        machines without a free intercept.
+        bound move (Jiang and Siddiqui, equation 23), which leaves out the margin's
+        reaction; for machines without a free intercept.
 
     Notes
     -----
-    Solutions are exact whatever `tol` is; what they miss is rounding, which grows with
-    C times the squares of the features. A residual that is no longer small makes the
-    status "max_iter": the certificate of an estimator says that it is not converged.
+    Solutions are exact whatever `tol` is, up to rounding, which grows with C times the
+    squares of the features. If the residual is not small the status is "max_iter", and
+    the certificate of an estimator says that it has not converged.
     """
 
     needs_curvature = False
@@ -116,7 +120,7 @@ class DualSolver(Solver):
         if self.jacobian not in JACOBIANS:
             raise ValueError(
                 f"jacobian={self.jacobian!r} is not known; expected 'exact', or "
-                "'published' for the rule of seed 001."
+                "'published' for the rule of Jiang and Siddiqui."
             )
         return self
 
@@ -129,32 +133,32 @@ class DualSolver(Solver):
             )
 
     def solve(
-        self, machine: Machine, start: np.ndarray | None = None, tol: float = 1e-8
+        self, machine: Machine, start: Array | None = None, tol: float = 1e-8
     ) -> Solution:
         self.check(machine.loss)
         form = DualForm.of(machine)
         if form.bias and self.jacobian == "published":
             raise ValueError(
                 "jacobian='published' is for machines without a free intercept, like "
-                "those of seed 001; use intercept='penalized' or 'none'."
+                "those of Jiang and Siddiqui; use fit_intercept='penalized' or False."
             )
-        near = self._near(machine, form, start)
+        approximate = self._approximate(machine, form, start)
         columns, breakpoints = [], 0
-        for k, alpha in enumerate(near):
+        for k, alpha in enumerate(approximate):
             labels, weights = machine.labels[:, k], machine.weights[:, k]
             try:
                 sets, passed = solve(form.gram, labels, weights, alpha, form.bias)
             except RuntimeError as error:
-                # A search that came to this theta turns back.
+                # The search treats this theta as a failed step.
                 raise np.linalg.LinAlgError(str(error)) from error
             columns.append(sets)
             breakpoints += passed
         return _solution(machine, columns, breakpoints, self.jacobian == "exact")
 
-    def _near(
-        self, machine: Machine, form: DualForm, start: np.ndarray | None
-    ) -> list[np.ndarray | None]:
-        """alpha of every column, nearly; None leaves it to LIBSVM."""
+    def _approximate(
+        self, machine: Machine, form: DualForm, start: Array | None
+    ) -> list[Array | None]:
+        """Return alpha of every column, approximately; None leaves it to LIBSVM."""
         raise NotImplementedError
 
 
@@ -170,9 +174,9 @@ class SMO(DualSolver):
     def __init__(self, jacobian: str = "exact"):
         self.jacobian = jacobian
 
-    def _near(
-        self, machine: Machine, form: DualForm, start: np.ndarray | None
-    ) -> list[np.ndarray | None]:
+    def _approximate(
+        self, machine: Machine, form: DualForm, start: Array | None
+    ) -> list[Array | None]:
         if not form.bias or form.features is not None:
             raise ValueError(
                 "SMO trains kernel machines with a free intercept; use solver='auto' "
@@ -213,30 +217,24 @@ class DCD(DualSolver):
         self.check_count("max_sweeps")
         return super().validate()
 
-    def _near(
-        self, machine: Machine, form: DualForm, start: np.ndarray | None
-    ) -> list[np.ndarray | None]:
+    def _approximate(
+        self, machine: Machine, form: DualForm, start: Array | None
+    ) -> list[Array | None]:
         if form.bias:
             raise ValueError(
                 "Dual coordinate descent has no free intercept (its constraint ties "
-                "the coordinates together); use intercept='penalized' or 'none', or "
+                "the coordinates together); use fit_intercept='penalized' or False, or "
                 "solver='auto'."
             )
-        limits: dict[str, Any] = {
-            "tol": self.tol,
-            "max_sweeps": self.max_sweeps,
-            "seed": self.seed,
-        }
-        columns = zip(machine.labels.T, machine.weights.T, strict=True)
-        if form.features is None:
-            gram = form.gram.array
-            return [
-                kernel_coordinate_descent(gram, y, c, **limits).alpha
-                for y, c in columns
-            ]
+        if isinstance(form.gram, DenseGram):
+            descend = partial(kernel_coordinate_descent, form.gram.array)
+        else:
+            descend = partial(dual_coordinate_descent, form.features)
         return [
-            dual_coordinate_descent(form.features, y, c, **limits).alpha
-            for y, c in columns
+            descend(
+                y, c, tol=self.tol, max_sweeps=self.max_sweeps, seed=self.seed
+            ).alpha
+            for y, c in zip(machine.labels.T, machine.weights.T, strict=True)
         ]
 
 
@@ -254,9 +252,9 @@ class Sharpening(DualSolver):
     def __init__(self, jacobian: str = "exact"):
         self.jacobian = jacobian
 
-    def _near(
-        self, machine: Machine, form: DualForm, start: np.ndarray | None
-    ) -> list[np.ndarray | None]:
+    def _approximate(
+        self, machine: Machine, form: DualForm, start: Array | None
+    ) -> list[Array | None]:
         few = 20 + 2 * (0 if form.features is None else form.features.shape[1])
         eps, newton = Quartic().eps, Newton()
         while True:
@@ -271,7 +269,7 @@ class Sharpening(DualSolver):
 
 
 class Dual(DualSolver):
-    """The solver of this family that suits the machine.
+    """Choose the solver of this family by the machine.
 
     Sharpening for a linear machine; for a kernel SMO with a free intercept, and dual
     coordinate descent without.
@@ -285,13 +283,13 @@ class Dual(DualSolver):
     def __init__(self, jacobian: str = "exact"):
         self.jacobian = jacobian
 
-    def _near(
-        self, machine: Machine, form: DualForm, start: np.ndarray | None
-    ) -> list[np.ndarray | None]:
+    def _approximate(
+        self, machine: Machine, form: DualForm, start: Array | None
+    ) -> list[Array | None]:
         own: DualSolver = SMO() if form.bias else DCD()
         if form.features is not None:
             own = Sharpening()
-        return own._near(machine, form, start)
+        return own._approximate(machine, form, start)
 
 
 def _solution(
@@ -302,12 +300,14 @@ def _solution(
     if isinstance(machine, LinearMachine):
         x = Coefficients(machine.riesz(beta).coef, x.intercept)
     fitted = machine.fit_values(x)
-    losses = machine.weights * machine.loss.evaluate(machine.labels * fitted)[0]
     on_margin = np.stack([sets.state == MARGIN for sets in columns], axis=1)
-    # The published rule: what is on the margin does not move at all.
+    # The published rule: points on the margin do not move at all.
     slope = -beta if exact else np.where(on_margin, 0.0, -beta)
     tangent = Tangent(
-        fitted, losses.sum(axis=0), slope, np.where(on_margin & exact, np.inf, 0.0)
+        fitted,
+        machine.tangent(fitted).losses,
+        slope,
+        np.where(on_margin & exact, np.inf, 0.0),
     )
     residual = np.array(
         [_residual(machine, sets, fitted[:, k]) for k, sets in enumerate(columns)]
@@ -316,11 +316,8 @@ def _solution(
     return Solution(x, tangent, residual, breakpoints, status)
 
 
-def _residual(machine: Machine, sets: ActiveSet, fitted: np.ndarray) -> float:
-    """Largest violation of optimality, in units of the margin, by the values returned.
-
-    Relative to the size of the decision values, which rounding is a share of.
-    """
+def _residual(machine: Machine, sets: ActiveSet, fitted: Array) -> float:
+    """Largest violation of optimality, in units of the margin."""
     gap = sets.y * fitted - 1.0
     wrong = np.where(sets.state == MARGIN, np.abs(gap), 0.0)
     wrong = np.where(sets.state == ERROR, np.maximum(gap, 0.0), wrong)
@@ -331,9 +328,7 @@ def _residual(machine: Machine, sets: ActiveSet, fitted: np.ndarray) -> float:
     return max(float(wrong.max(initial=0.0)), float(balance))
 
 
-def _intercepts(
-    machine: Machine, columns: list[ActiveSet], beta: np.ndarray
-) -> np.ndarray:
+def _intercepts(machine: Machine, columns: list[ActiveSet], beta: Array) -> Array:
     if machine.intercept == "penalized":
-        return beta.sum(axis=0) / machine.intercept_precision
+        return np.asarray(beta.sum(axis=0) / machine.intercept_precision)
     return np.array([sets.b for sets in columns])

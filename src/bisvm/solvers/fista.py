@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from bisvm.core.types import Array
 from bisvm.machines import Coefficients, Machine
 from bisvm.solvers.base import Solution, Solver
 
-# Backtracking ends here even where a loss is not finite.
+# Backtracking steps, in case a loss is not finite: 2^100 exceeds every curvature.
 _MAX_GROWTHS = 100
 
 
 class FISTA(Solver):
     """Accelerated proximal gradient steps (Beck and Teboulle 2009).
 
-    Seed 000, section 4.1. With f the summed loss, g the regulariser and M the running
-    estimate of f's Lipschitz constant,
+    Klatzer 2014, section 4.1. With f the summed loss, g the regulariser and M the
+    running estimate of f's Lipschitz constant,
 
         x_k     = prox_{g/M}(y_k - grad f(y_k) / M)
         tau_+   = (1 + sqrt(1 + 4 tau^2)) / 2
@@ -25,7 +26,7 @@ class FISTA(Solver):
     dropped whenever it points uphill (O'Donoghue and Candes 2015). For a kernel machine
     the inner product is the one of the kernel's function space, where the gradient is
     alpha + S and the regulariser has its proximal map in closed form; in plain alpha,
-    as printed in the seed, the conditioning would be that of K^2.
+    as printed there, the conditioning would be that of K^2.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ class FISTA(Solver):
         self.growth = growth
 
     def solve(
-        self, machine: Machine, start: np.ndarray | None = None, tol: float = 1e-8
+        self, machine: Machine, start: Array | None = None, tol: float = 1e-8
     ) -> Solution:
         self.check(machine.loss)
         columns = [
@@ -64,11 +65,11 @@ class FISTA(Solver):
         )
 
     def _solve_column(
-        self, machine: Machine, start: np.ndarray | None, tol: float
+        self, machine: Machine, start: Array | None, tol: float
     ) -> Solution:
         if start is None:
             start = machine.cold_start()
-        # Coefficients that a start of fitted values stands for: one shrunken gradient.
+        # Coefficients from fitted values: a multiple of the gradient there.
         slope = machine.loss_gradient(machine.tangent(start))
         x = Coefficients(-slope.coef, np.zeros_like(slope.intercept))
         x = _rescaled(machine, x, start)
@@ -110,12 +111,12 @@ class FISTA(Solver):
         return Solution(x, tangent, residual, iterations, status)
 
 
-def _column(start: np.ndarray | None, k: int) -> np.ndarray | None:
+def _column(start: Array | None, k: int) -> Array | None:
     return None if start is None else start[:, [k]]
 
 
-def _rescaled(machine: Machine, x: Coefficients, start: np.ndarray) -> Coefficients:
-    """The multiple of x whose fitted values come nearest to those of the start."""
+def _rescaled(machine: Machine, x: Coefficients, start: Array) -> Coefficients:
+    """Scale x so that its fitted values are closest to those of the start."""
     values = machine.fit_values(x)
     size = np.sum(values**2, axis=0)
     length = np.sum(values * start, axis=0) / np.where(size > 0, size, 1.0)

@@ -6,65 +6,84 @@ from dataclasses import replace
 
 import numpy as np
 
+from bisvm.core.types import Array
 from bisvm.data.splits import distinct_columns
-from bisvm.machines import Coefficients, Machine, Tangent
-from bisvm.machines.compiled import HELD, PATIENCE, ROUNDING
+from bisvm.machines import Coefficients, LinearMachine, Machine, Tangent
 from bisvm.solvers.base import Solution, Solver
-from bisvm.solvers.line_search import exact_step
 
-# Fitted values this large (or not finite) are no start worth having.
+# Fitted values above this, or not finite, are no useful start: margins of trained
+# machines are of the order of one.
 _FAR = 1e4
-# The wider losses on the way from a cold start are only touched upon.
+# Residual to which the wider losses of a cold start are solved: they only lead to the
+# next one.
 _WIDE_TOL = 0.3
-# Where a start leads nowhere: parts of the weights, from nearly none to all, each
-# solved roughly.
-_PARTS = 10.0 ** np.arange(-8.0, 1.0)
-_PART_TOL = 0.1
+# A column that does not converge is solved for these shares of its weights, each to a
+# residual of `_SHARE_TOL` and from the solution of the previous one.
+_SHARES = 10.0 ** np.arange(-8.0, 1.0)
+_SHARE_TOL = 0.1
+# Steps without a halving of the residual after which a column stops, if its residual
+# is below `_ROUNDING`: rounding errors then prevent further progress.
+_PATIENCE = 8
+_ROUNDING = 1e-6
+# Share of the largest possible curvature below which a free intercept is not
+# determined by the active points.
+_HELD = 1e-9
+# Relative residual of the conjugate gradients far from the optimum. Close to it they
+# are solved better, so that convergence is faster than linear.
+_FORCING = 0.1
+# Part of the remaining residual, relative to `tol`, that the last step may leave.
+_LAST_SHARE = 0.3
+# The line search stops when the slope along the direction has fallen to this share, or
+# to this multiple of the terms it is a difference of, which is its rounding error.
+_ACCEPT = 0.1
+_SLOPE_ROUNDING = 1e-14
+_LINE_ITER = 80
+_LONGEST = 1e3
 
 
 class Newton(Solver):
     """Step from F to the minimiser of the machine's linearisation at F.
 
-    The linearisation needs fitted values only, so the first step, a full one, goes from
-    those of the start. After that E falls at every step. Columns leave when they are
-    done.
+    The linearisation only needs fitted values, so the first step, a full one, starts
+    from the fitted values given. After that E decreases at every step. Columns leave
+    the iteration when they have converged.
 
-    Points beyond the corner of a hinge pull with all their weight and have no
-    curvature: with a large C steps are far too long, the line search cuts them, and
-    only few points change sides in each. Columns that are not solved after `max_iter`
-    steps go another way: from C / 10^8 in powers of ten, each from the solution before,
-    where few points change sides.
+    Points beyond the corner of a hinge contribute their whole slope and no curvature:
+    with a large C full steps are far too long, the line search shortens them, and few
+    points change sides in each. Columns that have not converged after `max_iter` steps
+    are solved for C / 10^8 first, and then for C growing by powers of ten, each from
+    the previous solution.
 
     Parameters
     ----------
-    max_iter : int
-        Newton steps for every column, on either way.
+    max_iter : int, default=200
+        Newton steps for every column.
     """
 
     def __init__(self, max_iter: int = 200):
         self.max_iter = max_iter
 
     def solve(
-        self, machine: Machine, start: np.ndarray | None = None, tol: float = 1e-8
+        self, machine: Machine, start: Array | None = None, tol: float = 1e-8
     ) -> Solution:
         self.check(machine.loss)
         iterations = 0
         if start is None or not np.abs(start).max() < _FAR:
-            start, iterations = self._pilot(machine, tol)
+            start, iterations = self._cold_start(machine, tol)
         solution = self._descend(machine, start, tol)
         slow = np.flatnonzero(solution.residual > 2 * tol)
         if solution.status == "max_iter" and len(slow):
             solution = self._along_path(machine, solution, slow, tol)
         return replace(solution, iterations=solution.iterations + iterations)
 
-    def _pilot(self, machine: Machine, tol: float) -> tuple[np.ndarray, int]:
-        """Fitted values to start from where nothing is known.
+    def _cold_start(self, machine: Machine, tol: float) -> tuple[Array, int]:
+        """Fitted values to start from, and the number of steps they took.
 
         Columns with the same labels, such as the folds of one task, have nearly the
-        same solution: one machine with their mean weights goes ahead, through the wider
-        losses of the family.
+        same solution: one column with their mean weights is solved for all of them,
+        through the wider losses of the family.
         """
-        pilot, group = _leader(machine)
+        pilot, group = _pilot(machine)
         start, iterations = pilot.cold_start(), 0
         for loss in (*machine.loss.relaxed(), machine.loss):
             wide = self._descend(pilot.with_loss(loss), start, max(tol, _WIDE_TOL))
@@ -73,76 +92,66 @@ class Newton(Solver):
         return start[:, group], iterations
 
     def _along_path(
-        self, machine: Machine, found: Solution, slow: np.ndarray, tol: float
+        self, machine: Machine, found: Solution, slow: Array, tol: float
     ) -> Solution:
-        """Columns that are slow from where they started, by way of smaller weights.
-
-        One machine leads those with the same labels, up to all of its weights.
-        """
+        """Solve slow columns by way of smaller weights; keep what that improves."""
         slow_ones = machine.select(slow)
-        pilot, group = _leader(slow_ones)
+        pilot, group = _pilot(slow_ones)
         start, iterations = pilot.cold_start(), found.iterations
-        for part in _PARTS:
-            light = replace(pilot, weights=part * pilot.weights)
-            solution = self._descend(light, start, max(tol, _PART_TOL))
+        for share in _SHARES:
+            light = replace(pilot, weights=share * pilot.weights)
+            solution = self._descend(light, start, max(tol, _SHARE_TOL))
             start = solution.fitted
             iterations += solution.iterations
             if solution.status == "max_iter":
-                # Not even this part can be solved: columns of absurd scales, say.
+                # Not even this share can be solved: features of absurd scales, say.
                 return replace(found, iterations=iterations)
         solution = self._descend(slow_ones, start[:, group], tol)
         iterations += solution.iterations
         before = machine.value(found.x, found.tangent)[slow]
         lower = slow_ones.value(solution.x, solution.tangent) < before
-        if not lower.all():
-            # It did not help all of them: those stay where they were.
-            solution, slow = _part(solution, lower), slow[lower]
+        better = np.flatnonzero(lower)
         residual = found.residual.copy()
-        residual[slow] = solution.residual
+        residual[slow[better]] = solution.residual[better]
         return Solution(
-            found.x.put(slow, solution.x),
-            found.tangent.put(slow, solution.tangent),
+            found.x.put(slow[better], solution.x.select(better)),
+            found.tangent.put(slow[better], solution.tangent.select(better)),
             residual,
             iterations,
             solution.status if lower.all() else found.status,
         )
 
-    def _descend(self, machine: Machine, start: np.ndarray, tol: float) -> Solution:
-        done = machine.newton(start, tol, self.max_iter)
-        x, iterations, unfinished = done or self._steps(machine, start, tol)
-        # The fitted values of the steps were summed up: once more from x itself.
+    def _descend(self, machine: Machine, start: Array, tol: float) -> Solution:
+        """Iterate from fitted values until every column converges or stalls."""
+        tangent = _usable(machine, machine.tangent(start))
+        x = self._first(machine).linearize(tangent).minimizer()
+        x, tangent = _balanced(machine, x, machine.tangent(machine.fit_values(x)))
+        iterations = q = machine.n_columns
+        residual = machine.residual(x, tangent)
+        best, waited = residual, np.zeros(q)
+        left = np.flatnonzero(residual > tol)
+        for _ in range(self.max_iter):
+            if not len(left):
+                break
+            worst = float(residual[left].max())
+            if len(left) == q:
+                x, tangent = self._step(machine, x, tangent, worst, tol)
+            else:
+                part = machine.select(left), x.select(left), tangent.select(left)
+                stepped = self._step(*part, worst, tol)
+                x, tangent = x.put(left, stepped[0]), tangent.put(left, stepped[1])
+            iterations += len(left)
+            residual = machine.residual(x, tangent)
+            waited = np.where(residual <= 0.5 * best, 0, waited + 1)
+            best = np.minimum(best, residual)
+            stalled = (waited >= _PATIENCE) & (residual <= _ROUNDING)
+            left = left[((residual > tol) & ~stalled)[left]]
+        # The fitted values are sums of all steps: compute them once more from x.
         tangent = machine.tangent(machine.fit_values(x))
         residual = machine.residual(x, tangent)
         reached = "converged" if np.all(residual <= 2 * tol) else "stalled"
-        status = "max_iter" if unfinished else reached
+        status = "max_iter" if len(left) else reached
         return Solution(x, tangent, residual, iterations, status)
-
-    def _steps(
-        self, machine: Machine, start: np.ndarray, tol: float
-    ) -> tuple[Coefficients, int, bool]:
-        """The solution, the steps of all columns, and whether some ran to the limit."""
-        tangent = machine.tangent(start)
-        x = self._first(machine).linearize(_usable(machine, tangent)).minimizer()
-        tangent = machine.tangent(machine.fit_values(x))
-        x, tangent = _balanced(machine, x, tangent)
-        watch = _Watch(machine.n_columns)
-        iterations = machine.n_columns
-        residual = machine.residual(x, tangent)
-        todo = watch.unfinished(residual, tol)
-        for _ in range(self.max_iter):
-            if not len(todo):
-                break
-            worst = float(residual[todo].max())
-            if len(todo) == machine.n_columns:
-                x, tangent = self._step(machine, x, tangent, worst, tol)
-            else:
-                part = machine.select(todo), x.select(todo), tangent.select(todo)
-                stepped = self._step(*part, worst, tol)
-                x, tangent = x.put(todo, stepped[0]), tangent.put(todo, stepped[1])
-            iterations += len(todo)
-            residual = machine.residual(x, tangent)
-            todo = watch.unfinished(residual, tol)
-        return x, iterations, len(todo) > 0
 
     def _step(
         self,
@@ -152,15 +161,15 @@ class Newton(Solver):
         residual: float,
         tol: float,
     ) -> tuple[Coefficients, Tangent]:
-        """Towards the Newton point, as far as E falls."""
+        """Move towards the Newton point, to the lowest E on the way."""
         usable = _usable(machine, tangent)
         direction, values = self._direction(machine, x, usable, residual, tol)
-        length = exact_step(machine, x, tangent, direction, values)
+        length = step_lengths(machine, x, tangent, direction, values)
         x = x.step(direction, length)
         return _balanced(machine, x, machine.tangent(tangent.fitted + length * values))
 
     def _first(self, machine: Machine) -> Machine:
-        """The machine as it is linearised for the first step, from another's values."""
+        """The machine that is linearised for the first step."""
         return machine
 
     def _direction(
@@ -170,16 +179,119 @@ class Newton(Solver):
         tangent: Tangent,
         residual: float,
         tol: float,
-    ) -> tuple[Coefficients, np.ndarray]:
-        """From x to the Newton point, and by how much fitted values change."""
+    ) -> tuple[Coefficients, Array]:
+        """The direction from x to the Newton point, and its fitted values."""
         target = machine.linearize(tangent).minimizer()
         return target - x, machine.fit_values(target) - tangent.fitted
 
 
-def _leader(machine: Machine) -> tuple[Machine, np.ndarray]:
-    """One column for those with the same labels, with their mean weights.
+class NewtonCG(Newton):
+    """Newton steps by conjugate gradients that stop early, for linear machines.
 
-    And for every column the number of the one that leads it.
+    From x = (w, b) the step d solves, without the intercept,
+
+        (R + X'D X) d = -(R w + X'S)        to a relative residual eta,
+
+    eta = min(0.1, sqrt(residual)), and no better than the tolerance asks for. It only
+    needs products with X, one for all columns, and forms no matrix.
+
+    Parameters
+    ----------
+    max_iter : int, default=200
+        Newton steps for every column.
+    """
+
+    def solve(
+        self, machine: Machine, start: Array | None = None, tol: float = 1e-8
+    ) -> Solution:
+        if not isinstance(machine, LinearMachine):
+            raise ValueError(
+                "solver='newton-cg' is for linear machines; for kernels use 'auto' or "
+                "'newton'."
+            )
+        return super().solve(machine, start, tol)
+
+    def _first(self, machine: Machine) -> Machine:
+        return machine.within(_FORCING)
+
+    def _direction(
+        self,
+        machine: Machine,
+        x: Coefficients,
+        tangent: Tangent,
+        residual: float,
+        tol: float,
+    ) -> tuple[Coefficients, Array]:
+        assert isinstance(machine, LinearMachine)
+        eta = max(min(_FORCING, residual**0.5), _LAST_SHARE * tol / residual)
+        direction = machine.within(eta).linearize(tangent).direction(x)
+        return direction, machine.fit_values(direction)
+
+
+class Auto(Solver):
+    """Newton's method: factorised where systems are small, by products where not."""
+
+    def solve(
+        self, machine: Machine, start: Array | None = None, tol: float = 1e-8
+    ) -> Solution:
+        by_action = isinstance(machine, LinearMachine) and machine.by_action
+        return (NewtonCG() if by_action else Newton()).solve(machine, start, tol)
+
+
+def step_lengths(
+    machine: Machine,
+    x: Coefficients,
+    tangent: Tangent,
+    direction: Coefficients,
+    direction_values: Array,
+) -> Array:
+    """Minimise phi(t) = E(x + t d) for every column: (q,).
+
+    phi is convex and piecewise smooth. A Newton iteration on phi'(t) = 0 starts at
+    t = 1, stays within a bracket, and stops when |phi'(t)| <= 0.1 |phi'(0)|. A full
+    step whose phi' is rounding error is as exact as it can be.
+
+    Parameters
+    ----------
+    machine : Machine
+    x : Coefficients
+    tangent : Tangent
+        The losses at x.
+    direction : Coefficients
+    direction_values : array of shape (n, q)
+        Fitted values of `direction`.
+    """
+    linear, quadratic, start, size = machine.along(
+        x, tangent, direction, direction_values
+    )
+    target = np.maximum(_ACCEPT * np.abs(start), _SLOPE_ROUNDING * size)
+    t = np.ones(machine.n_columns)
+    low, high = np.zeros_like(t), np.full_like(t, np.inf)
+    points = tangent.fitted, direction_values, machine.labels, machine.weights
+    for _ in range(_LINE_ITER):
+        first, second = machine.loss.derivatives_along(*points, t)
+        slope = linear + t * quadratic + first
+        pending = (np.abs(slope) > target) & (start < 0) & (t < _LONGEST)
+        if not pending.any():
+            break
+        high = np.where(slope > 0, t, high)
+        low = np.where(slope <= 0, t, low)
+        curvature = quadratic + second
+        newton = t - slope / np.where(curvature > 0, curvature, 1e-300)
+        bracketed = np.isfinite(high)
+        width = np.where(bracketed, high - low, 0.0)
+        safe = (newton > low + 0.02 * width) & (newton < high - 0.02 * width)
+        inside = np.where(safe, newton, low + 0.5 * width)
+        longer = np.clip(newton, 1.5 * t, 4.0 * t)
+        update = np.where(bracketed, inside, longer)
+        t = np.where(pending, np.minimum(update, _LONGEST), t)
+    return t
+
+
+def _pilot(machine: Machine) -> tuple[Machine, Array]:
+    """One column for all with the same labels, with their mean weights.
+
+    And the number of that column, for each column of the machine.
     """
     labels, group = distinct_columns(machine.labels)
     counts = np.bincount(group)
@@ -188,63 +300,42 @@ def _leader(machine: Machine) -> tuple[Machine, np.ndarray]:
     return replace(machine, labels=labels, weights=weights / counts), group
 
 
-def _part(solution: Solution, columns: np.ndarray) -> Solution:
-    """The solution of these columns alone."""
-    return replace(
-        solution,
-        x=solution.x.select(columns),
-        tangent=solution.tangent.select(columns),
-        residual=solution.residual[columns],
-    )
-
-
-class _Watch:
-    """Which columns still go on: neither within tolerance nor at a standstill."""
-
-    def __init__(self, n_columns: int) -> None:
-        self.done = np.zeros(n_columns, dtype=bool)
-        self.best = np.full(n_columns, np.inf)
-        self.waited = np.zeros(n_columns, dtype=int)
-
-    def unfinished(self, residual: np.ndarray, tol: float) -> np.ndarray:
-        self.waited = np.where(residual <= 0.5 * self.best, 0, self.waited + 1)
-        self.best = np.minimum(self.best, residual)
-        stalled = (self.waited >= PATIENCE) & (residual <= ROUNDING)
-        self.done |= (residual <= tol) | stalled
-        return np.flatnonzero(~self.done)
-
-
-def _unheld(machine: Machine, tangent: Tangent) -> np.ndarray:
-    """Columns whose free intercept no active point holds, and that want to move it."""
+def _undetermined(machine: Machine, tangent: Tangent) -> Array:
+    """Columns whose free intercept no active point determines, and is not optimal."""
     if machine.intercept != "free":
         return np.zeros(machine.n_columns, dtype=bool)
-    total = machine.weights.sum(axis=0)
-    held = tangent.curvature.sum(axis=0) > HELD * machine.loss.max_curvature * total
-    return ~held & (np.abs(tangent.slope.sum(axis=0)) > HELD * total)
+    total = machine.total_weight
+    floor = _HELD * machine.loss.max_curvature * total
+    loose: Array = tangent.curvature.sum(axis=0) <= floor
+    if loose.any():
+        loose &= np.abs(tangent.slope.sum(axis=0)) > _HELD * total
+    return loose
 
 
 def _usable(machine: Machine, tangent: Tangent) -> Tangent:
-    """Where nothing holds the intercept the curvature's upper bound takes its place."""
-    unheld = _unheld(machine, tangent)
-    if not unheld.any():
+    """Where nothing determines the intercept, replace D by its upper bound."""
+    undetermined = _undetermined(machine, tangent)
+    if not undetermined.any():
         return tangent
     bound = machine.loss.max_curvature * machine.weights
-    return replace(tangent, curvature=np.where(unheld, bound, tangent.curvature))
+    return replace(tangent, curvature=np.where(undetermined, bound, tangent.curvature))
 
 
 def _balanced(
     machine: Machine, x: Coefficients, tangent: Tangent
 ) -> tuple[Coefficients, Tangent]:
-    """Move the intercept alone to its optimum where no active point holds it.
+    """Optimise the intercept alone where no active point determines it.
 
-    A step that leaves no point near its margin would take it out of sight otherwise.
+    Otherwise a step that leaves no active point would take it ever further away.
     """
-    unheld = _unheld(machine, tangent)
-    if not unheld.any():
+    undetermined = _undetermined(machine, tangent)
+    if not undetermined.any():
         return x, tangent
     downhill = -np.sign(tangent.slope.sum(axis=0))
     reach = 1.0 + np.abs(tangent.fitted).max(axis=0)
-    move = Coefficients(np.zeros_like(x.coef), np.where(unheld, downhill * reach, 0.0))
-    values = np.broadcast_to(move.intercept, tangent.fitted.shape)
-    length = exact_step(machine, x, tangent, move, values)
+    move = Coefficients(
+        np.zeros_like(x.coef), np.where(undetermined, downhill * reach, 0.0)
+    )
+    values = np.tile(move.intercept, (len(tangent.fitted), 1))
+    length = step_lengths(machine, x, tangent, move, values)
     return x.step(move, length), machine.tangent(tangent.fitted + length * values)

@@ -6,75 +6,83 @@ which the compiler keeps one.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numba import njit
 from scipy import sparse
 
+from bisvm.core.types import Array, Matrix, UserData
+
 
 class Dense(NamedTuple):
-    X: np.ndarray
+    X: Array
 
 
 class GramRows(NamedTuple):
-    """w stands for fitted values: w'x_i is w_i, and adding x_i adds a row of K."""
+    """Rows of a Gram matrix: w holds fitted values, and w'x_i is w_i."""
 
-    K: np.ndarray
-    diagonal: np.ndarray
+    K: Array
+    diagonal: Array
 
 
 class CSR(NamedTuple):
-    data: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
+    data: Array
+    indices: Array
+    indptr: Array
 
 
-def as_matrix(X: Any) -> Any:
-    """X in float64: an array in C order, or CSR with no entry given twice."""
+# One of the above. Compiled code tells them apart by their number of fields.
+Rows: TypeAlias = Any
+
+
+def as_matrix(X: UserData) -> Matrix:
+    """Return X in float64: an array in C order, or CSR without duplicate entries."""
     if not sparse.issparse(X):
         return np.ascontiguousarray(X, dtype=np.float64)
-    X = X.tocsr().astype(np.float64, copy=False)
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
+    rows = X.tocsr().astype(np.float64, copy=False)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
 
 
-def as_rows(X: Any) -> Dense | CSR:
-    """The rows of what `as_matrix` returns."""
-    return CSR(X.data, X.indices, X.indptr) if sparse.issparse(X) else Dense(X)
+def as_rows(X: Matrix) -> Dense | CSR:
+    """Return the rows of what `as_matrix` returns."""
+    if isinstance(X, np.ndarray):
+        return Dense(X)
+    return CSR(X.data, X.indices, X.indptr)
 
 
 @njit(nogil=True)
-def dot(rows, i, w):
+def dot(rows: Rows, i: int, w: Array) -> float:
     """w'x_i."""
     if len(rows) == 1:
         return _dense_dot(rows.X, i, w)
     if len(rows) == 2:
-        return w[i]
+        return w[i]  # type: ignore[no-any-return]
     return _sparse_dot(rows.data, rows.indices, rows.indptr, i, w)
 
 
 @njit(nogil=True, fastmath={"reassoc", "nsz", "contract"})
-def _dense_dot(X, i, w):
+def _dense_dot(X: Array, i: int, w: Array) -> float:
     total = 0.0
-    for j in range(len(w)):  # in any order, and so many terms at a time
+    for j in range(len(w)):  # in any order, so that terms are added in parallel
         total += w[j] * X[i, j]
     return total
 
 
 @njit(nogil=True)
-def _sparse_dot(data, indices, indptr, i, w):
+def _sparse_dot(data: Array, indices: Array, indptr: Array, i: int, w: Array) -> float:
     total = 0.0
-    # Unsigned: no index has to be looked at for its sign.
+    # Unsigned: no index has to be tested for its sign.
     for k in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
         total += w[np.uint64(indices[k])] * data[k]
     return total
 
 
 @njit(nogil=True)
-def axpy(rows, i, factor, w):
+def axpy(rows: Rows, i: int, factor: float, w: Array) -> None:
     """w <- w + factor x_i."""
     if len(rows) <= 2:
         for j in range(len(w)):
@@ -86,7 +94,7 @@ def axpy(rows, i, factor, w):
 
 
 @njit(nogil=True)
-def square(rows, i):
+def square(rows: Rows, i: int) -> float:
     """|x_i|^2."""
     total = 0.0
     if len(rows) == 1:
@@ -102,12 +110,12 @@ def square(rows, i):
 
 
 @njit(cache=True, nogil=True)
-def squares(rows, n):
+def squares(rows: Rows, n: int) -> Array:
     """|x_i|^2 of all n rows."""
     return np.array([square(rows, i) for i in range(n)])
 
 
-def check_labels(shape: tuple[int, ...], y: np.ndarray) -> None:
+def check_labels(shape: tuple[int, ...], y: Array) -> None:
     """Refuse labels that do not fit a matrix of this shape."""
     if len(shape) != 2 or y.shape != shape[:1]:
         raise ValueError(
@@ -118,9 +126,10 @@ def check_labels(shape: tuple[int, ...], y: np.ndarray) -> None:
         raise ValueError("y must hold +1 and -1 only; map the classes to them first.")
 
 
-def check_finite(name: str, given: Any) -> None:
+def check_finite(name: str, given: Matrix) -> None:
+    """Refuse NaN and infinity."""
     with np.errstate(invalid="ignore", over="ignore"):
-        total = given.sum()  # what is not finite stays so in a sum
+        total = given.sum()  # not finite if an entry is not
     entries = given.data if sparse.issparse(given) else given
     if not np.isfinite(total) and not np.isfinite(entries).all():
         raise ValueError(f"{name} must be finite; it holds NaN or infinity: clean it.")

@@ -1,19 +1,20 @@
-"""Tables as people have them, made ready for a machine.
+"""Tables from files, prepared for a machine.
 
-Imports no other folder of the package. A new file format is read in `reading.py`; a new
-type of column is added in `columns.py` and `preparing.py`.
+May import `core`. A new file format is read in `reading.py`; a new type of column is
+added in `columns.py` and `preparing.py`.
 
-`read_table` reads a file, `pipeline_for` puts in front of an estimator what its columns
-need: types, missing values, scales, categories.
+`read_table` reads a file. `pipeline_for` puts in front of an estimator what its columns
+need: types, missing values, scales, categories. `text.py` detects separator, decimal
+sign and header; `TableFormat` keeps them with the model, and `matching.py` reads new
+files by it.
 """
 
 from bisvm.tables.columns import ColumnTypes
 from bisvm.tables.errors import DataError
 from bisvm.tables.format import TableFormat
-from bisvm.tables.holding_out import hold_out
 from bisvm.tables.preparing import pipeline_for
 from bisvm.tables.reading import Table, read_table
-from bisvm.tables.target import split_target
+from bisvm.tables.target import hold_out, split_target
 
 __all__ = [
     "ColumnTypes",

@@ -1,75 +1,63 @@
-"""What the columns of a table hold: numbers, dates, categories, or nothing of use."""
+"""The types of columns: numbers, dates, categories, or nothing that can be used."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bisvm.tables.errors import DataError, pandas
+from bisvm.core.types import Array, UserData
+from bisvm.tables.errors import DataError, listed, pandas
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
 
 NUMBER, DATE, CATEGORY = "number", "date", "category"
-# The category of what is missing.
+# The category of missing cells.
 NOTHING = "(missing)"
-# Dates are tried in this order; one that fits all cells of a column is its own.
+# Formats of dates, tried in this order; the first that fits all cells is used.
 DATE_FORMATS = (
-    "%Y-%m-%d",
-    "%Y-%m-%d %H:%M:%S",
-    "%Y-%m-%dT%H:%M:%S",
-    "%Y-%m-%d %H:%M",
-    "%Y-%m-%dT%H:%M",
-    "%Y/%m/%d",
-    "%d.%m.%Y",
-    "%d.%m.%Y %H:%M",
-    "%d.%m.%Y %H:%M:%S",
-    "%d.%m.%y",
-    "%d/%m/%Y",
-    "%m/%d/%Y",
-    "%d/%m/%Y %H:%M",
-    "%m/%d/%Y %H:%M",
-    "%d-%m-%Y",
-    "%d %b %Y",
-    "%d %B %Y",
+    *("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"),
+    *("%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y/%m/%d"),
+    *("%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%y"),
+    *("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M"),
+    *("%d-%m-%Y", "%d %b %Y", "%d %B %Y"),
 )
-# A column of text with more different ones than this, and more than half as many as
-# there are rows, is one of names or numbers of rows: nothing to learn from.
-FEW_CATEGORIES = 30
-# In this many rows or more, a text that is another in every row is its name.
-FEW_NAMES = 10
-# Whole numbers that grow from row to row, in this many rows or more, and by this much a
-# row at most, count the rows.
+# A text column identifies the rows if it has more different values than this and than
+# half the rows, or if all values differ in this many rows or more.
+FEW_CATEGORIES, FEW_NAMES = 30, 10
+# Whole numbers count the rows if they grow from row to row, in this many rows or more,
+# by this much per row at most.
 MANY_ROWS, MEAN_STEP = 20, 20
-# The square of a larger number is infinite, or nearly so.
+# The square of a larger number overflows, or nearly so.
 LARGEST = 1e150
 MICROSECONDS = 86_400_000_000  # of a day
-# With at least this share of numbers a column is one of numbers, and what else is in it
-# an error.
+# A column with at least this share of numbers is numeric; other cells are errors.
 MOSTLY = 0.9
 
 
 class ColumnTypes(TransformerMixin, BaseEstimator):
-    """Columns of text or numbers as numbers and categories.
+    """Detect the types of columns and convert them to numbers and categories.
 
-    Numbers stay, dates become days since 1970, categories text, "(missing)" where there
-    is none; columns that say nothing are left out: empty or constant ones, and those of
-    names or numbers of rows.
+    Numbers stay, dates become days since 1970, and categories become text, "(missing)"
+    for missing cells. Columns without information are dropped: empty and constant ones,
+    and names or numbers of rows.
 
     Parameters
     ----------
-    categorical : names of columns that are categories though they look like numbers
-    drop : names of columns to leave out
-    keep : names of columns to learn from though they look like names or numbers of rows
-    dates : pairs (name, format) of columns of dates whose format is known; that of the
-        others is guessed
+    categorical : names of columns that are categories although they look like numbers
+    drop : names of columns to ignore
+    keep : names of columns to use although they look like names or numbers of rows
+    dates : pairs (name, format) of columns of dates whose format is known
 
     Attributes
     ----------
-    kinds_ : dict from name to "number", "date" or "category", of columns that stay
+    kinds_ : dict from the name of a column to "number", "date" or "category"
     formats_ : dict from the name of a column of dates to its format
-    dropped_ : dict from name to the reason, of columns that do not
+    dropped_ : dict from the name of a dropped column to the reason
     """
 
     def __init__(
@@ -84,7 +72,8 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
         self.keep = keep
         self.dates = dates
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: UserData, y: object = None) -> Self:
+        """Detect the types of the columns of a data frame."""
         frame = _as_frame(X)
         self._check_names(frame)
         self.feature_names_in_ = np.array([str(n) for n in frame.columns], dtype=object)
@@ -94,26 +83,26 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
         self.dropped_: dict[str, str] = {}
         for name in frame.columns:
             try:
-                self._look_at(str(name), frame[name])
+                self._inspect(str(name), frame[name])
             except DataError as error:
                 raise error.of(str(name)) from None
         if not self.kinds_:
             raise DataError(
-                "no column is left to learn from: "
+                "no column can be used: "
                 + "; ".join(f"{k!r} {why}" for k, why in self.dropped_.items())
                 + "."
             )
         return self
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: UserData) -> DataFrame:
+        """Convert the columns of a data frame."""
         check_is_fitted(self)
         frame = _as_frame(X)
         absent = [name for name in self.kinds_ if name not in frame.columns]
         if absent:
-            have = ", ".join(repr(str(name)) for name in list(frame.columns)[:20])
             raise DataError(
-                f"the model needs this column, and the table has none of that name; it "
-                f"has {have}.",
+                "the model needs this column, but the table does not have it; it has "
+                f"{listed(frame.columns)}.",
                 column=absent[0],
             )
         columns = {
@@ -122,32 +111,28 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
         }
         return pandas().DataFrame(columns, index=frame.index)
 
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+    def get_feature_names_out(self, input_features: object = None) -> Array:
         check_is_fitted(self)
         return np.array(list(self.kinds_), dtype=object)
 
-    def _check_names(self, frame: Any) -> None:
+    def _check_names(self, frame: DataFrame) -> None:
         known = {str(name) for name in frame.columns}
         for name in (*self.categorical, *self.drop, *self.keep):
             if name not in known:
                 raise DataError(
-                    f"there is no column {name!r}; there are "
-                    + ", ".join(repr(one) for one in sorted(known)[:20])
-                    + "."
+                    f"there is no column {name!r}; there are {listed(sorted(known))}."
                 )
 
-    def _look_at(self, name: str, column: Any) -> None:
+    def _inspect(self, name: str, column: Series) -> None:
         if name in self.drop:
-            self.dropped_[name] = "was to be left out"
+            self.dropped_[name] = "was dropped on request"
             return
         cells = column.dropna()
         if not len(cells):
             self.dropped_[name] = "is empty"
             return
         kind, form = self._kind_of(name, column)
-        values = (
-            _texts(cells) if kind == CATEGORY else column_numbers(name, cells, form)
-        )
+        values = texts(cells) if kind == CATEGORY else column_numbers(name, cells, form)
         count = values.nunique()
         if count == 1 and len(cells) == len(column):
             self.dropped_[name] = "has one value only"
@@ -160,7 +145,7 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
             if form is not None:
                 self.formats_[name] = form
 
-    def _kind_of(self, name: str, column: Any) -> tuple[str, str | None]:
+    def _kind_of(self, name: str, column: Series) -> tuple[str, str | None]:
         pd = pandas()
         if name in self.categorical or pd.api.types.is_bool_dtype(column):
             return CATEGORY, None
@@ -168,35 +153,34 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
             return DATE, ""
         if pd.api.types.is_numeric_dtype(column):
             return NUMBER, None
-        cells = _texts(column.dropna())
+        cells = texts(column.dropna())
         numbers = pd.to_numeric(cells, errors="coerce").notna()
         if numbers.mean() >= MOSTLY:
             return NUMBER, None
         form = dict(self.dates).get(name) or date_format(cells)
         return (CATEGORY, None) if form is None else (DATE, form)
 
-    def _values(self, name: str, kind: str, column: Any) -> Any:
+    def _values(self, name: str, kind: str, column: Series) -> Array:
+        known = column.notna().to_numpy()
         if kind == CATEGORY:
             out = np.full(len(column), NOTHING, dtype=object)
-            there = column.notna().to_numpy()
-            out[there] = _texts(column[there]).to_numpy(dtype=object)
-            return out
-        out = np.full(len(column), np.nan)
-        there = column.notna().to_numpy()
-        out[there] = column_numbers(name, column[there], self.formats_.get(name))
+            out[known] = texts(column[known]).to_numpy(dtype=object)
+        else:
+            out = np.full(len(column), np.nan)
+            out[known] = column_numbers(name, column[known], self.formats_.get(name))
         return out
 
 
-def _are_names(count: int, column: Any) -> bool:
-    """Texts that every row has one of its own of, or nearly every one of many rows."""
+def _are_names(count: int, column: Series) -> bool:
+    """Whether all, or most, values are different: identifiers of the rows."""
     n = len(column)
     return (count == n and n >= FEW_NAMES) or count > max(FEW_CATEGORIES, n / 2)
 
 
-def _count_rows(values: Any, column: Any) -> bool:
-    """Numbers of rows, as tables have them in front: 1, 2, 3, some left out.
+def _count_rows(values: Series, column: Series) -> bool:
+    """Whether the column numbers the rows: 1, 2, 3, ..., maybe with gaps.
 
-    They say nothing, or too much: where rows are sorted by class, all.
+    If the rows are sorted by class, such a column would give the class away.
     """
     numbers = values.to_numpy(dtype=float)
     if len(numbers) < max(len(column), MANY_ROWS) or (numbers % 1 != 0).any():
@@ -205,38 +189,38 @@ def _count_rows(values: Any, column: Any) -> bool:
     return bool((steps > 0).all() and steps.mean() <= MEAN_STEP)
 
 
-def column_numbers(name: str, cells: Any, form: str | None) -> Any:
-    """Cells as floats, dates as days; the first that is neither is an error."""
+def column_numbers(name: str, cells: Series, form: str | None) -> Series:
+    """Cells as floats, dates as days; raises an error for the first other cell."""
     pd = pandas()
     if form is not None:
         return _days(name, cells, form)
     if pd.api.types.is_datetime64_any_dtype(cells):
-        raise DataError("there are dates, and numbers are expected.", column=name)
+        raise DataError("found dates; expected numbers.", column=name)
     values = pd.to_numeric(cells, errors="coerce").astype(float)
     numbers = values.to_numpy()
     wrong = ~(np.abs(numbers) <= LARGEST)
     if wrong.any():
         place = int(np.argmax(wrong))
-        too = "too large a" if np.isfinite(numbers[place]) else "no finite"
+        what = "too large a" if np.isfinite(numbers[place]) else "not a finite"
         raise DataError(
-            f"{str(cells.iloc[place])[:60]!r} is {too} number, and the column is "
-            "one of numbers: correct it; or say --missing for a word that stands for "
-            "nothing, or --categorical for a column of categories.",
+            f"{str(cells.iloc[place])[:60]!r} is {what} number, but the column is "
+            "numeric: correct it, declare it a missing value by --missing, or the "
+            "column one of categories by --categorical.",
             column=name,
             row=_row(cells, place),
         )
     return values
 
 
-def _days(name: str, cells: Any, form: str) -> Any:
-    """Days since 1970; a format of "" stands for dates that are dates already.
+def _days(name: str, cells: Series, form: str) -> Series:
+    """Days since 1970; a format of "" means a column that has the type of dates.
 
-    Where these come as text later, the order of day and month is not guessed.
+    If such a column comes as text later, it must have the ISO format.
     """
     pd = pandas()
     text = not pd.api.types.is_datetime64_any_dtype(cells)
     dates = pd.to_datetime(
-        _texts(cells) if text else cells,
+        texts(cells) if text else cells,
         format=(form or "ISO8601") if text else None,
         errors="coerce",
         utc=True,
@@ -246,17 +230,16 @@ def _days(name: str, cells: Any, form: str) -> Any:
         place = int(np.argmax(wrong))
         like = f" of the form {form or 'YYYY-MM-DD (ISO 8601)'}"
         raise DataError(
-            f"{str(cells.iloc[place])[:60]!r} is no date{like}.",
+            f"{str(cells.iloc[place])[:60]!r} is not a date{like}.",
             column=name,
             row=_row(cells, place),
         )
-    # Microseconds reach beyond the year 9999, which stands for "never"; pandas' own
-    # nanoseconds end in 2262.
+    # Nanoseconds end in 2262; microseconds reach the year 9999, often used for "never".
     moments = dates.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
     return pd.Series(moments.astype(np.int64) / MICROSECONDS, index=cells.index)
 
 
-def date_format(cells: Any) -> str | None:
+def date_format(cells: Series) -> str | None:
     """The first format in which every cell is a date, or None."""
     pd = pandas()
     head = cells.head(50)
@@ -269,32 +252,32 @@ def date_format(cells: Any) -> str | None:
     return None
 
 
-def _texts(cells: Any) -> Any:
-    """Cells as text; whole numbers without a decimal point."""
+def texts(cells: Series) -> Series:
+    """Cells as text; whole numbers have no decimal point."""
     pd = pandas()
     if pd.api.types.is_bool_dtype(cells):
         return cells.astype(str).astype(object)
     return cells.map(_text).astype(object)
 
 
-def _text(cell: Any) -> str:
+def _text(cell: object) -> str:
     if isinstance(cell, (list, dict, set, tuple, np.ndarray, bytes)):
         raise DataError(
             f"a cell is of type {type(cell).__name__}; expected numbers, dates or "
-            "text. Say --drop to leave the column out."
+            "text. Use --drop to ignore the column."
         )
     if isinstance(cell, (float, np.floating)) and float(cell).is_integer():
         return str(int(cell))
     return str(cell)
 
 
-def _row(cells: Any, place: int) -> int:
-    """The number of a row in the file, from one."""
+def _row(cells: Series, place: int) -> int:
+    """The number of a row in the file, counted from one."""
     label = cells.index[place]
     return int(label) + 1 if isinstance(label, (int, np.integer)) else place + 1
 
 
-def _as_frame(X: Any) -> Any:
+def _as_frame(X: UserData) -> DataFrame:
     pd = pandas()
     if isinstance(X, pd.DataFrame):
         return X.rename(columns=str)

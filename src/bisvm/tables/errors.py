@@ -2,48 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 
 class DataError(ValueError):
-    """What is wrong, in one line, with file, column and row where they are known.
+    """An error in one line, with file, column and row if they are known.
 
-    Rows are counted from one, without a header.
+    Rows are counted from one, without the header.
     """
 
     def __init__(
         self,
         message: str,
         *,
-        path: Any = None,
-        column: Any = None,
+        path: Path | str | None = None,
+        column: str | None = None,
         row: int | None = None,
     ):
         self.message, self.path, self.column, self.row = message, path, column, row
         super().__init__(message)
 
-    def at(self, path: Any) -> DataError:
-        """The same error, with the file's name."""
+    def at(self, path: Path) -> DataError:
+        """The same error with the name of the file."""
         known = self.path if self.path is not None else path
         return DataError(self.message, path=known, column=self.column, row=self.row)
 
-    def of(self, column: Any) -> DataError:
-        """The same error, with the column's name."""
+    def of(self, column: str) -> DataError:
+        """The same error with the name of the column."""
         known = self.column if self.column is not None else column
         return DataError(self.message, path=self.path, column=known, row=self.row)
 
     def __str__(self) -> str:
         place = [
-            *([] if self.path is None else [str(self.path)]),
-            *([] if self.column is None else [f"column {self.column!r}"]),
-            *([] if self.row is None else [f"row {self.row}"]),
+            None if self.path is None else str(self.path),
+            None if self.column is None else f"column {self.column!r}",
+            None if self.row is None else f"row {self.row}",
         ]
+        where = ", ".join(filter(None, place))
         said = " ".join(self.message.split())
-        return f"{', '.join(place)}: {said}" if place else said
+        return f"{where}: {said}" if where else said
 
 
 def pandas() -> Any:
-    """The one place where tables ask for pandas."""
+    """Import pandas, which is optional."""
     try:
         import pandas
     except ImportError as error:
@@ -52,3 +55,9 @@ def pandas() -> Any:
             "bisvm[cli]"
         ) from error
     return pandas
+
+
+def listed(names: Iterable[object], most: int = 20) -> str:
+    """The first names in quotation marks, and dots if there are more."""
+    shown = [repr(str(name)) for name in names]
+    return ", ".join([*shown[:most], *(["..."] if len(shown) > most else [])])

@@ -1,13 +1,14 @@
-"""How the file is written that a model was trained on.
+"""The format of the file that a model was trained on.
 
-`read_table` finds it out, `bisvm tune --save` stores it with the model, and `bisvm
-predict` reads other files by it. Nothing is guessed a second time.
+`read_table` detects it, `bisvm tune --save` stores it with the model, and `bisvm
+predict` reads other files by it. Nothing is guessed twice.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+
+from sklearn.pipeline import Pipeline
 
 from bisvm.tables.columns import NUMBER, ColumnTypes
 from bisvm.tables.errors import DataError
@@ -19,26 +20,26 @@ ATTRIBUTE = "table_format_"
 
 @dataclass(frozen=True)
 class TableFormat:
-    """How a file is written.
+    """The format of a file.
 
     Parameters
     ----------
     kind : {"text", "parquet", "libsvm", "npz"}
-    columns : names of all columns in the order of the file, the target among them;
-        empty for a sparse matrix
-    named : whether the file has names for its columns; they are numbered otherwise
+    columns : names of all columns in the order of the file, including the target; empty
+        for a sparse matrix
+    named : whether the file has names of columns; else they are numbered
     n_features : number of features of a LIBSVM file
     first_index : 0 or 1, the number of the first feature of a LIBSVM file
     sparse : whether the features are a sparse matrix
     separator : character between the fields of a text file
-    decimal : decimal sign, None if the file has whole numbers only
-    thousands : thousands sign, None if the file has none
+    decimal : decimal sign; None if the file has whole numbers only
+    thousands : thousands sign; None if the file has none
     numbers : columns whose numbers are written with these signs
     missing : words for missing values, in lower case
-    target : the column to predict, None if the labels are stored apart
-    labels : the classes, as the file spells them
-    like_labels : columns without a name whose cells are labels as well
-    used : columns that the model takes its inputs from
+    target : the column to predict; None if the labels are stored separately
+    labels : the classes, as spelled in the file
+    like_labels : columns without a name whose cells are labels, too
+    used : columns that the model uses
     version : of this list of fields
     """
 
@@ -78,7 +79,7 @@ class TableFormat:
             or not all(isinstance(text, str) for one in lists for text in one)
             or not isinstance(self.target, (str, type(None)))
         ):
-            raise ValueError(f"this is no format of a table: {self!r:.200}")
+            raise ValueError(f"this is not a valid format of a table: {self!r:.200}")
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -86,13 +87,13 @@ class TableFormat:
         return tuple(name for name in self.columns if name != self.target)
 
 
-def remember(model: Any, form: TableFormat) -> None:
-    """Store with a fitted pipeline how its file is written."""
+def remember(model: Pipeline, form: TableFormat) -> None:
+    """Store the format of its file with a fitted pipeline."""
     kinds = model[0].kinds_ if isinstance(model[0], ColumnTypes) else {}
     numbers = set(form.numbers)
     if form.decimal != ",":
-        # Where the decimal sign is a comma, `form.numbers` has every such column; other
-        # numbers of the file have a point and are left as they are.
+        # With a decimal comma, `form.numbers` already has all such columns; numbers in
+        # other columns have a point.
         numbers.update(name for name, kind in kinds.items() if kind == NUMBER)
     known = replace(
         form,
@@ -102,16 +103,16 @@ def remember(model: Any, form: TableFormat) -> None:
     setattr(model, ATTRIBUTE, known)
 
 
-def remembered(model: Any) -> TableFormat | None:
-    """The format stored with a model; None if it has none (older or made in Python)."""
+def remembered(model: Pipeline) -> TableFormat | None:
+    """The format stored with a model; None if it has none."""
     stored = getattr(model, ATTRIBUTE, None)
     if stored is None:
         return None
     version = getattr(stored, "version", None)
     if version != VERSION:
         raise DataError(
-            f"the model stores version {version!r} of how its file is written, and "
-            f"this bisvm knows version {VERSION}: update bisvm, or tune again."
+            f"the model stores its file format in version {version!r}, but this bisvm "
+            f"reads version {VERSION}: update bisvm, or tune again."
         )
-    # All fields are read and checked: the file may be damaged.
+    # The constructor checks all fields, since the file may be damaged.
     return TableFormat(**vars(stored))

@@ -1,7 +1,6 @@
-"""Reading a file by what a model knows of the file that it was trained on.
+"""Read a text file in the format of the file that a model was trained on.
 
-What differs is an error that says so: a file that is read in another way than the first
-one gives wrong predictions without a word.
+Differences are errors: a file that is read differently gives wrong predictions.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bisvm.tables.errors import DataError
 from bisvm.tables.format import TableFormat
@@ -32,70 +31,66 @@ from bisvm.tables.text import (
     without_words,
 )
 
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
 SIGNS = {",": "comma", ".": "point"}
-# In fewer rows a column of numbers may hold nothing but labels by chance.
+# In fewer rows, a column of numbers may equal the labels by chance.
 ENOUGH_ROWS = 10
 
 
 def read_text_like(
     path: Path,
     like: TableFormat,
-    *,
     separator: str | None,
     header: bool | None,
     missing: Sequence[str],
     decimal: str | None,
-) -> tuple[Any, list[str]]:
-    """The table of a text file, and notes; what is None is as in the model's file."""
+) -> tuple[DataFrame, list[str]]:
+    """Read a text file; arguments that are None are those of the training file."""
     text, _ = decoded(path)
-    sample = sample_of(text, path)
+    sample = sample_of(text)
     guessed = guess_separator(sample)
     own = separator or like.separator or guessed
     try:
-        cells = cells_of(text, own, path)
+        cells = cells_of(text, own)
         if header is None and not like.named:
-            _check_no_header(cells, like, path)
+            _check_no_header(cells, like)
         header = like.named if header is None else header
-        names = _names_like(cells.iloc[0], header, like, path)
+        names = _names_like(cells.iloc[0], header, like)
     except DataError:
         if separator is not None or own == guessed:
             raise
         raise DataError(
-            f"the fields seem to be separated by {SEPARATORS[guessed]}s, and those of "
-            f"the file that the model was trained on by {SEPARATORS[own]}s: say "
-            f"--separator {SEPARATORS[guessed]} if that is right.",
-            path=path,
+            f"the fields seem to be separated by {SEPARATORS[guessed]}s, but those of "
+            f"the training file are separated by {SEPARATORS[own]}s: use --separator "
+            f"{SEPARATORS[guessed]} if that is right."
         ) from None
-    cells = below(cells, names, header, path)
-    notes = check_target(cells, like, by_name=header and like.named, path=path)
-    return as_like(cells, like, missing, decimal, path), notes
+    cells = below(cells, names, header)
+    notes = check_target(cells, like, by_name=header and like.named)
+    return as_like(cells, like, missing, decimal), notes
 
 
-def _check_no_header(cells: Any, like: TableFormat, path: Path) -> None:
+def _check_no_header(cells: DataFrame, like: TableFormat) -> None:
     rows = without_words(cells.head(SAMPLE), like.missing)
     if any(header_votes(rows)):
         raise DataError(
-            "the first row looks like a header, and the file that the model was "
-            "trained on has none: say --header yes to skip it, or --header no if it "
-            "is a row like the others.",
-            path=path,
+            "the first row looks like a header, but the training file has none: use "
+            "--header yes to skip it, or --header no if it is a row of data."
         )
 
 
-def _names_like(
-    first: Any, header: bool, like: TableFormat, path: Path
-) -> Sequence[str]:
-    """Names of the columns, as the model calls them."""
+def _names_like(first: Series, header: bool, like: TableFormat) -> Sequence[str]:
+    """Names of the columns in the training file."""
     if not (header and like.named):
-        return names_by_place(len(first), like, path)
+        return names_by_place(len(first), like)
     names = names_of(first)
     if not set(names) & set(like.features):
         shown = ", ".join(map(repr, like.features[:3]))
         raise DataError(
-            "the first row has none of the names of columns in the file that the model "
-            f"was trained on, such as {shown}: add a header; or say --header no if the "
-            "columns are the same, in the same order.",
-            path=path,
+            f"the first row has no column name of the training file, such as {shown}: "
+            "add a header, or use --header no if the columns are the same, in the same "
+            "order."
         )
     given = [cell if isinstance(cell, str) else "" for cell in first]
     unclear = _names_of_places(list(like.columns)) | {
@@ -113,16 +108,15 @@ def _names_like(
                 return like.features
     one = next(name for name in like.used if name in unclear)
     raise DataError(
-        "some columns have no name, or one that others have too, and are known by "
-        "their place: give all columns of the file that the model was trained on, in "
-        "the same order, with or without the target.",
-        path=path,
+        "some columns have no name, or share one, and are identified by position: "
+        "give all columns of the training file in the same order, with or without the "
+        "target.",
         column=one,
     )
 
 
 def _names_of_places(columns: list[str]) -> set[str]:
-    """Names that `names_of` has made: of empty cells, and of names that come twice."""
+    """Names that `names_of` made from empty cells and from repeated names."""
     found = {name for k, name in enumerate(columns, 1) if name == f"column {k}"}
     for name in columns:
         twice = re.fullmatch(r"(.*) \(\d+\)", name)
@@ -131,8 +125,8 @@ def _names_of_places(columns: list[str]) -> set[str]:
     return found
 
 
-def names_by_place(count: int, like: TableFormat, path: Path) -> Sequence[str]:
-    """Names for columns without names: with or without the target."""
+def names_by_place(count: int, like: TableFormat) -> Sequence[str]:
+    """Names for columns without names, with or without the target."""
     for names in (like.columns, like.features):
         if count == len(names):
             return names
@@ -141,70 +135,64 @@ def names_by_place(count: int, like: TableFormat, path: Path) -> Sequence[str]:
         place = like.columns.index(like.target) + 1
         target = f" with the target, column {place}, or {len(like.features)} without it"
     raise DataError(
-        f"the file has {count} columns, and the file that the model was trained on has "
-        f"{len(like.columns)}{target}. Columns without names are known by their place: "
-        "give all of them, in the same order.",
-        path=path,
+        f"the file has {count} columns, but the training file has "
+        f"{len(like.columns)}{target}. Columns without names are identified by "
+        "position: give all of them, in the same order."
     )
 
 
-def check_target(
-    cells: Any, like: TableFormat, *, by_name: bool, path: Path
-) -> list[str]:
-    """Whether the target is where it should be, or is left out; notes on it."""
+def check_target(cells: DataFrame, like: TableFormat, *, by_name: bool) -> list[str]:
+    """Check that the target is in its place, or absent; return notes."""
     if like.target is None:
         return []
     if like.target not in cells:
-        return [] if by_name else _without_target(cells, like, path)
+        return [] if by_name else _without_target(cells, like)
     if not is_text(cells[like.target]):
         return []
     found = without_words(cells[[like.target]], like.missing)[like.target].dropna()
     strange = found[~found.isin(like.labels)]
     if not len(strange):
         return []
-    said = f"{str(strange.iloc[0])[:60]!r}, which is no class of the model"
+    said = f"{str(strange.iloc[0])[:60]!r}, which is not a class of the model"
     if by_name or len(strange) < len(found):
         return [f"the target {like.target!r} holds {said}; it is not used"]
     raise DataError(
-        f"this is the place of the target, and it holds {said}. Columns without names "
-        "are known by their place: give all columns of the file that the model was "
-        "trained on, in the same order; the target may be empty or left out.",
-        path=path,
+        f"the target has this position, but it holds {said}. Columns without names are "
+        "identified by position: give all columns of the training file in the same "
+        "order; the target may be empty or absent.",
         column=like.target,
     )
 
 
-def _without_target(cells: Any, like: TableFormat, path: Path) -> list[str]:
-    """Refuse a file that has the target and lacks another column."""
+def _without_target(cells: DataFrame, like: TableFormat) -> list[str]:
+    """Refuse a file that has the target but lacks another column."""
     place = like.columns.index(str(like.target))
     for name in like.features[max(place - 1, 0) : place + 1]:
         labels = cells[name].isin(like.labels).all()
         if labels and name not in like.like_labels and len(cells) >= ENOUGH_ROWS:
             raise DataError(
-                f"the file has {cells.shape[1]} columns, as many as the file that the "
-                "model was trained on has without its target; but here are classes of "
-                "the target. Another column seems to be missing: give all columns, in "
-                "the same order, and the target (which may be empty).",
-                path=path,
+                f"the file has {cells.shape[1]} columns, as many as the training file "
+                "without its target, but this column holds classes of the target. "
+                "Another column seems to be missing: give all columns and the target "
+                "(which may be empty) in the same order.",
                 column=name,
             )
     return [
-        f"the columns are those of the file that the model was trained on without its "
-        f"target, {like.target!r}"
+        f"the columns are those of the training file without the target, "
+        f"{like.target!r}"
     ]
 
 
 def as_like(
-    frame: Any,
+    frame: DataFrame,
     like: TableFormat,
     missing: Sequence[str],
     decimal: str | None,
-    path: Path,
-) -> Any:
-    """Missing values and numbers in columns of text, as the model's file has them."""
+) -> DataFrame:
+    """Read missing values and numbers in text columns as in the training file."""
     frame = without_words(frame, missing_words(missing, like.missing))
     names = [name for name in like.numbers if name in frame and is_text(frame[name])]
-    sign = decimal or like.decimal or _own_sign(frame[names], path)
+    sign = decimal or like.decimal or _own_sign(frame[names])
     groups_known = decimal is not None or like.thousands is not None
     for name in names:
         cells = frame[name].dropna()
@@ -215,30 +203,30 @@ def as_like(
         plain, grouped = match_numbers(cells, sign == ",")
         other_plain, other_grouped = match_numbers(cells, sign != ",")
         other = ~plain & ~grouped & (other_plain | other_grouped)
-        _refuse(cells[other], name, path, _other_sign(sign))
+        _refuse(cells[other], name, _other_sign(sign))
         if not groups_known:
-            _refuse(cells[grouped & ~plain & other_plain], name, path, _UNCLEAR)
+            _refuse(cells[grouped & ~plain & other_plain], name, _UNCLEAR)
         fits = plain | grouped
         frame.loc[fits.index[fits], name] = english_number(cells[fits], sign == ",")
     return frame
 
 
 _UNCLEAR = (
-    "may have a decimal or a thousands sign, and the file that the model was trained "
-    "on does not tell: write it without one, or say --decimal comma or --decimal point."
+    "may have a decimal or a thousands sign, and the training file does not tell: "
+    "write it without one, or use --decimal comma or --decimal point."
 )
 
 
 def _other_sign(sign: str) -> str:
     other = SIGNS["." if sign == "," else ","]
     return (
-        f"is no number with a decimal {SIGNS[sign]}, as those of the file that the "
-        f"model was trained on: say --decimal {other} if this file is written so."
+        f"is not a number with a decimal {SIGNS[sign]}, as in the training file: use "
+        f"--decimal {other} if this file is different."
     )
 
 
-def _own_sign(frame: Any, path: Path) -> str:
-    """The decimal sign of this file: the model's has whole numbers only."""
+def _own_sign(frame: DataFrame) -> str:
+    """The decimal sign of this file; the training file has whole numbers only."""
     signed = {}
     for name in frame:
         cells = frame[name].dropna()
@@ -247,16 +235,15 @@ def _own_sign(frame: Any, path: Path) -> str:
     if not german and not english:
         for name, cells in signed.items():
             both = match_numbers(cells, True)[0] | match_numbers(cells, True)[1]
-            _refuse(cells[both], str(name), path, _UNCLEAR)
+            _refuse(cells[both], str(name), _UNCLEAR)
     return "," if german > english else "."
 
 
-def _refuse(cells: Any, name: str, path: Path, why: str) -> None:
-    """Raise an error for the first of these cells, if there is one."""
+def _refuse(cells: Series, name: str, why: str) -> None:
+    """Raise an error for the first of these cells, if any."""
     if len(cells):
         raise DataError(
             f"{str(cells.iloc[0])[:60]!r} {why}",
-            path=path,
             column=name,
             row=int(cells.index[0]) + 1,
         )

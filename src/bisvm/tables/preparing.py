@@ -1,12 +1,11 @@
-"""From the columns of a table to the inputs of a machine: a scikit-learn pipeline."""
+"""A scikit-learn pipeline from the columns of a table to the inputs of a machine."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
@@ -17,15 +16,16 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from bisvm.core.types import UserData
 from bisvm.tables.columns import ColumnTypes
 
-# Categories of a column beyond these, the rarest, are taken together.
+# The rarest categories of a column beyond this number are merged into one.
 MOST_CATEGORIES = 30
 
 
 def pipeline_for(
-    frame: Any,
-    machine: Any,
+    frame: UserData,
+    machine: BaseEstimator,
     *,
     categorical: Sequence[str] = (),
     drop: Sequence[str] = (),
@@ -33,26 +33,30 @@ def pipeline_for(
     dates: Sequence[tuple[str, str]] = (),
     histograms: bool = False,
 ) -> Pipeline:
-    """An unfitted pipeline for tables like this one, and a machine at its end.
+    """Return an unfitted pipeline for tables like this one that ends with a machine.
 
-    Numbers and dates: missing ones are replaced by the median, then all are brought to
-    mean zero and variance one (or between zero and one, for kernels of histograms).
-    Categories: one column for each, and one for those that are missing.
+    Missing numbers and dates are replaced by the median; then all are scaled to mean
+    zero and variance one, or to [0, 1] for kernels of histograms. Each category becomes
+    a column, and so do missing ones.
 
     Parameters
     ----------
     frame : data frame, or sparse matrix
-        Says which columns there are; it is looked at, not learned from.
+        Its columns are checked; nothing is learned from it.
     machine : classifier
-    categorical, drop, keep, dates : of columns, see `ColumnTypes`
-    histograms : whether the kernel takes numbers that are not negative
+    categorical, drop, keep, dates : see `ColumnTypes`
+    histograms : whether the kernel needs numbers that are not negative
+
+    Returns
+    -------
+    pipeline : Pipeline
     """
     if not hasattr(frame, "columns"):
         return Pipeline([("scale", MaxAbsScaler()), ("machine", machine)])
     types = ColumnTypes(list(categorical), list(drop), list(keep), list(dates))
     clone(types).fit(frame)
     scaler = MinMaxScaler(clip=True) if histograms else StandardScaler()
-    # By what they hold and not by name: on some of the rows a column may say nothing.
+    # Selected by type, not by name: on a part of the rows a column may be dropped.
     columns = ColumnTransformer(
         [
             ("numbers", _numbers(scaler), make_column_selector(dtype_include="number")),
@@ -67,8 +71,8 @@ def pipeline_for(
     return Pipeline([("types", types), ("columns", columns), ("machine", machine)])
 
 
-def _numbers(scaler: Any) -> Pipeline:
-    # A column that is empty among the training rows stays, as zeros.
+def _numbers(scaler: TransformerMixin) -> Pipeline:
+    # A column that is empty in the training rows becomes zeros.
     fill = SimpleImputer(strategy="median", keep_empty_features=True)
     return Pipeline([("fill", fill), ("scale", scaler)])
 
@@ -83,7 +87,7 @@ def _categories() -> OneHotEncoder:
 
 
 def columns_of(model: Pipeline) -> list[str]:
-    """For every input of the machine, the column of the table that it comes from."""
+    """For each input of the machine, the column that it comes from."""
     machine = model[-1]
     if not isinstance(model[0], ColumnTypes):
         return [str(number) for number in range(1, machine.n_features_in_ + 1)]
@@ -97,11 +101,8 @@ def columns_of(model: Pipeline) -> list[str]:
     return found
 
 
-def unseen_categories(model: Pipeline, frame: Any) -> dict[str, str]:
-    """Columns of a table with categories that were not learned from, and one of each.
-
-    They count as rare ones, or as none of those that are known.
-    """
+def unseen_categories(model: Pipeline, frame: UserData) -> dict[str, str]:
+    """Columns with categories that are not in the training data, and one of each."""
     if not isinstance(model[0], ColumnTypes):
         return {}
     found = {}
@@ -117,7 +118,7 @@ def unseen_categories(model: Pipeline, frame: Any) -> dict[str, str]:
 
 
 def _width(encode: OneHotEncoder, number: int) -> int:
-    """How many columns the categories of one column become."""
+    """Number of inputs that the categories of one column become."""
     count = len(encode.categories_[number])
     rare = getattr(encode, "infrequent_categories_", None)
     if rare is not None and rare[number] is not None:
@@ -127,7 +128,7 @@ def _width(encode: OneHotEncoder, number: int) -> int:
 
 
 def relevances_by_column(model: Pipeline) -> dict[str, float] | None:
-    """Shares of the columns of the table, those of their categories added up."""
+    """Relevances of the columns, added up over their categories; the largest first."""
     relevance = getattr(model[-1], "relevance_", None)
     if relevance is None:
         return None

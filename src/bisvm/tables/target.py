@@ -1,90 +1,112 @@
-"""The column that is to be predicted."""
+"""The target of a table, and the rows that are held out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from sklearn.model_selection import train_test_split
 
-from bisvm.tables.columns import _texts
-from bisvm.tables.errors import DataError, pandas
+from bisvm.core.types import Array, UserData
+from bisvm.tables.columns import texts
+from bisvm.tables.errors import DataError, listed, pandas
 from bisvm.tables.reading import Table
 from bisvm.tables.text import MISSING, is_text, without_words
 
-# A target of numbers with more different values than this is a quantity.
+if TYPE_CHECKING:
+    from pandas import Series
+
+# With more different values, numbers are a quantity and not classes.
 MOST_CLASSES = 100
+# Training rows that a class must keep: a fold holds out one of them.
+LEAST = 2
 
 
 def split_target(
     table: Table, target: str | None
-) -> tuple[Table, np.ndarray, str, list[str]]:
-    """The table without its target, the labels, the target's name, and notes.
+) -> tuple[Table, Array, str, list[str]]:
+    """Split a table into features and target.
 
-    Labels are spelled as in the file. Empty cells are missing; words for missing values
-    are classes, unless they were asked for (`read_table(missing=...)`).
+    Labels are spelled as in the file. Empty cells are missing. The usual words for
+    missing values are classes here, but those given to `read_table(missing=...)` are
+    not.
 
-    target : a name, or a number from one; negative ones count from the end. None stands
-        for the labels that the format has, or else for the last column.
+    Parameters
+    ----------
+    table : Table
+    target : a name, or a number from one; negative numbers count from the end
+        None means the labels that the format has, or else the last column.
+
+    Returns
+    -------
+    rest : Table without the target
+    y : labels
+    name : name of the target
+    notes : list of str, what was guessed
     """
-    notes: list[str] = []
-    if table.labels is not None:
-        labels, name, rest = _texts_of(table.labels), target or "y", table.frame
-    elif table.is_sparse:
-        raise DataError("the file has no labels.", path=table.path)
-    else:
-        name = _column(table, target)
-        if target is None:
-            notes.append(f"no --target was given: {name!r}, the last column, is it")
-        labels, rest = _cells(table, name), table.frame.drop(columns=name)
-        labels = labels.map(str, na_action="ignore") if _mixed(labels) else labels
-        if not rest.shape[1]:
-            raise DataError("the target is the only column.", path=table.path)
-    if is_text(labels):
-        words = ("", *table.missing)
-        labels = without_words(labels.to_frame("target"), words)["target"]
-    there = np.asarray(pandas().notna(labels))
-    if not there.all():
-        notes.append(f"{int((~there).sum())} rows without a target are left out")
-    kept = np.flatnonzero(there)
-    if not len(kept):
-        raise DataError("the target has no value at all.", path=table.path, column=name)
-    labels = pandas().Series(labels).iloc[kept]
-    rest = rest[kept] if table.is_sparse else rest.iloc[kept]
     try:
-        y = _texts(labels).to_numpy(dtype=object).astype(str)
+        name, labels, rest = _take(table, target)
+        known = np.flatnonzero(labels.notna())
+        if not len(known):
+            raise DataError("the target has no value at all.", column=name)
+        dropped, labels = len(labels) - len(known), labels.iloc[known]
+        y = _spelled(labels, name)
+        _check_classes(table, name, y, labels)
     except DataError as error:
-        raise error.of(name).at(table.path) from None
-    _check_classes(table, name, y, labels)
+        raise error.at(table.path) from None
+    rest = rest[known] if table.is_sparse else rest.iloc[known]
     classes = tuple(str(one) for one in np.unique(y))
-    notes += [
-        f"{one!r} is a class of {name!r}: say --missing={one} if it stands for a "
-        "missing value"
-        for one in classes
-        if one.lower() in MISSING
-    ]
     form = replace(table.form, labels=classes)
+    notes = []
     if table.labels is None:
+        if target is None:
+            notes.append(f"no --target was given; the last column, {name!r}, is used")
         columns = [] if table.cells is None else list(rest)
         like = [one for one in columns if table.cells[one].isin(classes).all()]
         form = replace(form, target=name, like_labels=tuple(like))
+    if dropped:
+        notes.append(f"{dropped} rows without a target are dropped")
+    notes += [
+        f"{one!r} is a class of {name!r}; use --missing={one} if it means a missing "
+        "value"
+        for one in classes
+        if one.lower() in MISSING
+    ]
     rest_table = replace(table, frame=rest, labels=None, form=form, cells=None)
     return rest_table, y, name, notes
 
 
-def _cells(table: Table, name: str) -> Any:
-    """A column as the file spells it."""
-    return (table.frame if table.cells is None else table.cells)[name]
+def _take(table: Table, target: str | None) -> tuple[str, Series, UserData]:
+    """Name, labels, and the other columns; missing labels are NaN."""
+    if table.labels is not None:
+        name, rest = target or "y", table.frame
+        labels = pandas().Series(np.asarray(table.labels))
+    elif table.is_sparse:
+        raise DataError("the file has no labels.")
+    else:
+        name = _column(table, target)
+        # As spelled in the file.
+        labels = (table.frame if table.cells is None else table.cells)[name]
+        if labels.dtype == object:
+            labels = labels.map(str, na_action="ignore")
+        rest = table.frame.drop(columns=name)
+        if not rest.shape[1]:
+            raise DataError("the target is the only column.")
+    if is_text(labels):
+        words = ("", *table.missing)
+        labels = without_words(labels.to_frame("target"), words)["target"]
+    return name, labels, rest
 
 
-def _texts_of(labels: Any) -> Any:
-    return pandas().Series(np.asarray(labels))
-
-
-def _mixed(labels: Any) -> bool:
-    return labels.dtype == object
+def _spelled(labels: Series, name: str) -> Array:
+    try:
+        spelled: Array = texts(labels).to_numpy(dtype=object).astype(str)
+    except DataError as error:
+        raise error.of(name) from None
+    return spelled
 
 
 def _column(table: Table, target: str | None) -> str:
@@ -99,29 +121,25 @@ def _column(table: Table, target: str | None) -> str:
             return names[number - 1 if number > 0 else number]
     near = get_close_matches(target, names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
-    raise DataError(
-        f"there is no column {target!r}; there are {shown}.{hint}", path=table.path
-    )
+    raise DataError(f"there is no column {target!r}; there are {listed(names)}.{hint}")
 
 
-def _check_classes(table: Table, name: str, y: np.ndarray, labels: Any) -> None:
+def _check_classes(table: Table, name: str, y: Array, labels: Series) -> None:
     classes, first, counts = np.unique(y, return_index=True, return_counts=True)
-    where: Mapping[str, Any] = dict(path=table.path, column=name)
     if len(classes) < 2:
         raise DataError(
             f"all {len(y)} rows have the target {str(classes[0])[:60]!r}: expected "
             "two or more classes.",
-            **where,
+            column=name,
         )
-    # Numbers in English notation, where the file has another.
+    # Numbers with a decimal point, if the file has a decimal comma.
     values = classes if table.cells is None else table.frame[name].dropna().unique()
     if len(classes) > max(MOST_CLASSES, len(y) // 4) or _is_quantity(values, len(y)):
         raise DataError(
-            f"the target has {len(classes)} different values in {len(y)} rows: that is "
-            "a quantity or a name, and this is a classifier. Name another --target, or "
-            "make classes of it.",
-            **where,
+            f"the target has {len(classes)} different values in {len(y)} rows, like a "
+            "quantity or a name; expected classes. Choose another --target, or make "
+            "classes of it.",
+            column=name,
         )
     if counts.min() < 2:
         alone = int(np.argmin(counts))
@@ -129,18 +147,50 @@ def _check_classes(table: Table, name: str, y: np.ndarray, labels: Any) -> None:
         word = str(classes[alone])[:60]
         hint = ""
         if word.lower() in MISSING:
-            hint = f" Say --missing={word} if it stands for a missing value."
+            hint = f" Use --missing={word} if it means a missing value."
         raise DataError(
-            f"class {word!r} has one row only, and cannot be both learned and checked: "
-            f"add rows of it, or remove it.{hint}",
+            f"class {word!r} has only one row; expected two or more: add rows of it, "
+            f"or remove it.{hint}",
             row=row,
-            **where,
+            column=name,
         )
 
 
-def _is_quantity(classes: Any, n: int) -> bool:
-    """Fractions, more of them than classes could be."""
+def _is_quantity(classes: Array, n: int) -> bool:
+    """Whether the values are fractions, and too many to be classes."""
     if len(classes) <= 20 or len(classes) * 5 < n:
         return False
     numbers = pandas().to_numeric(pandas().Series(classes), errors="coerce")
     return bool(numbers.notna().all() and (numbers % 1 != 0).any())
+
+
+def hold_out(y: Array, share: float, random_state: int = 0) -> tuple[Array, Array]:
+    """Split rows into training and held-out rows, with the same shares of classes.
+
+    A class that would keep fewer than two training rows is not held out.
+
+    Parameters
+    ----------
+    y : labels, two or more of each
+    share : share of the rows to hold out, from 0 to 1
+    random_state : int
+
+    Returns
+    -------
+    train, held_out : indices of the rows, in ascending order
+    """
+    count = math.ceil(share * len(y))
+    if not count:
+        return np.arange(len(y)), np.arange(0)
+    classes, codes, sizes = np.unique(y, return_inverse=True, return_counts=True)
+    if min(count, len(y) - count) < len(classes):
+        raise ValueError(
+            f"{len(y)} rows of {len(classes)} classes are too few to hold out {count}: "
+            "choose another --test-size, or 0 to hold out none."
+        )
+    train, test = train_test_split(
+        np.arange(len(y)), test_size=count, stratify=y, random_state=random_state
+    )
+    left = np.bincount(codes[train], minlength=len(classes))
+    short = (left < np.minimum(sizes, LEAST))[codes]
+    return np.sort(np.append(train, test[short[test]])), np.sort(test[~short[test]])

@@ -1,7 +1,6 @@
-"""Tables in text: which separator, which decimal sign, and whether there is a header.
+"""Text files: separator, decimal sign and header.
 
-Everything is read as text first; what a column holds is decided when all of it has been
-seen (`columns.py`).
+All cells are read as text; `columns.py` detects the types of whole columns.
 """
 
 from __future__ import annotations
@@ -12,26 +11,29 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bisvm.tables.errors import DataError, pandas
 from bisvm.tables.format import TableFormat
 
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
-# Rows from which separator, header and decimal sign are guessed.
+# Rows from which separator, header and decimal sign are detected.
 SAMPLE = 200
-# What stands for nothing, whatever its case.
+# Words for missing values, in lower case.
 MISSING = (
     *("", "na", "n/a", "n.a.", "nan", "<na>", "null", "none", "nil"),
     *("?", "-", "--", "---", "\u2013", "."),
     *("k.a.", "k. a.", "keine angabe"),
-    # What spreadsheets write where a formula has failed.
+    # What spreadsheets write if a formula fails.
     *("#n/a", "#nv", "#n/v", "#div/0!", "#value!", "#wert!", "#ref!", "#bezug!"),
     *("#name?", "#num!", "#zahl!", "#null!"),
 )
 BOM = b"\xef\xbb\xbf"
 
-# Groups of three digits do not begin with a zero: "0.125" is no number of thousands.
+# Thousands do not begin with a zero: "0.125" is a fraction.
 POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 POINT_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 COMMA = re.compile(r"[+-]?(\d+,?\d*|,\d+)([eE][+-]?\d+)?")
@@ -40,36 +42,35 @@ COMMA_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d*)?")
 
 def read_text(
     path: Path,
-    *,
     separator: str | None,
     header: bool | None,
     missing: Sequence[str],
     decimal: str | None,
-) -> tuple[Any, Any, TableFormat, list[str]]:
-    """Read a text file; what is None is guessed.
+) -> tuple[DataFrame, DataFrame, TableFormat, list[str]]:
+    """Read a text file; arguments that are None are detected.
 
     Returns
     -------
-    frame : data frame of text: numbers in English notation, NaN for missing cells
-    cells : the same as the file has it; empty cells are NaN
-    form : how the file is written
-    notes : what was guessed, in words
+    frame : data frame of text: numbers with a decimal point, NaN for missing cells
+    cells : the same as spelled in the file; empty cells are NaN
+    form : format of the file
+    notes : what was detected, in words
     """
     text, encoding = decoded(path)
-    sample = sample_of(text, path)
+    sample = sample_of(text)
     notes = []
     if separator is None:
         separator = guess_separator(sample)
         if separator != ",":
             notes.append(f"fields are separated by {SEPARATORS[separator]}s")
-    cells = cells_of(text, separator, path)
+    cells = cells_of(text, separator)
     words = missing_words(missing)
-    # A name may be one of these words: Na is sodium.
+    # The header is kept apart, since a name may be such a word: Na is sodium.
     first, rows = cells.iloc[0], without_words(cells.head(SAMPLE), words)
     if header is None:
         header = has_header(rows, corner=not isinstance(first.iloc[0], str))
     names = names_of(first) if header else numbered(len(first))
-    cells = below(cells, names, header, path)
+    cells = below(cells, names, header)
     frame = without_words(cells, words)
     if decimal is None:
         comma = decimal_comma(frame.head(SAMPLE), separator)
@@ -79,7 +80,7 @@ def read_text(
     if encoding not in ("utf-8", "utf-8-sig"):
         notes.append(f"the text is not UTF-8: read as {encoding}")
     if not header:
-        notes.append("there is no header: columns are called by their numbers")
+        notes.append("there is no header; columns are named by their numbers")
     if comma:
         notes.append("the decimal sign is a comma")
     form = TableFormat(
@@ -95,36 +96,38 @@ def read_text(
     return frame, cells, form, notes
 
 
-def sample_of(text: str, path: Path) -> list[str]:
-    """The first lines, from which separators are guessed."""
+def sample_of(text: str) -> list[str]:
+    """The first lines."""
     lines = text[: 1 << 20].splitlines()[:SAMPLE]
     lines = [line for line in lines if line.strip()]
     if not lines:
-        raise DataError("the file is empty; expected a table.", path=path)
+        raise DataError("the file is empty; expected a table.")
     return lines
 
 
-def cells_of(text: str, separator: str, path: Path) -> Any:
-    """All cells as text without spaces around it; those that are empty are NaN."""
-    cells = _parsed(text, separator, path).apply(lambda column: column.str.strip())
+def cells_of(text: str, separator: str) -> DataFrame:
+    """All cells as text without spaces around it; empty cells are NaN."""
+    cells = _parsed(text, separator).apply(lambda column: column.str.strip())
     return cells.mask(cells == "")
 
 
-def below(cells: Any, names: Sequence[str], header: bool, path: Path) -> Any:
-    """The rows below the header, with the names of the columns."""
+def below(cells: DataFrame, names: Sequence[str], header: bool) -> DataFrame:
+    """The rows below the header, with names of columns."""
     cells = cells.iloc[1:].reset_index(drop=True) if header else cells.copy()
     cells.columns = list(names)
     if not len(cells):
-        raise DataError("there is a header and no row below it.", path=path)
+        raise DataError("there is a header but no row below it.")
     return cells
 
 
-def missing_words(more: Sequence[str], known: Sequence[str] = MISSING) -> Any:
+def missing_words(
+    more: Sequence[str], known: Sequence[str] = MISSING
+) -> tuple[str, ...]:
     """Words for missing values in lower case, each once."""
     return tuple(dict.fromkeys([*known, *(one.strip().lower() for one in more)]))
 
 
-def without_words(frame: Any, words: Sequence[str]) -> Any:
+def without_words(frame: DataFrame, words: Sequence[str]) -> DataFrame:
     """Replace words for missing values by NaN, in columns of text."""
     nothing, frame = set(words), frame.copy()
     for name in frame:
@@ -134,7 +137,7 @@ def without_words(frame: Any, words: Sequence[str]) -> Any:
     return frame
 
 
-def is_text(column: Any) -> bool:
+def is_text(column: Series) -> bool:
     """Whether all cells that are not missing are text."""
     types = pandas().api.types
     if column.dtype == object:
@@ -142,7 +145,7 @@ def is_text(column: Any) -> bool:
     return bool(types.is_string_dtype(column))
 
 
-def _has_points(frame: Any) -> bool:
+def _has_points(frame: DataFrame) -> bool:
     """Whether any number has a decimal point."""
     for name in frame:
         cells = frame[name].dropna()
@@ -158,25 +161,25 @@ def decoded(path: Path) -> tuple[str, str]:
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
         encodings = ["utf-16"]
     elif b"\0" in raw[: 1 << 16]:
-        raise DataError("this is no text: it has NUL bytes in it.", path=path)
+        raise DataError("this is not a text file: it contains NUL bytes.")
     else:
         encodings = ["utf-8-sig", "cp1252", "latin-1"]
     for encoding in encodings:
-        # The mark of UTF-8 stands before other encodings too, and is no part of a name.
+        # Some programs write UTF-8's byte order mark before other encodings.
         known = encoding in ("utf-8-sig", "utf-16")
         text = raw if known else raw.removeprefix(BOM)
         try:
-            # DOS ended text with a character of its own.
+            # DOS ends text with \x1a.
             return text.decode(encoding).replace("\0", "").rstrip("\x1a"), encoding
         except UnicodeDecodeError:
             continue
-    raise DataError("the text is neither UTF-8, UTF-16 nor Latin 1.", path=path)
+    raise DataError("the text is neither UTF-8, UTF-16 nor Latin 1.")
 
 
 def guess_separator(lines: Sequence[str]) -> str:
-    """The separator that gives most lines the same number of fields, two or more.
+    """The separator by which most lines have the same number of fields, at least two.
 
-    Commas and spaces come last among equals: they are in numbers and names, too.
+    Commas and spaces are tried last, since numbers and names contain them, too.
     """
     best, most = ",", (0.0, 0)
     for separator in (";", "\t", "|", ",", " "):
@@ -199,8 +202,7 @@ def _fields(line: str, separator: str) -> list[str]:
         return [line]
 
 
-def _parsed(text: str, separator: str, path: Path) -> Any:
-    """All cells as text. A row that is too long is named."""
+def _parsed(text: str, separator: str) -> DataFrame:
     pd = pandas()
     spaces = separator == " "
     try:
@@ -215,27 +217,26 @@ def _parsed(text: str, separator: str, path: Path) -> Any:
             quoting=csv.QUOTE_MINIMAL,
         )
     except pd.errors.EmptyDataError:
-        raise DataError("the file is empty; expected a table.", path=path) from None
+        raise DataError("the file is empty; expected a table.") from None
     except (pd.errors.ParserError, ValueError, csv.Error, OverflowError) as error:
-        raise _explained(str(error), path) from None
+        raise _explained(str(error)) from None
 
 
-def _explained(said: str, path: Path) -> DataError:
+def _explained(said: str) -> DataError:
     found = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", said)
     if found is None:
         if "inside string" in said:
             said = "a quotation mark is opened and never closed."
-        return DataError(f"the table cannot be read: {said.splitlines()[0]}", path=path)
+        return DataError(f"the table cannot be read: {said.splitlines()[0]}")
     expected, line, saw = found.groups()
     return DataError(
-        f"line {line} has {saw} fields, and the first line has {expected}: each row "
-        "needs the same number; text with separators in it belongs in quotation marks.",
-        path=path,
+        f"line {line} has {saw} fields, but the first line has {expected}: every row "
+        "needs the same number. Put text that contains separators in quotation marks."
     )
 
 
-def names_of(cells: Any) -> list[str]:
-    """Names of all columns, each once."""
+def names_of(cells: Iterable[object]) -> list[str]:
+    """Names of all columns; repeated names get a number."""
     names: list[str] = []
     for number, cell in enumerate(cells, 1):
         name = cell if isinstance(cell, str) and cell else f"column {number}"
@@ -247,15 +248,15 @@ def names_of(cells: Any) -> list[str]:
 
 
 def numbered(count: int) -> list[str]:
-    """Names of columns that have none."""
+    """Names for columns without names."""
     return [f"column {number}" for number in range(1, count + 1)]
 
 
-def has_header(rows: Any, corner: bool = False) -> bool:
-    """Whether the first row is one: it has words where the others have numbers.
+def has_header(rows: DataFrame, corner: bool = False) -> bool:
+    """Whether the first row is a header: it has words above numbers.
 
-    Where no column has numbers that tell, a first row without holes is a header; and in
-    any case one whose corner alone is empty: so R writes the names of rows.
+    If no column is numeric, a complete first row is a header. So is one that is
+    complete but for its first cell: R writes names of rows below it.
     """
     if len(rows) < 2:
         return not any(_is_number(cell) for cell in rows.iloc[0])
@@ -266,8 +267,8 @@ def has_header(rows: Any, corner: bool = False) -> bool:
     return any(votes) if votes else whole and bool(rows.iloc[0].notna().all())
 
 
-def header_votes(rows: Any) -> list[bool]:
-    """For every column of numbers, whether its first cell is something else."""
+def header_votes(rows: DataFrame) -> list[bool]:
+    """For every numeric column, whether its first cell is not a number."""
     votes = []
     for name in rows:
         first, rest = rows[name].iloc[0], rows[name].iloc[1:].dropna()
@@ -276,19 +277,19 @@ def header_votes(rows: Any) -> list[bool]:
     return votes
 
 
-def _is_number(cell: Any) -> bool:
+def _is_number(cell: object) -> bool:
     patterns = (POINT, COMMA, POINT_GROUPS, COMMA_GROUPS)
     return isinstance(cell, str) and any(p.fullmatch(cell) for p in patterns)
 
 
-def decimal_comma(rows: Any, separator: str) -> bool:
-    """Whether numbers are written 1.234,5 and not 1,234.5.
+def decimal_comma(rows: DataFrame, separator: str) -> bool:
+    """Whether numbers are written 1.234,5 (German) and not 1,234.5 (English).
 
-    Decided by cells that can be one of them only; "1,234" could be both, and is German
-    where fields are separated by something else than commas.
+    Unambiguous cells decide. If there are none, cells such as "1,234" are German,
+    unless fields are separated by commas.
     """
     if separator == ",":
-        # Commas inside fields are quoted then: rare, and worth a look all the same.
+        # Only quoted fields contain commas then.
         cells = [c for name in rows for c in rows[name].dropna() if "," in c]
         if not cells:
             return False
@@ -299,9 +300,9 @@ def decimal_comma(rows: Any, separator: str) -> bool:
 
 
 def notations(cells: Iterable[str]) -> tuple[int, int, Counter[str]]:
-    """Count numbers that are German only, English only, or both with another value.
+    """Count numbers that are German only, English only, or ambiguous.
 
-    The last are counted by the sign that they have: "1,234" or "1.234".
+    The last are counted by their sign: "1,234" or "1.234".
     """
     german = english = 0
     unclear: Counter[str] = Counter()
@@ -315,11 +316,13 @@ def notations(cells: Iterable[str]) -> tuple[int, int, Counter[str]]:
     return german, english, unclear
 
 
-def in_english(frame: Any, comma: bool) -> tuple[Any, tuple[str, ...], bool]:
-    """Numbers with a decimal point and without groups, where a whole column has them.
+def in_english(
+    frame: DataFrame, comma: bool
+) -> tuple[DataFrame, tuple[str, ...], bool]:
+    """Write numeric columns with a decimal point and without thousands signs.
 
-    Other columns stay as they are. Also says which columns these are, and whether any
-    number has a thousands sign.
+    Returns the frame, the columns that were changed, and whether any number had a
+    thousands sign.
     """
     frame, numbers, any_grouped = frame.copy(), [], False
     for name in frame:
@@ -336,13 +339,13 @@ def in_english(frame: Any, comma: bool) -> tuple[Any, tuple[str, ...], bool]:
     return frame, tuple(numbers), any_grouped
 
 
-def match_numbers(cells: Any, comma: bool) -> tuple[Any, Any]:
+def match_numbers(cells: Series, comma: bool) -> tuple[Series, Series]:
     """Which cells are numbers without, and which with thousands signs."""
     plain, grouped = (COMMA, COMMA_GROUPS) if comma else (POINT, POINT_GROUPS)
     return cells.str.fullmatch(plain), cells.str.fullmatch(grouped)
 
 
-def english_number(cells: Any, comma: bool) -> Any:
-    """Without thousands signs, and with a decimal point."""
+def english_number(cells: Series, comma: bool) -> Series:
+    """Numbers with a decimal point and without thousands signs."""
     group, sign = (".", ",") if comma else (",", ".")
     return cells.str.replace(group, "", regex=False).str.replace(sign, ".", regex=False)

@@ -1,32 +1,53 @@
-"""The contract of a loss."""
+"""The contracts of losses and criteria."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
+from bisvm.core.types import Array
+from bisvm.criteria import Criterion, Points
 from bisvm.losses import Loss
-from bisvm.testing.differences import central_difference
-from bisvm.testing.parts import check_part
-from bisvm.testing.requirements import require, require_close
+from bisvm.testing.basics import (
+    GRADIENT_RTOL,
+    central_difference,
+    check_gradient,
+    check_part,
+    require,
+    require_close,
+)
 
-# Uneven numbers: no corner of a loss is likely to sit within a step of one of them.
+# Shifted from round numbers, so that no kink of a loss is within a step of one of them.
 MARGINS = np.linspace(-3.0, 4.0, 157) + np.pi / 1000
-FAR = np.array([-1e8, -1e4, 1e4, 1e8])
 STEP = 1e-5
+# Where exponentials overflow.
+FAR = np.array([-1e8, -1e4, 1e4, 1e8])
+
+NAMES = ("value", "slope", "curvature")
 
 
 def check_loss(loss: Loss) -> None:
-    """A loss is convex and decreasing, with the derivatives it says, and safe far out.
+    """Check that a loss of u = y f is convex and decreasing, with right derivatives.
 
-    Derivatives are checked at margins from -3 to 4. The curvature of a loss that does
-    not call itself `twice_differentiable` is not.
+    Derivatives are checked at margins from -3 to 4, the curvature only if the loss is
+    `twice_differentiable`. Margins up to 1e8 must give finite results.
+
+    Parameters
+    ----------
+    loss : Loss
+
+    Examples
+    --------
+    >>> from bisvm.losses import Quartic
+    >>> check_loss(Quartic(0.5))
     """
     check_part(loss)
     loss.validate()
     _check_shapes(loss)
     _check_convexity(loss)
+    _check_labels(loss)
     _check_derivatives(loss)
     _check_far_out(loss)
     _check_curvature_bound(loss)
@@ -40,54 +61,59 @@ def check_loss(loss: Loss) -> None:
 def _check_shapes(loss: Loss) -> None:
     for u in (np.float64(0.3), MARGINS[:6].reshape(2, 3), np.empty((0, 2))):
         given = np.copy(u)
-        for name, out in zip(
-            ("value", "slope", "curvature"), loss.evaluate(u), strict=True
-        ):
+        for name, out in zip(NAMES, loss.evaluate(u, 1.0), strict=True):
             require(
                 np.shape(out) == np.shape(u),
                 f"{name} has shape {np.shape(out)} for margins of shape {np.shape(u)}.",
             )
         require(np.array_equal(u, given), "evaluate changes the margins it is given.")
-    single = loss.evaluate(MARGINS.astype(np.float32))
-    require(
-        all(out.dtype == np.float32 for out in single),
-        "evaluate does not keep float32.",
-    )
+    single = loss.evaluate(MARGINS.astype(np.float32), 1.0)
+    kept = all(out.dtype == np.float32 for out in single)
+    require(kept, "evaluate does not keep float32.")
 
 
 def _check_convexity(loss: Loss) -> None:
-    value, slope, curvature = loss.evaluate(MARGINS)
+    value, slope, curvature = loss.evaluate(MARGINS, 1.0)
     require(np.all(value >= 0), "the loss is negative somewhere.")
     require(np.all(slope <= 0), "the loss increases with the margin somewhere.")
     require(np.all(np.diff(slope) >= -1e-12), "the slope decreases: not convex.")
     require(np.all(curvature >= 0), "the curvature is negative somewhere.")
     require(slope.min() < -1e-3, "the loss is flat.")
-    require_close(
-        loss.value(MARGINS), value, "value() is not evaluate()[0]", rtol=1e-14
-    )
+    message = "value() is not evaluate()[0]"
+    require_close(loss.value(MARGINS, 1.0), value, message, rtol=1e-14)
+
+
+def _check_labels(loss: Loss) -> None:
+    """The loss depends on y f only: its slope changes sign with the label."""
+    value, slope, curvature = loss.evaluate(MARGINS, 1.0)
+    opposite = loss.evaluate(-MARGINS, -1.0)
+    expected = value, -slope, curvature
+    for name, one, other in zip(NAMES, expected, opposite, strict=True):
+        message = f"the {name} for y = -1 is not that of -f"
+        require_close(other, one, message, rtol=1e-12)
 
 
 def _check_derivatives(loss: Loss) -> None:
-    _, slope, curvature = loss.evaluate(MARGINS)
-    by_value = _pointwise(lambda u: loss.evaluate(u)[0])
-    require_close(slope, by_value, "the slope is not dl/du", rtol=5e-6)
+    def derivative(f: Callable[[Array], Array]) -> Array:
+        return central_difference(lambda t: f(MARGINS + t), np.zeros(()), STEP)
+
+    _, slope, curvature = loss.evaluate(MARGINS, 1.0)
+    by_value = derivative(lambda u: loss.evaluate(u, 1.0)[0])
+    require_close(slope, by_value, "the slope is not dl/df", rtol=GRADIENT_RTOL)
     if loss.twice_differentiable:
-        by_slope = _pointwise(lambda u: loss.evaluate(u)[1])
-        require_close(curvature, by_slope, "the curvature is not d2l/du2", rtol=5e-6)
-
-
-def _pointwise(f):  # type: ignore[no-untyped-def]
-    return central_difference(lambda t: f(MARGINS + t), np.zeros(()), STEP)
+        by_slope = derivative(lambda u: loss.evaluate(u, 1.0)[1])
+        message = "the curvature is not d2l/df2"
+        require_close(curvature, by_slope, message, rtol=GRADIENT_RTOL)
 
 
 def _check_far_out(loss: Loss) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            outputs = loss.evaluate(FAR)
+            outputs = loss.evaluate(FAR, 1.0)
         except RuntimeWarning as warning:
             raise AssertionError(f"evaluate warns at {FAR}: {warning}.") from None
-    for name, out in zip(("value", "slope", "curvature"), outputs, strict=True):
+    for name, out in zip(NAMES, outputs, strict=True):
         require(np.all(np.isfinite(out)), f"the {name} at {FAR} is not finite: {out}.")
 
 
@@ -95,13 +121,121 @@ def _check_curvature_bound(loss: Loss) -> None:
     if not loss.twice_differentiable:
         return
     bound = loss.max_curvature
-    highest = loss.evaluate(MARGINS)[2].max()
+    highest = loss.evaluate(MARGINS, 1.0)[2].max()
     require(
         highest <= bound * (1 + 1e-12),
         f"the curvature reaches {highest:.6g}, above max_curvature = {bound:.6g}.",
     )
-    at_peak = float(loss.evaluate(loss.peak)[2])
+    at_peak = float(loss.evaluate(loss.peak, 1.0)[2])
     require(
         abs(at_peak - bound) <= 1e-6 * bound,
         f"the curvature at peak = {loss.peak} is {at_peak:.6g}, not max_curvature.",
+    )
+
+
+def check_criterion(criterion: Criterion) -> None:
+    """Check the slopes of a criterion, and its losses as influences of the points.
+
+    Weights, the order of the points and duplicates are checked too.
+
+    Parameters
+    ----------
+    criterion : Criterion
+
+    Examples
+    --------
+    >>> from bisvm.criteria import get_criterion
+    >>> check_criterion(get_criterion("logistic"))
+    """
+    check_part(criterion)
+    criterion.validate()
+    rng = np.random.default_rng(0)
+    u = rng.normal(0.6, 1.0, size=40)
+    weights = rng.uniform(0.2, 1.0, size=40)
+    weights /= weights.sum()
+    number = np.arange(40)
+    labels, column = np.where(number % 8 < 3, 1.0, -1.0), number % 4
+    points = Points(labels, column % 2, column, number // 2)
+    _check_value(criterion, u, weights, points)
+    _check_at_zero(criterion, points)
+    _check_weights(criterion, u, weights, points)
+    _check_influence(criterion, u, weights, points)
+    check_gradient(
+        criterion.evaluate(u, weights, points).slopes,
+        lambda v: criterion.evaluate(v, weights, points).value,
+        u,
+        step=1e-4,
+        what="slopes",
+    )
+    far = criterion.evaluate(1e8 * u, weights, points)
+    require(np.isfinite(far.value), "the value of margins near 1e8 is not finite.")
+    require(np.all(np.isfinite(far.slopes)), "slopes near 1e8 are not finite.")
+
+
+def _check_value(
+    criterion: Criterion, u: Array, weights: Array, points: Points
+) -> None:
+    given = u.copy()
+    value, losses, slopes = criterion.evaluate(u, weights, points)
+    for name, out in (("losses", losses), ("slopes", slopes)):
+        require(out.shape == u.shape, f"{name} have shape {out.shape}, not {u.shape}.")
+    require(np.array_equal(u, given), "evaluate changes the margins it is given.")
+    again = criterion.evaluate(u, weights, points).value
+    require(value == again, "it is not reproducible.")
+    require(value > 0, "H is negative.")
+    better = criterion.evaluate(np.ones_like(u), weights, points).value
+    require(better < value, "margins of one are not better than margins of all sizes.")
+
+
+def _check_at_zero(criterion: Criterion, points: Points) -> None:
+    """Compare at_zero with H of zero margins, with equal shares of both labels."""
+    both = Points(np.repeat([1.0, -1.0], 40), *(np.tile(p, 2) for p in points[1:]))
+    weights = np.full(80, 1.0 / 80)
+    found = criterion.evaluate(np.zeros(80), weights, both).value
+    message = "at_zero is not the value at zero"
+    require_close(criterion.at_zero, found, message, rtol=1e-9)
+
+
+def _check_weights(
+    criterion: Criterion, u: Array, weights: Array, points: Points
+) -> None:
+    def of(places: Array) -> Points:
+        return Points(*(part[places] for part in points))
+
+    value, _, slopes = criterion.evaluate(u, weights, points)
+    order = np.random.default_rng(1).permutation(len(u))
+    shuffled = criterion.evaluate(u[order], weights[order], of(order))
+    double = np.repeat(np.arange(len(u)), 2)
+    twice = criterion.evaluate(u[double], 0.5 * weights[double], of(double))
+    more = np.append(np.arange(len(u)), 0)
+    silent = criterion.evaluate(np.append(u, -1e9), np.append(weights, 0.0), of(more))
+    for found, message in (
+        (shuffled.value, "the order of the points matters"),
+        (twice.value, "a point is not two of half its weight"),
+        (silent.value, "a point of weight zero counts"),
+    ):
+        require_close(found, value, message, rtol=1e-12)
+    message = "the order changes the slopes"
+    require_close(shuffled.slopes, slopes[order], message, rtol=1e-8)
+    require(silent.slopes[-1] == 0.0, "a point of weight zero has a slope.")
+
+
+def _check_influence(
+    criterion: Criterion, u: Array, weights: Array, points: Points
+) -> None:
+    """Losses minus their mean are the derivatives of H by the weights."""
+
+    def value(factors: Array) -> float:
+        moved = weights * factors
+        return criterion.evaluate(u, moved / moved.sum(), points).value
+
+    found, losses, _ = criterion.evaluate(u, weights, points)
+    # Up to a small ridge term.
+    require_close(weights @ losses, found, "losses do not add up to H", rtol=1e-2)
+    check_gradient(
+        weights * (losses - weights @ losses),
+        value,
+        np.ones_like(u),
+        step=1e-4,
+        what="losses, as influences of the points",
     )

@@ -2,55 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from bisvm.core.types import Array
 from bisvm.optimizers import Optimizer
-from bisvm.testing.parts import check_part
-from bisvm.testing.requirements import require
+from bisvm.testing.basics import check_part, require
+
+Objective = Callable[[Array], tuple[float, Array]]
 
 START = np.array([1.3, -0.7])
 BOUNDS = np.array([[-2.0, 2.0], [-1.0, 3.0]])
 
 
 class _Watched:
-    """An objective that remembers where it was asked, and what it said."""
+    """An objective that records its arguments and values."""
 
-    def __init__(self, fun: Any):
+    def __init__(self, fun: Objective):
         self.fun = fun
-        self.points: list[np.ndarray] = []
+        self.points: list[Array] = []
         self.values: list[float] = []
 
-    def __call__(self, x: np.ndarray) -> tuple[float, np.ndarray]:
+    def __call__(self, x: Array) -> tuple[float, Array]:
         value, gradient = self.fun(x)
         self.points.append(x.copy())
         self.values.append(value)
         return value, gradient
 
 
-def _bowl(x: np.ndarray) -> tuple[float, np.ndarray]:
-    """Least at (0.4, 0.3), inside the bounds."""
+def _bowl(x: Array) -> tuple[float, Array]:
+    """Has its minimum at (0.4, 0.3), inside the bounds."""
     A, away = np.array([[2.0, 0.6], [0.6, 1.0]]), x - np.array([0.4, 0.3])
     return 1.0 + 0.5 * float(away @ A @ away), A @ away
 
 
-def _slope(x: np.ndarray) -> tuple[float, np.ndarray]:
-    """Least at a corner of the bounds."""
+def _slope(x: Array) -> tuple[float, Array]:
+    """Has its minimum at a corner of the bounds."""
     return 10.0 + float(x @ [1.0, -2.0]), np.array([1.0, -2.0])
 
 
-def _half_broken(x: np.ndarray) -> tuple[float, np.ndarray]:
-    """Not a number in a part of the box."""
+def _half_broken(x: Array) -> tuple[float, Array]:
+    """Is NaN in a part of the box."""
     return _bowl(x) if x[0] > -1.0 else (np.nan, np.full(2, np.nan))
 
 
 def check_optimizer(optimizer: Optimizer) -> None:
-    """An optimizer stays inside the bounds and returns the best point it evaluated.
+    """Check that an optimizer respects bounds and returns the best point evaluated.
 
-    How near that point is to the minimum is its own affair: it must be lower than the
-    start.
+    That point must have a lower value than the start; its distance from the minimum is
+    not checked.
+
+    Parameters
+    ----------
+    optimizer : Optimizer
+
+    Examples
+    --------
+    >>> from bisvm.optimizers import get_optimizer
+    >>> check_optimizer(get_optimizer("bfgs"))
     """
     check_part(optimizer)
     optimizer.validate()
@@ -102,7 +113,7 @@ def _check_exceptions(optimizer: Optimizer) -> None:
     class Stop(Exception):
         pass
 
-    def fun(x: np.ndarray) -> tuple[float, np.ndarray]:
+    def fun(x: Array) -> tuple[float, Array]:
         raise Stop
 
     try:

@@ -1,77 +1,93 @@
 """The contract of a transform: a differentiable map of the inputs.
 
-Arrays carry their shapes: the first axis counts samples, the others are what the
-transforms make of them, (n, height, width, channels) for images. A kernel at the end
-gets them flat.
+Arrays keep their shapes: the first axis counts samples, the others are what the
+transforms make of them, (n, height, width, channels) for images. The kernel behind the
+transforms gets them flat.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self, TypeVar
 
 import numpy as np
 
-from bisvm.core.parts import Parameter, Part
+from bisvm.core.parts import Parameters, Part
+from bisvm.core.types import Array, Matrix
+from bisvm.data.matrices import dense
 
-# What the operators of transforms make. A chain is a transform itself: its module
-# imports this one, and enters itself here.
+# What the operator `@` builds. A chain is a transform itself: its module imports this
+# one and registers here.
 OPERATIONS: dict[str, Callable[..., Transform]] = {}
+
+# A number or a name of a column.
+Column = TypeVar("Column")
 
 
 @dataclass(frozen=True)
 class TransformGradient:
     """Gradient of sum(cotangent * transform(X)).
 
-    theta : with respect to the transform's parameters, in the optimizer's coordinates,
-        flat and concatenated in their order
-    X : with respect to the inputs, in their shape; None if not asked for
+    Attributes
+    ----------
+    theta : array of shape (n_parameters,)
+        With respect to the transform's parameters, in the optimizer's coordinates,
+        concatenated in their order.
+    X : array of the shape of X, or None
+        With respect to the inputs; None if not asked for.
     """
 
-    theta: np.ndarray
-    X: Any = None
+    theta: Array
+    X: Array | None = None
 
 
 class Transform(Part):
     """A differentiable map x -> z with parameters.
 
     A subclass implements `apply` and `pullback`, and `parameters` if it has any.
+
+    Examples
+    --------
+    `T2 @ T1` applies T1 first, and `kernel @ T` compares transformed inputs:
+
+    >>> from bisvm.kernels import RBF
+    >>> from bisvm.transforms import Nonlinearity, Projection
+    >>> T = Nonlinearity("tanh") @ Projection(np.ones((1, 3)))
+    >>> T(np.eye(3)).round(3).ravel()
+    array([0.762, 0.762, 0.762])
+    >>> (RBF(1.0) @ T)(np.eye(3)).min()
+    np.float64(1.0)
     """
 
-    def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
-        """Its hyperparameters; data settle what the arguments leave open."""
+    # Whether z = A x: `as_matrix` returns A'.
+    linear: bool = False
+
+    def parameters(self, X: Matrix, sample_weight: Array | None = None) -> Parameters:
+        """Return the hyperparameters, with starts that may depend on X."""
         return ()
 
-    def with_values(self, values: Mapping[str, Any]) -> Self:
-        """The transform at other parameter values (natural units)."""
+    def with_values(self, values: Mapping[str, object]) -> Self:
+        """Return the transform with other parameter values, in natural units."""
         return self.replace(**values) if values else self
 
-    def apply(self, X: Any) -> Any:
-        """z for every sample of X."""
+    def apply(self, X: Matrix) -> Matrix:
+        """Return z for every sample of X."""
         raise NotImplementedError
 
     def pullback(
-        self, X: Any, cotangent: np.ndarray, *, inputs: bool = True
+        self, X: Matrix, cotangent: Array, *, inputs: bool = True
     ) -> TransformGradient:
-        """Gradient of sum(cotangent * apply(X)), cotangent in the shape of apply(X)."""
-        raise NotImplementedError
+        """Return the gradient of sum(cotangent * apply(X)).
 
-    def sample_gradients(self, X: Any, cotangents: np.ndarray) -> np.ndarray:
-        """Gradients by the parameters, of every sample by itself: (r, n, p).
-
-        `cotangents` are r of what a pullback takes one of, (r, n, ...). A subclass may
-        do better than one sample at a time.
+        Parameters
+        ----------
+        X : matrix or array of shape (n, ...)
+        cotangent : array with as many entries as apply(X)
+        inputs : bool
+            Whether the gradient with respect to X is wanted too.
         """
-        return np.array(
-            [
-                [
-                    self.pullback(X[j : j + 1], row[j : j + 1], inputs=False).theta
-                    for j in range(len(row))
-                ]
-                for row in cotangents
-            ]
-        )
+        raise NotImplementedError
 
     @property
     def has_parameters(self) -> bool:
@@ -79,43 +95,38 @@ class Transform(Part):
         return type(self).parameters is not Transform.parameters
 
     @property
-    def linear(self) -> bool:
-        """Whether z = A x, with nothing added: `as_matrix` has A'."""
+    def needs_data(self) -> bool:
+        """Whether its values are not given, so that they start from the data."""
         return False
 
-    def as_matrix(self, n_features: int) -> np.ndarray:
-        """A' of a linear map of flat samples, (n_features, n_outputs): Z = X A'."""
-        if not self.linear or self.open:
-            raise ValueError(f"{self!r} is no linear map that is settled: no matrix.")
-        images = np.asarray(self.apply(np.eye(n_features)), dtype=float)
+    def as_matrix(self, n_features: int) -> Array:
+        """Return A' of a linear map of flat samples, (n_features, n_outputs)."""
+        if not self.linear or self.needs_data:
+            raise ValueError(f"{self!r} is no linear map with given values.")
+        images = np.asarray(dense(self.apply(np.eye(n_features))), dtype=float)
         return images.reshape(n_features, -1)
 
-    @property
-    def open(self) -> bool:
-        """Whether the data decide where it starts, as nothing was given."""
-        return False
-
-    def settled(self, X: Any, sample_weight: Any = None) -> Self:
-        """The transform with all that the data decide put in."""
+    def initialized(self, X: Matrix, sample_weight: Array | None = None) -> Self:
+        """Return the transform with the values that `parameters(X)` starts from."""
         parameters = self.parameters(X, sample_weight)
         return self.with_values({p.name: p.value for p in parameters})
 
-    def trace(self, columns: Sequence[Any]) -> Sequence[Any] | None:
-        """Which of these input columns each output comes from.
+    def trace(self, columns: Sequence[Column]) -> Sequence[Column] | None:
+        """Return the input column that each output comes from.
 
-        None where an output comes from several, or where the shape changes.
+        None if an output depends on several columns, or if the shape changes.
         """
         return None
 
     def bind(self, feature_names: Sequence[str] | None) -> Self:
-        """The transform with names of columns replaced by their numbers."""
+        """Return the transform with feature names replaced by column numbers."""
         return self
 
-    def __call__(self, X: Any) -> Any:
+    def __call__(self, X: Matrix) -> Matrix:
+        """Return `apply(X)`."""
         return self.apply(X)
 
-    def __matmul__(self, first: Any) -> Transform:
-        """self @ first: the data pass `first`, then this transform."""
+    def __matmul__(self, first: Transform) -> Transform:
         if not isinstance(first, Transform):
             return NotImplemented
         return OPERATIONS["chain"](first, self)

@@ -2,44 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Literal, Self
 
 import numpy as np
 
-from bisvm.core.parts import Parameter
+from bisvm.core.parts import Parameters
+from bisvm.core.types import Array, ArrayLike, Matrix
 from bisvm.transforms.arguments import (
     check_choice,
     check_seed,
-    grid,
-    grid_shape,
-    index_labels,
-    sample_shape,
     sizes,
-    within_ball,
+    unbounded_parameter,
 )
-from bisvm.transforms.base import Transform, TransformGradient
+from bisvm.transforms.base import TransformGradient
 from bisvm.transforms.filters import STARTS
-from bisvm.transforms.windows import Pair, Windows
-
-PADDINGS = ("valid", "same")
+from bisvm.transforms.grids import GridTransform, Windows
 
 
-class _Convolution(Transform):
-    """What convolutions of signals and of images share; a signal has height one."""
+class _Convolution(GridTransform):
+    """A convolution of signals or images."""
 
-    dimensions = 0
+    linear = True
 
     def __init__(
         self,
-        filters: Any = None,
+        filters: ArrayLike | None = None,
         *,
         n_filters: int = 4,
-        filter_shape: Any = 5,
-        start: str = "cosine",
-        shape: Any = None,
-        stride: Any = 1,
-        padding: str = "valid",
-        normalize: str | None = None,
+        filter_shape: int | Sequence[int] = 5,
+        start: Literal["cosine", "delta", "patches", "random"] = "cosine",
+        shape: Sequence[int] | None = None,
+        stride: int | Sequence[int] = 1,
+        padding: Literal["valid", "same"] = "valid",
+        normalize: Literal["ball"] | None = None,
         random_state: int = 0,
     ):
         self.filters = filters
@@ -53,12 +49,12 @@ class _Convolution(Transform):
         self.random_state = random_state
 
     @property
-    def linear(self) -> bool:
-        return True
+    def needs_data(self) -> bool:
+        return self.filters is None
 
-    def validate(self) -> Any:
+    def validate(self) -> Self:
         sizes(self, "stride", self.dimensions)
-        check_choice(self, "padding", PADDINGS)
+        check_choice(self, "padding", ("valid", "same"))
         if self.normalize is not None:
             check_choice(self, "normalize", ("ball",))
         if self.filters is not None:
@@ -70,29 +66,14 @@ class _Convolution(Transform):
         check_seed(self)
         return self
 
-    @property
-    def open(self) -> bool:
-        return self.filters is None
-
-    def parameters(self, X: Any, sample_weight: Any = None) -> tuple[Parameter, ...]:
+    def parameters(self, X: Matrix, sample_weight: Array | None = None) -> Parameters:
         ball = None if self.normalize is None else 1.0
-        filters = within_ball(self._settled(X, sample_weight), ball)
-        return (
-            Parameter(
-                "filters",
-                filters,
-                (-np.inf, np.inf),
-                scale="linear",
-                labels=index_labels(filters.shape),
-                ball=ball,
-            ),
-        )
+        filters = self._values(X, sample_weight)
+        return (unbounded_parameter("filters", filters, ball),)
 
-    def apply(self, X: Any) -> np.ndarray:
-        """(n, positions..., m): one map for each filter."""
-        filters, shape = self._settled(X), sample_shape(self, X, self.dimensions)
-        X = grid(X, shape, self.dimensions)
-        windows = self._windows(shape, filters)
+    def apply(self, X: Matrix) -> Array:
+        """Return (n, positions..., m): one map for each filter."""
+        filters, X, windows = self.on_grid(X)
         F = filters.reshape(len(filters), -1)
         out = np.empty((len(X), *windows.places, len(F)))
         for block in windows.blocks(len(X), X.shape[3]):
@@ -101,15 +82,14 @@ class _Convolution(Transform):
         return out[:, 0] if self.dimensions == 1 else out
 
     def pullback(
-        self, X: Any, cotangent: np.ndarray, *, inputs: bool = True
+        self, X: Matrix, cotangent: Array, *, inputs: bool = True
     ) -> TransformGradient:
         """With windows as the columns of a matrix M, maps Z = F M and cotangent G,
 
         d/dF = G M',    d/dM = F'G, added up where the windows lie.
         """
-        filters, shape = self._settled(X), sample_shape(self, X, self.dimensions)
-        given, X = np.shape(X), grid(X, shape, self.dimensions)
-        windows = self._windows(shape, filters)
+        given = np.shape(X)
+        filters, X, windows = self.on_grid(X)
         F = filters.reshape(len(filters), -1)
         by_filters = np.zeros(F.shape)
         by_inputs = np.empty(X.shape) if inputs else None
@@ -119,29 +99,22 @@ class _Convolution(Transform):
             if by_inputs is not None:
                 n, channels = block.stop - block.start, X.shape[3]
                 by_inputs[block] = windows.scatter(F.T @ G, n, channels)
-        theta = by_filters.ravel()
-        if by_inputs is None:
-            return TransformGradient(theta)
-        return TransformGradient(theta, by_inputs.reshape(given))
+        by_X = None if by_inputs is None else by_inputs.reshape(given)
+        return TransformGradient(by_filters.ravel(), by_X)
 
-    def sample_gradients(self, X: Any, cotangents: np.ndarray) -> np.ndarray:
-        """d/dF = G M' of a pullback, with the columns of one sample in M at a time."""
-        filters, shape = self._settled(X), sample_shape(self, X, self.dimensions)
-        X = grid(X, shape, self.dimensions)
-        windows, r, m = self._windows(shape, filters), len(cotangents), len(filters)
-        out = np.empty((r, len(X), filters.size))
-        G = np.reshape(cotangents, (r, len(X), -1, m)).swapaxes(2, 3)
-        for block in windows.blocks(len(X), X.shape[3]):
-            n = block.stop - block.start
-            columns = windows.columns(X[block]).reshape(filters[0].size, n, -1)
-            by_filters = G[:, block] @ columns.transpose(1, 2, 0)
-            out[:, block] = by_filters.reshape(r, n, -1)
-        return out
+    def on_grid(self, X: Matrix) -> tuple[Array, Array, Windows]:
+        """Return the filters, the samples on their grid, and the windows over it."""
+        filters, shape = self._values(X), self._sample_shape(X)
+        height, width, _ = self._grid_shape(shape)
+        rows, columns, _ = self._grid_shape(filters.shape[1:])
+        make = Windows.same if self.padding == "same" else Windows
+        windows = make((height, width), (rows, columns), self._pair("stride"))
+        return filters, self._grid(X, shape), windows
 
-    def _settled(self, X: Any, sample_weight: Any = None) -> np.ndarray:
-        """The filters, (m, size...[, channels]); those that X starts from if none."""
+    def _values(self, X: Matrix, sample_weight: Array | None = None) -> Array:
+        """The filters, (m, size...[, channels]), or their start from X."""
         self.validate()
-        shape = sample_shape(self, X, self.dimensions)
+        shape = self._sample_shape(X)
         if self.filters is not None:
             filters = np.asarray(self.filters, dtype=float)
             self._check_fit(filters.shape[1:], shape)
@@ -151,35 +124,28 @@ class _Convolution(Transform):
         self._check_fit(form[1:], shape)
         bank = STARTS[self.start](
             self.n_filters,
-            grid_shape(form[1:], self.dimensions),
-            grid(X, shape, self.dimensions),
+            self._grid_shape(form[1:]),
+            self._grid(X, shape),
             sample_weight,
             self.random_state,
         )
         return bank.reshape(form)
 
-    def _windows(self, shape: tuple[int, ...], filters: np.ndarray) -> Windows:
-        height, width, _ = grid_shape(shape, self.dimensions)
-        rows, columns, _ = grid_shape(filters.shape[1:], self.dimensions)
-        stride: Pair = (1, *sizes(self, "stride", self.dimensions))[-2:]  # type: ignore[assignment]
-        make = Windows.same if self.padding == "same" else Windows.valid
-        return make((height, width), (rows, columns), stride)
-
     def _check_filters(self) -> None:
-        found = np.shape(self.filters)
-        allowed = (self.dimensions + 1, self.dimensions + 2)
-        if len(found) not in allowed or 0 in found:
-            size = "length" if self.dimensions == 1 else "height, width"
+        filters = np.asarray(self.filters, dtype=float)
+        found, dimensions = filters.shape, self.dimensions
+        if len(found) not in (dimensions + 1, dimensions + 2) or 0 in found:
+            size = "length" if dimensions == 1 else "height, width"
             raise ValueError(
                 f"{type(self).__name__}: filters must have the shape (m, {size}) or "
                 f"(m, {size}, channels); got an array of shape {found}."
             )
-        if not np.all(np.isfinite(np.asarray(self.filters, dtype=float))):
+        if not np.all(np.isfinite(filters)):
             raise ValueError(f"{type(self).__name__}: filters must be finite.")
 
     def _check_fit(self, form: tuple[int, ...], shape: tuple[int, ...]) -> None:
-        *size, channels = grid_shape(form, self.dimensions)
-        *room, found = grid_shape(shape, self.dimensions)
+        *size, channels = self._grid_shape(form)
+        *room, found = self._grid_shape(shape)
         if channels != found:
             raise ValueError(
                 f"{type(self).__name__}: the filters have {channels} channels, the "
@@ -199,10 +165,9 @@ class _Convolution(Transform):
 class Convolution1D(_Convolution):
     """z_ik = sum_tc filters_ktc x_(i stride + t, c), a map for each of m filters.
 
-    This is the cross-correlation: windows slide over the signal and are multiplied with
-    the filter as it stands, X'f with the windows for the columns of X (seed 002,
-    section 3.1). A convolution in the sense of signal processing has the filter
-    reversed; learned filters do not care.
+    This is the cross-correlation: X'f with the windows of the signal as columns of X
+    (Sugg 2018, section 3.1). A convolution in signal processing reverses the filter;
+    for learned filters there is no difference.
 
     Inputs are (n, length), (n, length, channels), or flat with `shape`; outputs are
     (n, positions, m).
@@ -210,27 +175,31 @@ class Convolution1D(_Convolution):
     Parameters
     ----------
     filters : array of shape (m, length) or (m, length, channels), optional
-        Where None, `n_filters`, `filter_shape` and `start` say which filters to start
-        from.
+        If None, `n_filters`, `filter_shape` and `start` determine the first filters,
+        and each call starts from its own X until `with_values` sets them.
     n_filters : int
     filter_shape : int
-        The length of the filters.
+        Length of the filters.
     start : {"cosine", "delta", "patches", "random"}
-        "cosine" takes the lowest cosines on the window, the mean first; "delta" leaves
-        the signal as it is, or moves it; "patches" are centres of the whitened patches
-        of X, by k-means. All are made such that the squared norms add up to one. Until
-        `with_values` has settled the filters, each call starts from its own X.
+        "cosine" takes the lowest cosines on the window, the mean first; "delta" copies
+        or shifts the signal; "patches" takes k-means centres of whitened patches of X;
+        "random" is Gaussian noise. The squared norms of the filters sum to one.
     shape : (length,) or (length, channels), optional
-        What the features are, where X is flat.
+        Shape of a sample, if X is flat.
     stride : int
     padding : {"valid", "same"}
-        "same" pads with zeros for length / stride positions (rounded up), the odd zero
-        at the end.
-    normalize : None or "ball"
-        "ball" keeps the sum of the squared norms of the filters within one, and shrinks
-        a start that is outside.
+        "same" pads with zeros for length / stride positions (rounded up); an odd
+        number of zeros has one more at the end.
+    normalize : {None, "ball"}
+        "ball" keeps the sum of the squared norms of the filters at most one, and
+        shrinks a larger start.
     random_state : int
         For the starts "patches" and "random".
+
+    Examples
+    --------
+    >>> Convolution1D([[1.0, -1.0]])(np.array([[1.0, 4.0, 9.0]]))[0].T
+    array([[-3., -5.]])
     """
 
     dimensions = 1
@@ -239,10 +208,7 @@ class Convolution1D(_Convolution):
 class Convolution2D(_Convolution):
     """z_ijk = sum_stc filters_kstc x_(i stride + s, j stride + t, c).
 
-    This is the cross-correlation: windows slide over the image and are multiplied with
-    the filter as it stands, X'f with the windows for the columns of X (seed 002,
-    section 3.1). A convolution in the sense of signal processing has the filter
-    reversed; learned filters do not care.
+    This is the cross-correlation, as in `Convolution1D`.
 
     Inputs are (n, height, width), (n, height, width, channels), or flat with `shape`;
     outputs are (n, rows, columns, m). Colour planes that share one filter can be
@@ -251,26 +217,18 @@ class Convolution2D(_Convolution):
     Parameters
     ----------
     filters : array (m, height, width) or (m, height, width, channels), optional
-        Where None, `n_filters`, `filter_shape` and `start` say which filters to start
-        from.
-    n_filters : int
     filter_shape : int or (height, width)
-    start : {"cosine", "delta", "patches", "random"}
-        "cosine" takes the lowest cosines on the window, the mean first; "delta" leaves
-        the image as it is, or moves it; "patches" are centres of the whitened patches
-        of X, by k-means. All are made such that the squared norms add up to one. Until
-        `with_values` has settled the filters, each call starts from its own X.
     shape : (height, width) or (height, width, channels), optional
-        What the features are, where X is flat.
+        Shape of a sample, if X is flat.
     stride : int or (vertical, horizontal)
-    padding : {"valid", "same"}
-        "same" pads with zeros for length / stride positions (rounded up) in both
-        directions, the odd zero at the end.
-    normalize : None or "ball"
-        "ball" keeps the sum of the squared norms of the filters within one, and shrinks
-        a start that is outside.
-    random_state : int
-        For the starts "patches" and "random".
+    n_filters, start, padding, normalize, random_state
+        As in `Convolution1D`.
+
+    Examples
+    --------
+    >>> Convolution2D(np.ones((1, 2, 2)))(np.ones((1, 3, 3)))[0, :, :, 0]
+    array([[4., 4.],
+           [4., 4.]])
     """
 
     dimensions = 2

@@ -9,30 +9,33 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-# Patches that k-means sees, and its rounds (Coates and Ng, 2012, use ten).
+from bisvm.core.types import Array
+
+# Patches for k-means: some hundred for each of up to a hundred filters. Ten rounds
+# suffice (Coates and Ng, 2012).
 N_PATCHES = 10_000
 ROUNDS = 10
 
-# Share of the mean variance added before dividing by one, so that flat patches and
-# directions without variance do not become noise.
+# Share of the mean variance that is added to variances before dividing by them, so that
+# flat patches and directions without variance are not amplified.
 REGULARISATION = 0.1
 
 Size = tuple[int, int, int]
+Weight = Array | None
 
 
-def random_filters(m: int, size: Size, X: Any, weight: Any, seed: int) -> np.ndarray:
-    """Gaussian noise."""
+def random_filters(m: int, size: Size, X: Array, weight: Weight, seed: int) -> Array:
+    """Return Gaussian noise."""
     bank = np.random.default_rng(seed).normal(size=(m, *size))
     return _normalized(bank)
 
 
-def cosine_filters(m: int, size: Size, X: Any, weight: Any, seed: int) -> np.ndarray:
-    """The m lowest of the cosines
+def cosine_filters(m: int, size: Size, X: Array, weight: Weight, seed: int) -> Array:
+    """Return the m lowest of the cosines
 
     prod_d cos(pi k_d (t_d + 1/2) / n_d),    0 <= k_d < n_d,
 
@@ -50,10 +53,10 @@ def cosine_filters(m: int, size: Size, X: Any, weight: Any, seed: int) -> np.nda
     return _normalized(bank)
 
 
-def delta_filters(m: int, size: Size, X: Any, weight: Any, seed: int) -> np.ndarray:
-    """Single ones, channel by channel, at the centre and then ever farther from it.
+def delta_filters(m: int, size: Size, X: Array, weight: Weight, seed: int) -> Array:
+    """Return single ones, channel by channel, at the centre and then ever farther.
 
-    With one filter per channel the convolution leaves its input as it is.
+    With one filter per channel the convolution copies its input.
     """
     _check_number("delta", m, size)
     height, width, channels = size
@@ -65,13 +68,11 @@ def delta_filters(m: int, size: Size, X: Any, weight: Any, seed: int) -> np.ndar
     return _normalized(bank)
 
 
-def patch_filters(
-    m: int, size: Size, X: np.ndarray, weight: Any, seed: int
-) -> np.ndarray:
-    """Centres of the whitened patches of X, by k-means on the sphere.
+def patch_filters(m: int, size: Size, X: Array, weight: Weight, seed: int) -> Array:
+    """Return centres of the whitened patches of X, by k-means on the sphere.
 
-    Patches x are centred and brought to unit contrast, then whitened to P x, and for
-    centres c the filters are P c (A. Coates and A. Ng, Learning feature
+    Patches x are centred, scaled to unit variance and whitened to P x; a centre c gives
+    the filter P c (A. Coates and A. Ng, Learning feature
     representations with k-means, 2012).
     """
     rng = np.random.default_rng(seed)
@@ -90,7 +91,7 @@ def patch_filters(
     return _normalized(bank.reshape(m, *size))
 
 
-STARTS: dict[str, Callable[[int, Size, Any, Any, int], np.ndarray]] = {
+STARTS: dict[str, Callable[[int, Size, Array, Weight, int], Array]] = {
     "cosine": cosine_filters,
     "delta": delta_filters,
     "patches": patch_filters,
@@ -99,29 +100,32 @@ STARTS: dict[str, Callable[[int, Size, Any, Any, int], np.ndarray]] = {
 
 
 def _draw_patches(
-    size: Size, X: np.ndarray, weight: Any, rng: np.random.Generator
-) -> np.ndarray:
+    size: Size, X: Array, weight: Weight, rng: np.random.Generator
+) -> Array:
     """(patches, entries), from samples drawn by their weights."""
     height, width, _ = size
     views = sliding_window_view(X, (height, width), axis=(1, 2))
     n, H, W = views.shape[:3]
     number = min(N_PATCHES, n * H * W)
-    # Equal weights are none: the same patches are drawn.
+    # Equal weights draw the same patches as no weights.
     even = weight is None or np.ptp(weight) == 0
-    chance = None if even else np.asarray(weight) / np.sum(weight)
+    chance = None if weight is None or even else weight / np.sum(weight)
     samples = rng.choice(n, size=number, p=chance)
     rows, columns = rng.integers(H, size=number), rng.integers(W, size=number)
-    return views[samples, rows, columns].transpose(0, 2, 3, 1).reshape(number, -1)
+    patches: Array = views[samples, rows, columns].transpose(0, 2, 3, 1)
+    return patches.reshape(number, -1)
 
 
-def _whitening(patches: np.ndarray) -> np.ndarray:
+def _whitening(patches: Array) -> Array:
     """(covariance + regularisation)^(-1/2), which is symmetric."""
     variances, axes = np.linalg.eigh(patches.T @ patches / len(patches))
-    return axes / np.sqrt(variances + REGULARISATION * variances.mean()) @ axes.T
+    roots = np.sqrt(variances + REGULARISATION * variances.mean())
+    out: Array = axes / roots @ axes.T
+    return out
 
 
-def _spherical_means(P: np.ndarray, m: int, rng: np.random.Generator) -> np.ndarray:
-    """Unit vectors c_k, each moved by the patches that it matches best up to sign."""
+def _spherical_means(P: Array, m: int, rng: np.random.Generator) -> Array:
+    """Unit vectors c_k, each updated by the patches that match it best up to sign."""
     centres = rng.normal(size=(m, P.shape[1]))
     for _ in range(ROUNDS):
         centres /= np.linalg.norm(centres, axis=1, keepdims=True)
@@ -131,12 +135,15 @@ def _spherical_means(P: np.ndarray, m: int, rng: np.random.Generator) -> np.ndar
         each = np.arange(len(P))
         chosen[each, best] = match[each, best]
         centres += chosen.T @ P
-    return centres / np.linalg.norm(centres, axis=1, keepdims=True)
+    centres /= np.linalg.norm(centres, axis=1, keepdims=True)
+    return centres
 
 
-def _normalized(bank: np.ndarray) -> np.ndarray:
+def _normalized(bank: Array) -> Array:
+    """Filters scaled to norm 1 / sqrt(m)."""
     norms = np.sqrt(np.sum(bank**2, axis=(1, 2, 3), keepdims=True))
-    return bank / (norms * math.sqrt(len(bank)))
+    out: Array = bank / (norms * math.sqrt(len(bank)))
+    return out
 
 
 def _check_number(start: str, m: int, size: Size) -> None:

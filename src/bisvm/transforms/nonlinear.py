@@ -1,34 +1,38 @@
-"""Functions of every feature by itself, and the norm of features taken out."""
+"""Functions of single features, and normalization."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Literal, Self
 
 import numpy as np
-from scipy import sparse
 
+from bisvm.core.types import Array, Matrix
+from bisvm.data.matrices import is_sparse
 from bisvm.transforms.arguments import check_choice
-from bisvm.transforms.base import Transform, TransformGradient
+from bisvm.transforms.base import Column, Transform, TransformGradient
 
-Function = Callable[[np.ndarray], np.ndarray]
+Function = Callable[[Array], Array]
 
-# Width of the zone about zero in which the signed root is smooth.
+# The signed root is smoothed where |x| is smaller: its slope stays below 10.
 ROOT_WIDTH = 1e-2
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    return 0.5 * (1.0 + np.tanh(0.5 * x))
+def _sigmoid(x: Array) -> Array:
+    out: Array = 0.5 * (1.0 + np.tanh(0.5 * x))
+    return out
 
 
-def _root(x: np.ndarray) -> np.ndarray:
-    return x / (x * x + ROOT_WIDTH**2) ** 0.25
+def _root(x: Array) -> Array:
+    out: Array = x / (x * x + ROOT_WIDTH**2) ** 0.25
+    return out
 
 
-def _root_slope(x: np.ndarray) -> np.ndarray:
+def _root_slope(x: Array) -> Array:
     square = x * x
-    return (0.5 * square + ROOT_WIDTH**2) / (square + ROOT_WIDTH**2) ** 1.25
+    out: Array = (0.5 * square + ROOT_WIDTH**2) / (square + ROOT_WIDTH**2) ** 1.25
+    return out
 
 
 # Value and slope.
@@ -51,9 +55,14 @@ class Nonlinearity(Transform):
     ----------
     kind : str
         "identity"; "relu", max(0, x); "softplus", log(1 + e^x); "abs"; "square";
-        "tanh"; "root", sign(x) sqrt(|x|), smooth about zero as
-        x / (x^2 + 10^-4)^(1/4); "log", sign(x) log(1 + |x|). At zero, "relu" and "abs"
-        are given the slope zero.
+        "tanh"; "root", sign(x) sqrt(|x|), smoothed around zero as
+        x / (x^2 + 10^-4)^(1/4); "log", sign(x) log(1 + |x|). The slope of "relu" and
+        "abs" at zero is taken as zero.
+
+    Examples
+    --------
+    >>> Nonlinearity("relu")(np.array([[-1.0, 2.0]]))
+    array([[0., 2.]])
     """
 
     def __init__(self, kind: str = "relu"):
@@ -63,21 +72,21 @@ class Nonlinearity(Transform):
         check_choice(self, "kind", FUNCTIONS)
         return self
 
-    def trace(self, columns: Sequence[Any]) -> Sequence[Any]:
+    def trace(self, columns: Sequence[Column]) -> Sequence[Column]:
         return columns
 
-    def apply(self, X: Any) -> np.ndarray:
+    def apply(self, X: Matrix) -> Array:
         value, _ = FUNCTIONS[self.validate().kind]
-        return value(_dense(self, X))
+        return value(_array(self, X))
 
     def pullback(
-        self, X: Any, cotangent: np.ndarray, *, inputs: bool = True
+        self, X: Matrix, cotangent: Array, *, inputs: bool = True
     ) -> TransformGradient:
         """d/dx = phi'(x) cotangent."""
         if not inputs:
             return TransformGradient(np.empty(0))
         _, slope = FUNCTIONS[self.validate().kind]
-        X = _dense(self, X)
+        X = _array(self, X)
         return TransformGradient(np.empty(0), slope(X) * np.reshape(cotangent, X.shape))
 
 
@@ -90,13 +99,22 @@ class Normalize(Transform):
         Norm and mean of all features of a sample, or of the channels (the last axis) at
         each position.
     center : bool
-        Take out the mean first: contrast normalisation.
+        Subtract the mean first: contrast normalization.
     eps : float
-        What keeps features that are all zero from being divided by zero.
+        Avoids a division by zero if all features are zero.
+
+    Examples
+    --------
+    >>> Normalize()(np.array([[3.0, 4.0]])).round(6)
+    array([[0.6, 0.8]])
     """
 
     def __init__(
-        self, over: str = "sample", *, center: bool = False, eps: float = 1e-8
+        self,
+        over: Literal["sample", "channels"] = "sample",
+        *,
+        center: bool = False,
+        eps: float = 1e-8,
     ):
         self.over = over
         self.center = center
@@ -107,14 +125,15 @@ class Normalize(Transform):
         self.check_positive("eps")
         return self
 
-    def apply(self, X: Any) -> np.ndarray:
+    def apply(self, X: Matrix) -> Array:
         U, norms = self._rows(X)
-        return (U / norms).reshape(np.shape(X))
+        Z: Array = U / norms
+        return Z.reshape(np.shape(X))
 
     def pullback(
-        self, X: Any, cotangent: np.ndarray, *, inputs: bool = True
+        self, X: Matrix, cotangent: Array, *, inputs: bool = True
     ) -> TransformGradient:
-        """d/du = (g - z z'g) / sqrt(eps + |u|^2); d/dx the same without its mean."""
+        """d/du = (g - z z'g) / sqrt(eps + |u|^2), minus its mean if centred."""
         if not inputs:
             return TransformGradient(np.empty(0))
         U, norms = self._rows(X)
@@ -124,10 +143,10 @@ class Normalize(Transform):
             back -= back.mean(axis=1, keepdims=True)
         return TransformGradient(np.empty(0), back.reshape(np.shape(X)))
 
-    def _rows(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """What is normalised, as rows, and sqrt(eps + |u|^2) of each."""
+    def _rows(self, X: Matrix) -> tuple[Array, Array]:
+        """The vectors u as rows, and sqrt(eps + |u|^2) of each."""
         self.validate()
-        X = _dense(self, X)
+        X = _array(self, X)
         sample = self.over == "sample"
         U = X.reshape(-1, math.prod(X.shape[1:]) if sample else X.shape[-1])
         if self.center:
@@ -136,7 +155,7 @@ class Normalize(Transform):
         return U, norms[:, None]
 
 
-def _dense(part: Transform, X: Any) -> np.ndarray:
-    if sparse.issparse(X):
+def _array(part: Transform, X: Matrix) -> Array:
+    if is_sparse(X):
         raise TypeError(f"{type(part).__name__} needs a dense array: pass X.toarray().")
     return np.asarray(X, dtype=float)

@@ -1,171 +1,115 @@
-"""Windows of a signal or an image summed up, each in one number."""
+"""Windows of a signal or an image, each reduced to one number."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Self
+import math
+from collections.abc import Sequence
+from typing import Literal, Self
 
 import numpy as np
 
-from bisvm.transforms.arguments import (
-    check_choice,
-    grid,
-    sample_shape,
-    sizes,
-)
-from bisvm.transforms.base import Transform, TransformGradient
-from bisvm.transforms.windows import Pair, sample_blocks
-
-KINDS = ("mean", "max", "energy")
+from bisvm.core.types import Array, Matrix
+from bisvm.transforms.arguments import check_choice, sizes
+from bisvm.transforms.base import TransformGradient
+from bisvm.transforms.grids import GridTransform, Windows, sample_blocks
 
 
-class _Pool(Transform):
-    """What poolings of signals and of images share; a signal has height one."""
-
-    dimensions = 0
+class _Pool(GridTransform):
+    """A pooling of signals or images."""
 
     def __init__(
         self,
-        window: Any = 2,
-        kind: str = "mean",
+        window: int | Sequence[int] = 2,
+        kind: Literal["mean", "max", "energy"] = "mean",
         *,
-        stride: Any = None,
-        partial: bool = False,
-        shape: Any = None,
+        stride: int | Sequence[int] | None = None,
+        shape: Sequence[int] | None = None,
     ):
         self.window = window
         self.kind = kind
         self.stride = stride
-        self.partial = partial
         self.shape = shape
 
     @property
-    def linear(self) -> bool:
+    def linear(self) -> bool:  # type: ignore[override]
         return self.kind == "mean"
 
     def validate(self) -> Self:
         sizes(self, "window", self.dimensions)
         if self.stride is not None:
             sizes(self, "stride", self.dimensions)
-        check_choice(self, "kind", KINDS)
+        check_choice(self, "kind", ("mean", "max", "energy"))
         return self
 
-    def apply(self, X: Any) -> np.ndarray:
-        shape, X = self._grid(X)
-        places = self._places(X.shape[1:3])
-        out = np.empty((len(X), *places, X.shape[3]))
+    def apply(self, X: Matrix) -> Array:
+        shape, X, windows = self._pooled(X)
+        out = np.empty((len(X), *windows.places, X.shape[3]))
         for block in sample_blocks(len(X), X[:1].size):
-            out[block] = self._pooled(X[block], places)
-        return out.reshape(self._form(out.shape, shape))
+            out[block] = self._reduced(X[block], windows)
+        size = windows.places[1:] if self.dimensions == 1 else windows.places
+        return out.reshape(len(X), *size, *shape[self.dimensions :])
 
     def pullback(
-        self, X: Any, cotangent: np.ndarray, *, inputs: bool = True
+        self, X: Matrix, cotangent: Array, *, inputs: bool = True
     ) -> TransformGradient:
-        """d/dx of a window's mean is 1 / size, of its energy 2 x, of its maximum one
-        at the first place that has it.
+        """The derivative of a window's mean is 1 / size, that of its energy 2 x, that
+        of its maximum one at the first place that has it.
         """
         if not inputs:
             return TransformGradient(np.empty(0))
-        given, (_, X) = np.shape(X), self._grid(X)
-        places = self._places(X.shape[1:3])
-        G = np.reshape(cotangent, (len(X), *places, X.shape[3]))
+        given = np.shape(X)
+        _, X, windows = self._pooled(X)
+        G = np.reshape(cotangent, (len(X), *windows.places, X.shape[3]))
         back = np.zeros(X.shape)
         for block in sample_blocks(len(X), X[:1].size):
-            self._pull(X[block], G[block], back[block])
+            self._pull(X[block], G[block], back[block], windows)
         return TransformGradient(np.empty(0), back.reshape(given))
 
-    def _pooled(self, X: np.ndarray, places: Pair) -> np.ndarray:
-        least = -np.inf if self.kind == "max" else 0.0
-        out = np.full((len(X), *places, X.shape[3]), least)
-        for seen, part in self._offsets(X.shape[1:3]):
-            here = out[part]
+    def _reduced(self, X: Array, windows: Windows) -> Array:
+        """Mean, maximum or energy of the windows."""
+        start = -np.inf if self.kind == "max" else 0.0
+        out = np.full((len(X), *windows.places, X.shape[3]), start)
+        for _, seen in windows.offsets():
             if self.kind == "max":
-                np.maximum(here, X[seen], out=here)
+                np.maximum(out, X[:, *seen], out=out)
             else:
-                here += X[seen] if self.kind == "mean" else X[seen] ** 2
-        return out / self._counts(X.shape[1:3]) if self.kind == "mean" else out
+                out += X[:, *seen] if self.kind == "mean" else X[:, *seen] ** 2
+        return out / math.prod(windows.size) if self.kind == "mean" else out
 
-    def _pull(self, X: np.ndarray, G: np.ndarray, back: np.ndarray) -> None:
+    def _pull(self, X: Array, G: Array, back: Array, windows: Windows) -> None:
         """Add the gradient by X to `back`, one offset in the window after another."""
-        if self.kind == "mean":
-            G = G / self._counts(X.shape[1:3])
-        elif self.kind == "energy":
-            G = 2.0 * G
+        if self.kind == "max":
+            top, found = self._reduced(X, windows), np.full(G.shape, False)
         else:
-            top = self._pooled(X, G.shape[1:3])
-            open_ = np.full(G.shape, True)
-        for seen, part in self._offsets(X.shape[1:3]):
-            if self.kind == "mean":
-                back[seen] += G[part]
-            elif self.kind == "energy":
-                back[seen] += G[part] * X[seen]
+            G = G / math.prod(windows.size) if self.kind == "mean" else 2.0 * G
+        for _, seen in windows.offsets():
+            if self.kind == "max":
+                first = ~found & (X[:, *seen] == top)
+                back[:, *seen] += G * first
+                found |= first
             else:
-                first = open_[part] & (X[seen] == top[part])
-                back[seen] += G[part] * first
-                open_[part] &= ~first
+                back[:, *seen] += G if self.kind == "mean" else G * X[:, *seen]
 
-    def _offsets(self, size: Any) -> Iterator[tuple[Any, Any]]:
-        """For each offset in the window: what all windows see there, and which do.
-
-        At the end of the grid a partial window lacks some offsets.
-        """
-        (H, W), (fh, fw), (sh, sw) = self._places(size), self._window(), self._step()
-        for i, j in np.ndindex(fh, fw):
-            rows = min(H, -(-(size[0] - i) // sh))
-            columns = min(W, -(-(size[1] - j) // sw))
-            if rows > 0 and columns > 0:
-                down = slice(i, i + (rows - 1) * sh + 1, sh)
-                right = slice(j, j + (columns - 1) * sw + 1, sw)
-                part = (slice(None), slice(0, rows), slice(0, columns))
-                yield (slice(None), down, right), part
-
-    def _counts(self, size: Any) -> np.ndarray:
-        """How many points each window holds, (1, rows, columns, 1)."""
-        counts = np.zeros((1, *self._places(size), 1))
-        for _, part in self._offsets(size):
-            counts[part] += 1.0
-        return counts
-
-    def _places(self, size: Any) -> Pair:
-        rest = [s - w for s, w in zip(size, self._window(), strict=True)]
-        if min(rest) < 0 and not self.partial:
+    def _pooled(self, X: Matrix) -> tuple[tuple[int, ...], Array, Windows]:
+        """The shape of a sample, the samples on their grid, and the windows over it."""
+        shape = self.validate()._sample_shape(X)
+        X = self._grid(X, shape)
+        height, width, window = X.shape[1], X.shape[2], self._pair("window")
+        if window[0] > height or window[1] > width:
             raise ValueError(
                 f"{type(self).__name__}: a window of {self.window} does not fit into "
-                f"samples of size {tuple(size)[-self.dimensions :]}; use a smaller "
-                "one, or partial=True."
+                f"samples of size {(height, width)[-self.dimensions :]}; use a smaller "
+                "one."
             )
-        (down, right), (height, width) = self._step(), size
-        if not self.partial:
-            return rest[0] // down + 1, rest[1] // right + 1
-        # One more where an end is left, unless it would begin beyond that end.
-        rows, columns = -(-max(rest[0], 0) // down), -(-max(rest[1], 0) // right)
-        return min(rows + 1, -(-height // down)), min(columns + 1, -(-width // right))
-
-    def _window(self) -> Pair:
-        return (1, *sizes(self, "window", self.dimensions))[-2:]  # type: ignore[return-value]
-
-    def _step(self) -> Pair:
-        if self.stride is None:
-            return self._window()
-        return (1, *sizes(self, "stride", self.dimensions))[-2:]  # type: ignore[return-value]
-
-    def _grid(self, X: Any) -> tuple[tuple[int, ...], np.ndarray]:
-        self.validate()
-        shape = sample_shape(self, X, self.dimensions)
-        return shape, grid(X, shape, self.dimensions)
-
-    def _form(self, pooled: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of the output: with channels if the samples have them."""
-        n, rows, columns, channels = pooled
-        size = (columns,) if self.dimensions == 1 else (rows, columns)
-        return (n, *size, channels) if len(shape) > self.dimensions else (n, *size)
+        stride = window if self.stride is None else self._pair("stride")
+        return shape, X, Windows((height, width), window, stride)
 
 
 class Pool1D(_Pool):
     """z_ic = mean, maximum or energy (sum of squares) of x_tc in the i-th window.
 
-    With the energy and the stride of the window this is the pooling of seed 004,
-    section 2.3, channel by channel.
+    With the energy and windows side by side this is the pooling of Sangnier et al.
+    2014, section 2.3, channel by channel.
 
     Inputs are (n, length), (n, length, channels), or flat with `shape`; outputs have as
     many axes.
@@ -173,17 +117,20 @@ class Pool1D(_Pool):
     Parameters
     ----------
     window : int
-        The length of the windows.
+        Length of the windows.
     kind : {"mean", "max", "energy"}
-        Where several points of a window are the largest, "max" has its gradient at the
+        If several points of a window are the largest, "max" has its gradient at the
         first.
     stride : int, optional
-        From window to window; None for windows side by side.
-    partial : bool
-        Keep the last windows that reach over the end, with what they hold; otherwise
-        such an end is dropped.
+        Distance between windows; by default they lie side by side. What is left at the
+        end of a sample is dropped.
     shape : (length,) or (length, channels), optional
-        What the features are, where X is flat.
+        Shape of a sample, if X is flat.
+
+    Examples
+    --------
+    >>> Pool1D(2)(np.array([[1.0, 3.0, 5.0, 7.0, 9.0]]))
+    array([[2., 6.]])
     """
 
     dimensions = 1
@@ -198,16 +145,18 @@ class Pool2D(_Pool):
     Parameters
     ----------
     window : int or (height, width)
-    kind : {"mean", "max", "energy"}
-        Where several points of a window are the largest, "max" has its gradient at the
-        first, row by row.
     stride : int or (vertical, horizontal), optional
-        From window to window; None for windows side by side.
-    partial : bool
-        Keep the last windows that reach over the end, with what they hold; otherwise
-        such an end is dropped.
+        Distance between windows; by default they lie side by side.
     shape : (height, width) or (height, width, channels), optional
-        What the features are, where X is flat.
+        Shape of a sample, if X is flat.
+    kind
+        As in `Pool1D`.
+
+    Examples
+    --------
+    >>> Pool2D(2, "max")(np.arange(16.0).reshape(1, 4, 4))[0]
+    array([[ 5.,  7.],
+           [13., 15.]])
     """
 
     dimensions = 2

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from bisvm.losses import get_loss
-from bisvm.published.bilinear import BilinearProblem, Patches, Point
+from bisvm.published.bilinear.patches import Patches
+from bisvm.published.bilinear.problem import BilinearProblem, Point
 
 
 def bars(n: int = 80, side: int = 7, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.signal import correlate
 
-from bisvm.published.bilinear import Patches
+from bisvm.published.bilinear.patches import Patches
 
 SHAPES = [
     ((9,), (4,)),

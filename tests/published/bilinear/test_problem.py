@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from bisvm.machines import Coefficients
-from bisvm.published.bilinear import Point, minimize, train
-from bisvm.published.bilinear.joint import hessian
+from bisvm.published.bilinear.joint import hessian, minimize
+from bisvm.published.bilinear.problem import Point
 from bisvm.published.bilinear.steps import NewtonStep
-from bisvm.testing import check_gradient
-from bisvm.testing.differences import central_difference
+from bisvm.published.bilinear.training import train
+from bisvm.testing import central_difference, check_gradient
 from tests.published.bilinear.bars import make_problem, random_point
 
 
@@ -21,7 +21,7 @@ def plain_objective(problem, point):
         value = point.intercept
         for w, f in zip(point.maps, point.filters, strict=True):
             value += w @ (problem.patches.matrix(x) @ f)
-        total += weight * float(problem.loss.value(np.array([y * value]))[0])
+        total += weight * float(problem.loss.value(np.array([value]), y)[0])
     total += 0.5 * problem.lambda_w * np.sum(point.maps**2)
     return total + 0.5 * problem.lambda_f * np.sum(point.filters**2)
 
@@ -101,7 +101,7 @@ def test_both_machines_are_the_problem_with_one_side_fixed():
 def test_only_the_product_of_the_strengths_counts():
     """(w, f) -> (c w, f / c): the same minimum, the same decisions."""
     problem = make_problem(lambda_w=0.02, lambda_f=0.05)
-    other = problem.with_strengths(0.2, 0.005)
+    other = replace(problem, lambda_w=0.2, lambda_f=0.005)
     start = random_point(problem)
     one, two = (minimize(p, start, tol=1e-12) for p in (problem, other))
     np.testing.assert_allclose(one.tangent.fitted, two.tangent.fitted, atol=1e-9)

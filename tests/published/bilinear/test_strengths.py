@@ -9,15 +9,10 @@ from bisvm.criteria import get_criterion
 from bisvm.data.splits import class_tasks
 from bisvm.losses import get_loss
 from bisvm.optimizers import get_optimizer
-from bisvm.published.bilinear import (
-    Patches,
-    StrengthObjective,
-    columns_of,
-    minimize,
-    sensitivity,
-)
-from bisvm.testing import check_gradient
-from bisvm.testing.differences import central_difference
+from bisvm.published.bilinear.joint import minimize, sensitivity
+from bisvm.published.bilinear.patches import Patches
+from bisvm.published.bilinear.strengths import StrengthObjective, columns_of
+from bisvm.testing import central_difference, check_gradient
 from tests.published.bilinear.bars import bars, make_problem, random_point
 
 LOG_STRENGTHS = np.log([0.02, 0.05])
@@ -30,7 +25,8 @@ def test_the_decision_function_moves_as_foretold(loss, n_filters):
     at = minimize(problem, random_point(problem, n_filters), tol=1e-13)
 
     def solved(log_strengths):
-        other = problem.with_strengths(*np.exp(log_strengths))
+        lambda_w, lambda_f = np.exp(log_strengths)
+        other = replace(problem, lambda_w=lambda_w, lambda_f=lambda_f)
         found = minimize(other, at.point, tol=1e-13).point
         template = problem.patches.template(found.maps, found.filters)
         return np.append(template, found.intercept)

@@ -4,18 +4,22 @@ import numpy as np
 import pytest
 
 from bisvm.losses import Hinge, Quartic
-from bisvm.published.bilinear import (
+from bisvm.published.bilinear.joint import minimize
+from bisvm.published.bilinear.steps import (
     LiblinearStep,
     NewtonStep,
     PegasosStep,
-    alternate,
+    best_intercept,
     get_step,
-    minimize,
     own_loss,
+)
+from bisvm.published.bilinear.training import (
+    alternate,
+    filters_step,
+    maps_step,
+    start_at,
     train,
 )
-from bisvm.published.bilinear.alternating import filters_step, maps_step, start_at
-from bisvm.published.bilinear.steps import best_intercept
 from tests.published.bilinear.bars import make_problem, random_point
 
 EXACT = [
@@ -94,7 +98,7 @@ def test_the_best_intercept_is_the_best(loss):
     found = best_intercept(machine, scores, 5.0)
 
     def value(b):
-        losses = problem.loss.value(problem.labels * (scores + b))
+        losses = problem.loss.value(scores + b, problem.labels)
         return problem.weights @ losses
 
     grid = np.linspace(found - 1, found + 1, 2001)

@@ -4,8 +4,8 @@ import numpy as np
 
 from bisvm import BilevelObjective, BilevelSVC
 from bisvm.published import SLPFilter
-from bisvm.published.levels import Levels
-from bisvm.search.views import InUnits, Whole
+from bisvm.published.both_levels import Levels
+from bisvm.search.descent import AllCoordinates, UnitSteps
 
 NOISE = ([1.0, -2.0, 1.0], [0.0, 1.0, -1.0], [1.0, 0.0, 1.0])
 
@@ -43,7 +43,7 @@ def bilevel_program(X, y, kernel="rbf", cv=None, weight=None, **settings):
         **{"prior": None, **settings},
     )
     objective = BilevelObjective(estimator, X, y, sample_weight=weight)
-    view = InUnits(Whole(objective.space))
+    view = UnitSteps(AllCoordinates(objective.space))
     program = Levels(objective.objective, view, lambda x: 0.0).program(
         repr(SLPFilter())
     )

@@ -85,7 +85,7 @@ def selected_by_kernel() -> dict[str, Any]:
 
 @case("features/linear")
 def selected_by_line() -> dict[str, Any]:
-    machine = lib.make(lib.BilevelLinearSVC, penalty="per_feature", cv=3)
+    machine = lib.make(lib.BilevelLinearSVC, regularization="per_feature", cv=3)
     return selected(machine, STRAIGHT, n_pairs=2)
 
 
@@ -170,7 +170,7 @@ EXPORTED: dict[str, tuple[Any, Any, dict[str, Any]]] = {
     "exact hinge": (MOONS, lib.BilevelSVC, {"kernel": "rbf", **EXACT}),
     "three classes": (THREE, lib.BilevelSVC, {"kernel": "rbf", "cv": 3}),
     "linear": (MEASURED, lib.BilevelLinearSVC, {}),
-    "per feature": (STRAIGHT, lib.BilevelLinearSVC, {"penalty": "per_feature"}),
+    "per feature": (STRAIGHT, lib.BilevelLinearSVC, {"regularization": "per_feature"}),
 }
 
 

@@ -1,4 +1,4 @@
-"""Kernels, losses, penalties, criteria, priors, optimizers and solvers.
+"""Kernels, losses, regularizations, criteria, priors, optimizers and solvers.
 
 Their names are written out, not read from the library: a name that gets lost must be
 noticed.
@@ -107,11 +107,11 @@ svc("auto/groups", data.additive(), "auto")
 svc("auto/cancer", data.cancer(), "auto")
 svc("auto/wine", data.wine(), "auto", cv=3)
 svc("auto/iris, apart", data.iris(), "auto", cv=3, shared=False)
-svc("auto/per feature", STRAIGHT, "auto", penalty="per_feature")
+svc("auto/per feature", STRAIGHT, "auto", regularization="per_feature")
 svc("auto/C alone", MOONS, "auto", learn="C")
 
 
-# --- losses, penalties, criteria, priors ----------------------------------------------
+# --- losses, regularizations, criteria, priors ----------------------------------------
 
 for name in ("quartic", "modified_log", "squared_hinge", "logistic", "hinge"):
     svc(f"loss/{name}", MOONS, loss=name)
@@ -120,26 +120,36 @@ for name in ("quartic", "modified_log", "squared_hinge", "logistic", "hinge"):
 svc("loss/narrow corner", MOONS, loss=lib.Quartic(0.1))
 
 for name in ("shared", "per_feature"):
-    linear(f"penalty/{name}", STRAIGHT, penalty=name)
-    objective(f"objective/penalty {name}", MEASURED, lib.BilevelLinearSVC, penalty=name)
+    linear(f"regularization/{name}", STRAIGHT, regularization=name)
+    objective(
+        f"objective/regularization {name}",
+        MEASURED,
+        lib.BilevelLinearSVC,
+        regularization=name,
+    )
 SOURCE = {"sample_groups": SOURCES[2]}
-svc("penalty/per_group", SOURCES, penalty="per_group", given=SOURCE)
-linear("penalty/per_group, linear", SOURCES, penalty="per_group", given=SOURCE)
+svc("regularization/per_group", SOURCES, regularization="per_group", given=SOURCE)
+linear(
+    "regularization/per_group, linear",
+    SOURCES,
+    regularization="per_group",
+    given=SOURCE,
+)
 objective(
-    "objective/penalty per_group",
+    "objective/regularization per_group",
     SOURCES,
     given=SOURCE,
     kernel="rbf",
-    penalty="per_group",
+    regularization="per_group",
 )
 
 
-@case("penalty/per_group, one source trusted")
+@case("regularization/per_group, one source trusted")
 def trusted_source() -> dict[str, Any]:
     X, y, source = SOURCES
     folds = lib.freeze_splits(5, X, y, random_state=np.random.RandomState(SEED))
     settings = {
-        "penalty": "per_group",
+        "regularization": "per_group",
         "cv": lib.validated_on(folds, source == "clinic"),
     }
     model = fitted(lib.BilevelSVC, X, y, SOURCE, kernel="ard", **settings)
@@ -178,7 +188,7 @@ svc("prior/auto", HIDDEN, "ard", prior="auto", cv=4)
 svc("prior/none", HIDDEN, "ard", prior=None)
 svc("prior/shrinkage", HIDDEN, "ard", prior="shrinkage")
 svc("prior/strong", HIDDEN, "ard", prior=lib.Shrinkage(1.0))
-linear("prior/none, linear", STRAIGHT, penalty="per_feature", prior=None)
+linear("prior/none, linear", STRAIGHT, regularization="per_feature", prior=None)
 
 
 # --- optimizers and solvers -----------------------------------------------------------
@@ -209,7 +219,12 @@ svc(
 )
 for name in ("sgd-dcd", "bilevel-sgd", "fold-newton"):
     linear(
-        f"optimizer/{name}", MEASURED, optimizer=name, intercept="none", cv=3, **HINGES
+        f"optimizer/{name}",
+        MEASURED,
+        optimizer=name,
+        fit_intercept=False,
+        cv=3,
+        **HINGES,
     )
 linear(
     "optimizer/fold-newton on samples",
@@ -217,7 +232,7 @@ linear(
     optimizer=lib.FoldNewton(first=100, growth=3.0),
     loss=lib.Quartic(0.03),
     criterion="hinge",
-    intercept="none",
+    fit_intercept=False,
 )
 BOTH = {**HINGES, "prior": None, "starts": 1, "cv": 3}
 svc("optimizer/slp-filter", data.moons(30), optimizer="slp-filter", **BOTH)
@@ -237,7 +252,7 @@ svc("solver/fista", data.moons(50), solver="fista", cv=3, max_iter=5)
 for name in ("auto", "newton", "newton-cg", "fista"):
     linear(f"solver/{name}, linear", MEASURED, solver=name, cv=3)
 FREE = {"loss": "hinge", "cv": 3, "max_iter": 20}
-NO_INTERCEPT = {**FREE, "intercept": "none"}
+NO_INTERCEPT = {**FREE, "fit_intercept": False}
 svc("solver/auto of the exact hinge", data.moons(40), **FREE)
 svc("solver/smo", data.moons(40), solver="smo", **FREE)
 svc("solver/dcd", data.moons(40), solver="dcd", **NO_INTERCEPT)
@@ -245,12 +260,12 @@ svc("solver/sharpening", data.moons(40), solver="sharpening", **FREE)
 linear("solver/dcd, linear", MEASURED, solver="dcd", **NO_INTERCEPT)
 linear("solver/pegasos, linear", MEASURED, solver="pegasos", **NO_INTERCEPT)
 linear("solver/sharpening, linear", MEASURED, solver="sharpening", **FREE)
-for name in ("free", "penalized", "none"):
-    svc(f"intercept/{name}", MOONS, intercept=name, cv=3)
-    linear(f"intercept/{name}, linear", MEASURED, intercept=name, cv=3)
+for name, choice in {"free": True, "penalized": "penalized", "none": False}.items():
+    svc(f"intercept/{name}", MOONS, fit_intercept=choice, cv=3)
+    linear(f"intercept/{name}, linear", MEASURED, fit_intercept=choice, cv=3)
 linear(
     "intercept/penalized, per feature",
     MEASURED,
-    intercept="penalized",
-    penalty="per_feature",
+    fit_intercept="penalized",
+    regularization="per_feature",
 )

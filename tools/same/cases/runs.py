@@ -63,7 +63,7 @@ RESUMED: dict[str, tuple[int, tuple[Any, Any], Any, dict[str, Any]]] = {
         lib.BilevelSVC,
         {"kernel": "rbf", "shared": False, "cv": 3},
     ),
-    "linear": (5, STRAIGHT, lib.BilevelLinearSVC, {"penalty": "per_feature"}),
+    "linear": (5, STRAIGHT, lib.BilevelLinearSVC, {"regularization": "per_feature"}),
 }
 
 
@@ -161,9 +161,6 @@ svc("learn/C", MOONS, lib.RBF(gamma=0.8), learn="C")
 svc("learn/gamma", MOONS, learn="gamma", C=2.0)
 svc("learn/both by name", HIDDEN, "ard", learn=("C", "gamma"))
 svc("learn/nothing", MOONS, lib.RBF(gamma=0.8), learn=None, C=3.0)
-svc("refit/same", MOONS, refit="same")
-svc("refit/number", MOONS, refit=2.5)
-linear("refit/same, linear", STRAIGHT, penalty="per_feature", refit="same")
 svc("ensemble/five", MOONS, ensemble=True, cv=3)
 svc("ensemble/two, auto", STRAIGHT, "auto", ensemble=2, cv=3)
 linear("ensemble/three, linear", MEASURED, ensemble=3, cv=3)

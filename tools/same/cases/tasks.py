@@ -57,7 +57,7 @@ linear("groups/linear", MEASURED, given={"groups": data.groups(90)})
 svc(
     "groups/with sources",
     SOURCES,
-    penalty="per_group",
+    regularization="per_group",
     given={"groups": data.groups(120), "sample_groups": SOURCES[2]},
 )
 svc("class weight/balanced", RARE, class_weight="balanced")
@@ -89,7 +89,7 @@ svc("data/sparse", SPARSE)
 svc("data/sparse, many widths", SPARSE, "ard")
 svc("data/sparse, auto", SPARSE, "auto")
 linear("data/sparse, linear", SPARSE)
-linear("data/sparse, per feature", SPARSE, penalty="per_feature")
+linear("data/sparse, per feature", SPARSE, regularization="per_feature")
 
 
 def in_chunks(X: Any, y: Any) -> Any:
@@ -100,7 +100,9 @@ def in_chunks(X: Any, y: Any) -> Any:
 @case("data/chunks")
 def chunks() -> dict[str, Any]:
     blocks = in_chunks(*MEASURED)
-    model = fitted(lib.BilevelLinearSVC, blocks, None, penalty="per_feature", cv=3)
+    model = fitted(
+        lib.BilevelLinearSVC, blocks, None, regularization="per_feature", cv=3
+    )
     return {**learned(model), "decision": model.decision_function(blocks)}
 
 
@@ -130,7 +132,7 @@ def dask_array() -> dict[str, Any]:
 
     X, y = MEASURED
     rows = da.from_array(X, chunks=(30, X.shape[1]))
-    settings = {"penalty": "per_feature", "starts": 1, "C": 0.1, "cv": 2}
+    settings = {"regularization": "per_feature", "starts": 1, "C": 0.1, "cv": 2}
     model = fitted(lib.BilevelLinearSVC, rows, y, tol=1e-2, **settings)
     return {**learned(model), "decision": np.asarray(model.decision_function(X))}
 

@@ -11,59 +11,11 @@ to train one half is a `HalfStep` in `steps.py`.
 | `patches` | convolution as products with small matrices |
 | `problem` | E, its derivatives, and what is true of its minima |
 | `steps` | linear SVMs for one half: Newton, Pegasos, LIBLINEAR |
-| `alternating` | maps, filters, maps, ... |
 | `joint` | Newton on both at once, and the derivatives by the strengths |
-| `training` | the two together |
-| `strengths` | the upper level: strengths from a validation loss |
-| `model` | all class tasks |
+| `training` | maps, filters, maps, ..., and joint steps |
+| `strengths` | the upper level: a validation loss as a function of the strengths |
+| `model` | all class tasks, and the search for their strengths |
 
-Reference: seed 002, chapter 3 (Linear Convolutional SVMs).
+Reference: B. Sugg, Convolutional Support Vector Machines for Image Classification,
+2018, chapter 3.
 """
-
-from __future__ import annotations
-
-from bisvm.published.bilinear.alternating import Alternation, alternate
-from bisvm.published.bilinear.joint import Stationary, minimize, sensitivity
-from bisvm.published.bilinear.model import Bank, LinearConvolution
-from bisvm.published.bilinear.patches import Patches
-from bisvm.published.bilinear.problem import BilinearProblem, Point
-from bisvm.published.bilinear.steps import (
-    STEPS,
-    HalfStep,
-    LiblinearStep,
-    NewtonStep,
-    PegasosStep,
-    get_step,
-    own_loss,
-)
-from bisvm.published.bilinear.strengths import (
-    SplitColumn,
-    StrengthObjective,
-    columns_of,
-)
-from bisvm.published.bilinear.training import TrainedBilinear, train
-
-__all__ = [
-    "STEPS",
-    "Alternation",
-    "Bank",
-    "SplitColumn",
-    "LiblinearStep",
-    "LinearConvolution",
-    "NewtonStep",
-    "PegasosStep",
-    "Point",
-    "BilinearProblem",
-    "Stationary",
-    "HalfStep",
-    "StrengthObjective",
-    "TrainedBilinear",
-    "Patches",
-    "alternate",
-    "columns_of",
-    "get_step",
-    "minimize",
-    "own_loss",
-    "sensitivity",
-    "train",
-]

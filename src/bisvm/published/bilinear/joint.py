@@ -21,7 +21,9 @@ from itertools import combinations
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve
 
+from bisvm.core.types import Array
 from bisvm.machines.base import INTERCEPT_RIDGE
+from bisvm.optimizers.base import backtrack
 from bisvm.published.bilinear.problem import BilinearProblem, BilinearTangent, Point
 
 # Of the decrease that the slope promises, what a step must bring at least.
@@ -29,7 +31,7 @@ _ARMIJO = 1e-4
 _MAX_HALVINGS = 10
 # Multiples of the penalties that are added where the Hessian will not do: the first,
 # the factor from one to the next, and the last.
-_SHIFT, _LADDER, _MAX_SHIFT = 1e-2, 5.0, 1e8
+_SHIFT, _GROWTH, _MAX_SHIFT = 1e-2, 5.0, 1e8
 # A fall of E relative to it that rounding errors hide.
 _ROUNDING = 1e-13
 # Steps without a halving of the residual after which rounding errors are to blame, if
@@ -37,8 +39,8 @@ _ROUNDING = 1e-13
 _PATIENCE, _SMALL = 4, 1e-7
 # Residual up to which a point counts as stationary.
 _USABLE = 1e-5
-# A filter whose penalty is less than this share of E has died; G wants it back if its
-# largest singular value exceeds lambda by this much.
+# A filter whose penalty is less than this share of E has died; it can lower E if the
+# largest singular value of G exceeds lambda by this share.
 _DEAD, _WANTED = 1e-9, 1e-3
 
 
@@ -116,28 +118,28 @@ def _step(
     gradient: Point,
     shift: float,
 ) -> tuple[Point, BilinearTangent, float] | None:
-    """Along -(H + shift)^-1 dE, with the least shift of a ladder that lowers E.
+    """Step along -(H + shift)^-1 dE, with the least shift of a series that lowers E.
 
-    The ladder begins a rung below the last shift, or at none. It climbs where H is not
-    positive definite, and where the step is of no use: few points near the margin, and
-    H knows little of what is further away.
+    The series begins one factor below the last shift, or at zero. It grows where H is
+    not positive definite, and where the step does not help: with few points near the
+    margin H says little of what is further away.
     """
     H, penalties = hessian(problem, point, tangent), _penalties(problem, point)
     # The intercept has no penalty to speak of; its curvature is of the order of one.
     penalties[-1] = 1.0
-    shift = shift / _LADDER if shift > _SHIFT else 0.0
+    shift = shift / _GROWTH if shift > _SHIFT else 0.0
     while shift <= _MAX_SHIFT:
         try:
             factor = cho_factor(H + np.diag(shift * penalties), check_finite=False)
         except np.linalg.LinAlgError:
-            shift = max(_SHIFT, _LADDER * shift)
+            shift = max(_SHIFT, _GROWTH * shift)
             continue
         direction = point.like(-cho_solve(factor, gradient.flat))
         slope = float(direction.flat @ gradient.flat)
         moved = search(problem, point, tangent, direction, slope)
         if moved is not None:
             return *moved, shift
-        shift = max(_SHIFT, _LADDER * shift)
+        shift = max(_SHIFT, _GROWTH * shift)
     return None
 
 
@@ -151,22 +153,23 @@ def search(
     """The first of the steps 1, 1/2, 1/4, ... that lowers E enough, or None."""
     linear, quadratic = _along(problem, point, direction)
     value = problem.penalty(point) + tangent.value
-    step = 1.0
-    for _ in range(_MAX_HALVINGS):
+
+    def attempt(step: float) -> tuple[tuple[Point, BilinearTangent] | None, float]:
         moved = point.like(point.flat + step * direction.flat)
         there = problem.tangent(tangent.fitted + step * (linear + step * quadratic))
         change = problem.penalty(moved) + there.value - value
         if change <= _ARMIJO * step * slope + _ROUNDING * abs(value):
             # The sums along the way collect rounding errors: once more from the point.
-            return moved, problem.tangent(problem.fitted(moved))
-        step *= 0.5
-    return None
+            return (moved, problem.tangent(problem.fitted(moved))), 1.0
+        return None, 0.5
+
+    return backtrack(attempt, max_trials=_MAX_HALVINGS)
 
 
 def _along(
     problem: BilinearProblem, point: Point, direction: Point
-) -> tuple[np.ndarray, np.ndarray]:
-    """F_1 and F_2 of F(t) = F + t F_1 + t^2 F_2."""
+) -> tuple[Array, Array]:
+    """Return F_1 and F_2 of F(t) = F + t F_1 + t^2 F_2."""
     template = problem.patches.template
     first = template(direction.maps, point.filters)
     first = first + template(point.maps, direction.filters)
@@ -175,10 +178,8 @@ def _along(
     return values[:, 0] + direction.intercept, values[:, 1]
 
 
-def hessian(
-    problem: BilinearProblem, point: Point, tangent: BilinearTangent
-) -> np.ndarray:
-    """H in the order of `Point.flat`, with curvature along the turns of filters."""
+def hessian(problem: BilinearProblem, point: Point, tangent: BilinearTangent) -> Array:
+    """Return H in the order of `Point.flat`, with curvature along turns of filters."""
     active = np.flatnonzero(tangent.curvature > 0)
     X, root = problem.X[active], np.sqrt(tangent.curvature[active])
     patches = problem.patches
@@ -213,12 +214,12 @@ class BilinearSensitivity:
     intercept : (2,)
     """
 
-    template: np.ndarray
-    intercept: np.ndarray
+    template: Array
+    intercept: Array
 
 
 def sensitivity(problem: BilinearProblem, at: Stationary) -> BilinearSensitivity:
-    """How the decision function moves with the strengths.
+    """Return how the decision function moves with the strengths.
 
     The optimality conditions dE = 0 move by lambda_w w and lambda_f f, and so::
 
@@ -227,7 +228,7 @@ def sensitivity(problem: BilinearProblem, at: Stationary) -> BilinearSensitivity
 
     Two right-hand sides, and no need to know the upper level: with so few
     hyperparameters this is as cheap as the adjoint. H may be indefinite where the
-    solver stopped at a saddle; the factorisation (Bunch and Kaufman's) does not mind.
+    solver stopped at a saddle, which Bunch and Kaufman's factorisation allows.
     """
     point, template = at.point, problem.patches.template
     maps, filters = np.zeros_like(point.maps), np.zeros_like(point.filters)
@@ -248,8 +249,8 @@ def sensitivity(problem: BilinearProblem, at: Stationary) -> BilinearSensitivity
     )
 
 
-def _penalties(problem: BilinearProblem, point: Point) -> np.ndarray:
-    """The diagonal of the penalty's Hessian."""
+def _penalties(problem: BilinearProblem, point: Point) -> Array:
+    """Return the diagonal of the penalty's Hessian."""
     return np.concatenate(
         [
             np.full(point.maps.size, problem.lambda_w),
@@ -259,8 +260,8 @@ def _penalties(problem: BilinearProblem, point: Point) -> np.ndarray:
     )
 
 
-def _turns(point: Point) -> np.ndarray:
-    """Orthonormal directions in which pairs of filters turn into each other."""
+def _turns(point: Point) -> Array:
+    """Return orthonormal directions in which pairs of filters turn into each other."""
     out = np.zeros((len(point.flat), 0))
     for j, k in combinations(range(len(point.maps)), 2):
         maps, filters = np.zeros_like(point.maps), np.zeros_like(point.filters)
@@ -272,7 +273,7 @@ def _turns(point: Point) -> np.ndarray:
 
 
 def _revive(problem: BilinearProblem, at: Stationary) -> Point | None:
-    """The point with one dead filter along the first singular vectors of G, if wanted.
+    """Return the point with a dead filter along G's first singular vectors, or None.
 
     Its size is the best of a few powers of two, up to a penalty as large as the loss.
     """

@@ -1,7 +1,7 @@
 """The patches of an image: convolution as a matrix product, either way round.
 
 With X_i the convolution matrix of image x_i (one row a position of the filter, one
-column an entry of it; the seed's CMT), a map w and a filter f::
+column an entry of it; the CMT of Sugg 2018), a map w and a filter f::
 
     x_i * f = X_i f,      w'(x_i * f) = w'X_i f = <X_i, w f'>
 
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import sparse
 
+from bisvm.core.types import Array
 from bisvm.transforms.arguments import check_shape
 
 
@@ -83,17 +84,17 @@ class Patches:
         return math.prod(self.filter_shape)
 
     @cached_property
-    def pixels(self) -> np.ndarray:
+    def pixels(self) -> Array:
         """(n_positions, n_entries), which pixel each entry meets at each position."""
         numbers = np.arange(self.n_pixels).reshape(self.image_shape)
         views = sliding_window_view(numbers, self.filter_shape)
         return views.reshape(self.n_positions, self.n_entries)
 
-    def matrix(self, image: np.ndarray) -> np.ndarray:
-        """X_i, (n_positions, n_entries), of one flat image: the seed's Algorithm 3."""
+    def matrix(self, image: Array) -> Array:
+        """Return X_i, (n_positions, n_entries), of an image: Sugg's algorithm 3."""
         return image[self.pixels]
 
-    def filtering(self, filters: np.ndarray) -> sparse.csc_array:
+    def filtering(self, filters: Array) -> sparse.csc_array:
         """A_f, (n_pixels, m n_positions): x A_f are the m feature maps side by side."""
         rows = np.broadcast_to(self.pixels, (len(filters), *self.pixels.shape))
         values = np.broadcast_to(filters[:, None, :], rows.shape)
@@ -101,7 +102,7 @@ class Patches:
         shape = (self.n_pixels, len(ends) - 1)
         return sparse.csc_array((values.ravel(), rows.ravel(), ends), shape)
 
-    def weighing(self, maps: np.ndarray) -> np.ndarray:
+    def weighing(self, maps: Array) -> Array:
         """B_w, (n_pixels, m n_entries): x B_w are the m vectors w_k'X side by side."""
         out = np.zeros((len(maps), self.n_entries, self.n_pixels))
         entries = np.arange(self.n_entries)
@@ -109,7 +110,7 @@ class Patches:
         out[:, entries, self.pixels] = maps[:, :, None]
         return out.reshape(-1, self.n_pixels).T
 
-    def template(self, maps: np.ndarray, filters: np.ndarray) -> np.ndarray:
+    def template(self, maps: Array, filters: Array) -> Array:
         """v = sum_k A_{f_k} w_k, a flat image: sum_k w_k'(x * f_k) = x'v."""
         products = maps.T @ filters
         return np.bincount(self.pixels.ravel(), products.ravel(), self.n_pixels)

@@ -33,7 +33,7 @@ The least sum_k |w_k| |f_k| over all ways to write a matrix M = sum_k w_k f_k' i
 nuclear norm, and F_i = <X_i, M> + b: a convex problem in M. A solution with fewer
 filters solves it too if no singular value of G exceeds lambda (`Problem.excess`).
 
-Reference: seed 002, (3.2) and (3.5), which lack the "1 -" in the hinge and have the
+Reference: Sugg (2018), (3.2) and (3.5), which lack the "1 -" in the hinge and have the
 wrong sign before the sum.
 """
 
@@ -41,10 +41,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from bisvm.core.types import Array, Matrix
 from bisvm.losses import Loss
 from bisvm.machines import LinearMachine
 from bisvm.machines.base import INTERCEPT_RIDGE
@@ -55,18 +56,18 @@ from bisvm.published.bilinear.patches import Patches
 class Point:
     """maps w (m, n_positions), filters f (m, n_entries), intercept b."""
 
-    maps: np.ndarray
-    filters: np.ndarray
+    maps: Array
+    filters: Array
     intercept: float
 
     @property
-    def flat(self) -> np.ndarray:
+    def flat(self) -> Array:
         """(w, f, b) as one vector."""
         parts = self.maps.ravel(), self.filters.ravel(), [self.intercept]
         return np.concatenate(parts)
 
-    def like(self, flat: np.ndarray) -> Point:
-        """A vector in the order of `flat`, taken apart again."""
+    def like(self, flat: Array) -> Point:
+        """Return the point whose `flat` is this vector."""
         maps, filters, intercept = np.split(flat, [self.maps.size, len(flat) - 1])
         return Point(
             maps.reshape(self.maps.shape),
@@ -75,7 +76,7 @@ class Point:
         )
 
     def balanced(self, lambda_w: float, lambda_f: float) -> Point:
-        """The same decision values at the least penalty.
+        """Return the point with the same decision values and the least penalty.
 
         c_k^2 = sqrt(lambda_f / lambda_w) |f_k| / |w_k| makes
         lambda_w |w_k|^2 = lambda_f |f_k|^2.
@@ -93,10 +94,10 @@ class Point:
 class BilinearTangent:
     """Losses at decision values F: sum W loss, slopes S and curvatures D, (n,)."""
 
-    fitted: np.ndarray
+    fitted: Array
     value: float
-    slope: np.ndarray
-    curvature: np.ndarray
+    slope: Array
+    curvature: Array
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,9 @@ class BilinearProblem:
     """One task: images X (n, n_pixels), labels +-1 (n,), weights that sum to one."""
 
     patches: Patches
-    X: np.ndarray
-    labels: np.ndarray
-    weights: np.ndarray
+    X: Array
+    labels: Array
+    weights: Array
     loss: Loss
     lambda_w: float = 0.1
     lambda_f: float = 0.1
@@ -115,32 +116,29 @@ class BilinearProblem:
     def of(
         cls,
         patches: Patches,
-        X: np.ndarray,
-        labels: np.ndarray,
+        X: Array,
+        labels: Array,
         loss: Loss,
-        weights: np.ndarray | None = None,
+        weights: Array | None = None,
         **strengths: float,
     ) -> Self:
-        """A problem with weights brought to the sum one; equal ones if not given."""
+        """Return a problem whose weights are scaled to sum to one; None: equal ones."""
         weights = np.ones(len(X)) if weights is None else weights
         return cls(patches, X, labels, weights / weights.sum(), loss, **strengths)
 
-    def with_strengths(self, lambda_w: float, lambda_f: float) -> Self:
-        return replace(self, lambda_w=lambda_w, lambda_f=lambda_f)
-
     # --- value and first derivatives --------------------------------------------------
 
-    def fitted(self, point: Point) -> np.ndarray:
-        """F = X v + b, v the template."""
+    def fitted(self, point: Point) -> Array:
+        """Return F = X v + b, v the template."""
         template = self.patches.template(point.maps, point.filters)
         return self.X @ template + point.intercept
 
-    def tangent(self, fitted: np.ndarray) -> BilinearTangent:
-        value, slope, curvature = self.loss.evaluate(self.labels * fitted)
+    def tangent(self, fitted: Array) -> BilinearTangent:
+        value, slope, curvature = self.loss.evaluate(fitted, self.labels)
         return BilinearTangent(
             fitted,
             float(self.weights @ value),
-            self.weights * self.labels * slope,
+            self.weights * slope,
             self.weights * curvature,
         )
 
@@ -153,15 +151,15 @@ class BilinearProblem:
 
     def objective(self, point: Point) -> float:
         """E."""
-        loss = self.loss.value(self.labels * self.fitted(point))
+        loss = self.loss.value(self.fitted(point), self.labels)
         return self.penalty(point) + float(self.weights @ loss)
 
-    def pull(self, slope: np.ndarray) -> np.ndarray:
-        """G = sum_i S_i X_i, (n_positions, n_entries)."""
+    def pull(self, slope: Array) -> Array:
+        """Return G = sum_i S_i X_i, (n_positions, n_entries)."""
         return self.patches.matrix(self.X.T @ slope)
 
     def gradient(self, point: Point, tangent: BilinearTangent) -> Point:
-        """dE by maps, filters and intercept."""
+        """Return dE by maps, filters and intercept."""
         G = self.pull(tangent.slope)
         return Point(
             self.lambda_w * point.maps + point.filters @ G.T,
@@ -170,7 +168,7 @@ class BilinearProblem:
         )
 
     def residual(self, point: Point, gradient: Point) -> float:
-        """Largest gradient entry, in units of what it is made of at slopes of one."""
+        """Return the largest gradient entry, relative to its terms at slopes of one."""
         G = self.patches.matrix(self._magnitude)
         maps, filters = np.abs(point.maps), np.abs(point.filters)
         sizes = Point(
@@ -181,7 +179,7 @@ class BilinearProblem:
         return float(np.max(np.abs(gradient.flat) / np.where(sizes > 0, sizes, 1.0)))
 
     def excess(self, point: Point) -> float:
-        """Largest singular value of G over lambda.
+        """Return the largest singular value of G over lambda.
 
         One, or less where all is zero, proves the optimum over any number of filters.
         Above one, another filter would lower E.
@@ -191,24 +189,24 @@ class BilinearProblem:
         return float(np.linalg.norm(G, 2) / strength)
 
     @cached_property
-    def _magnitude(self) -> np.ndarray:
+    def _magnitude(self) -> Array:
         """sum_i W_i |x_i|."""
         return np.abs(self.X).T @ self.weights
 
     # --- the two linear SVMs ----------------------------------------------------------
 
-    def maps_machine(self, filters: np.ndarray) -> LinearMachine:
+    def maps_machine(self, filters: Array) -> LinearMachine:
         """For fixed filters: a linear machine in w on the feature maps x * f."""
         features = BilinearMatrix(
             self.X, self.patches.filtering(filters), self._magnitude
         )
         return self._machine(features, self.lambda_w)
 
-    def filters_machine(self, maps: np.ndarray) -> LinearMachine:
+    def filters_machine(self, maps: Array) -> LinearMachine:
         """For fixed maps: a linear machine in f on the vectors w'X."""
         return self._machine(self.X @ self.patches.weighing(maps), self.lambda_f)
 
-    def _machine(self, features: Any, strength: float) -> LinearMachine:
+    def _machine(self, features: Matrix, strength: float) -> LinearMachine:
         return LinearMachine(
             labels=self.labels[:, None],
             weights=self.weights[:, None],
@@ -221,12 +219,12 @@ class BilinearProblem:
     # --- starts -----------------------------------------------------------------------
 
     @cached_property
-    def _first_pull(self) -> np.ndarray:
-        """G where no image is looked at: w = f = 0 and the best intercept."""
+    def _first_pull(self) -> Array:
+        """G at w = f = 0 and the best intercept."""
         share = float(self.weights[self.labels > 0].sum())
         # The slopes of both classes then have the same sum, as for the mean loss.
         balance = np.where(self.labels > 0, 1.0 - share, share)
-        size = -float(self.loss.evaluate(np.zeros(1))[1][0])
+        size = -float(self.loss.evaluate(np.zeros(1), 1.0)[1][0])
         return self.pull(-2.0 * size * self.labels * self.weights * balance)
 
     @cached_property
@@ -234,8 +232,8 @@ class BilinearProblem:
         """About the lambda from which on the optimum is w = f = 0."""
         return float(np.linalg.norm(self._first_pull, 2))
 
-    def spectral_filters(self, n_filters: int) -> np.ndarray:
-        """First singular vectors of G at zero: the filters that lower E most at first.
+    def spectral_filters(self, n_filters: int) -> Array:
+        """Return the first singular vectors of G at zero, which lower E most at first.
 
         The sign makes their sum positive. More filters than there are vectors start
         from zero.
@@ -249,15 +247,15 @@ class BilinearProblem:
 
 @dataclass(frozen=True)
 class BilinearMatrix:
-    """The matrix X A, as far as a linear machine asks for it, without making it.
+    """The matrix X A, as far as a linear machine needs it, without computing it.
 
     magnitude : sum_i W_i |x_i|, the one sum that the machine takes of |X A|; it gets
         the bound |A|' times that.
     """
 
-    X: np.ndarray
-    A: Any
-    magnitude: np.ndarray
+    X: Array
+    A: Matrix
+    magnitude: Array
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -267,10 +265,10 @@ class BilinearMatrix:
     def T(self) -> _TransposedBilinear:
         return _TransposedBilinear(self)
 
-    def __matmul__(self, coef: np.ndarray) -> np.ndarray:
+    def __matmul__(self, coef: Array) -> Array:
         return self.X @ (self.A @ coef)
 
-    def __getitem__(self, rows: Any) -> np.ndarray:
+    def __getitem__(self, rows: Array | slice) -> Array:
         return self.X[rows] @ self.A
 
     def __abs__(self) -> _Magnitude:
@@ -281,7 +279,7 @@ class BilinearMatrix:
 class _TransposedBilinear:
     product: BilinearMatrix
 
-    def __matmul__(self, at_points: np.ndarray) -> np.ndarray:
+    def __matmul__(self, at_points: Array) -> Array:
         return self.product.A.T @ (self.product.X.T @ at_points)
 
 
@@ -289,11 +287,11 @@ class _TransposedBilinear:
 class _Magnitude:
     """Stands for |X A|; its transpose times the weights is known."""
 
-    sums: np.ndarray
+    sums: Array
 
     @property
     def T(self) -> _Magnitude:
         return self
 
-    def __matmul__(self, weights: np.ndarray) -> np.ndarray:
+    def __matmul__(self, weights: Array) -> Array:
         return self.sums[:, None]

@@ -8,13 +8,16 @@ A *step* gets the linear machine of one half and returns its coefficients.
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from bisvm.core.parts import Part, resolve
+from bisvm.core.types import Array
 from bisvm.losses import Hinge, Loss, Quartic, SquaredHinge
 from bisvm.machines import LinearMachine
 from bisvm.published.pegasos import pegasos
@@ -40,50 +43,50 @@ class HalfStep(Part):
             )
 
     def solve(
-        self, machine: LinearMachine, fitted: np.ndarray | None, seed: int
-    ) -> tuple[np.ndarray, float]:
+        self, machine: LinearMachine, fitted: Array | None, seed: int
+    ) -> tuple[Array, float]:
         """Coefficients and intercept; `fitted` are decision values to start from."""
         raise NotImplementedError
 
 
+@dataclass(eq=False, repr=False)
 class NewtonStep(HalfStep):
     """Newton's method on the active set, for every twice differentiable loss."""
 
-    def __init__(self, tol: float = 1e-7):
-        self.tol = tol
+    tol: float = 1e-7
 
     def check(self, loss: Loss) -> None:
         Newton().check(loss)
 
     def solve(
-        self, machine: LinearMachine, fitted: np.ndarray | None, seed: int
-    ) -> tuple[np.ndarray, float]:
+        self, machine: LinearMachine, fitted: Array | None, seed: int
+    ) -> tuple[Array, float]:
         start = None if fitted is None else fitted[:, None]
         x = Newton().solve(machine, start, self.tol).x
         return x.coef[:, 0], float(x.intercept[0])
 
 
+@dataclass(eq=False, repr=False)
 class PegasosStep(HalfStep):
-    """Pegasos, from scratch every time: the way of the seed.
+    """Pegasos, from scratch every time, as Sugg (2018) does.
 
     Parameters
     ----------
     n_iter : int
-        Steps of one solve; the seed has 1e5.
+        Steps of one solve; Sugg takes 1e5.
     projection : bool
-        The optional projection, which the seed includes.
+        The optional projection, which Sugg includes.
     """
 
     losses = (Hinge,)
     exact = False
 
-    def __init__(self, n_iter: int = 100_000, projection: bool = True):
-        self.n_iter = n_iter
-        self.projection = projection
+    n_iter: int = 100_000
+    projection: bool = True
 
     def solve(
-        self, machine: LinearMachine, fitted: np.ndarray | None, seed: int
-    ) -> tuple[np.ndarray, float]:
+        self, machine: LinearMachine, fitted: Array | None, seed: int
+    ) -> tuple[Array, float]:
         return pegasos(
             features(machine),
             machine.labels[:, 0],
@@ -92,9 +95,10 @@ class PegasosStep(HalfStep):
             self.projection,
             seed,
             sample_weight=machine.weights[:, 0],
-        )
+        )[:2]
 
 
+@dataclass(eq=False, repr=False)
 class LiblinearStep(HalfStep):
     """scikit-learn's LinearSVC: dual coordinate descent on the exact hinge.
 
@@ -110,16 +114,13 @@ class LiblinearStep(HalfStep):
 
     losses = (Hinge, SquaredHinge)
 
-    def __init__(
-        self, tol: float = 1e-4, max_iter: int = 2000, intercept_scaling: float = 10.0
-    ):
-        self.tol = tol
-        self.max_iter = max_iter
-        self.intercept_scaling = intercept_scaling
+    tol: float = 1e-4
+    max_iter: int = 2000
+    intercept_scaling: float = 10.0
 
     def solve(
-        self, machine: LinearMachine, fitted: np.ndarray | None, seed: int
-    ) -> tuple[np.ndarray, float]:
+        self, machine: LinearMachine, fitted: Array | None, seed: int
+    ) -> tuple[Array, float]:
         X, y = features(machine), machine.labels[:, 0]
         hinge = isinstance(machine.loss, Hinge)
         weights = machine.weights[:, 0]
@@ -139,27 +140,26 @@ class LiblinearStep(HalfStep):
         return w, best_intercept(machine, X @ w, float(svm.intercept_[0]))
 
 
-def features(machine: LinearMachine) -> np.ndarray:
+def features(machine: LinearMachine) -> Array:
     """The machine's rows as one array, (n, positions) at the most."""
-    if isinstance(machine.X, np.ndarray):
+    if isinstance(machine.X, Array):
         return machine.X
     return np.ascontiguousarray(machine.X[:])
 
 
-def best_intercept(machine: LinearMachine, scores: np.ndarray, near: float) -> float:
+def best_intercept(machine: LinearMachine, scores: Array, start: float) -> float:
     """argmin over b of sum_i W_i loss(y_i (scores_i + b)), by bisection on its slope.
 
     The slope falls from positive to negative as b falls; the bracket grows from
-    `near`. Where it is zero on an interval, any point of it will do.
+    `start`. Where it is zero on an interval, any point of it is a minimum.
     """
     labels, weights = machine.labels[:, 0], machine.weights[:, 0]
 
     def slope(b: float) -> float:
-        slopes = machine.loss.evaluate(labels * (scores + b))[1]
-        return float(weights @ (labels * slopes))
+        return float(weights @ machine.loss.evaluate(scores + b, labels)[1])
 
     width, limit = 1e-3, 2.0 * (1.0 + float(np.abs(scores).max()))
-    low = high = near
+    low = high = start
     while slope(low) > 0 and low > -limit:
         low, width = low - width, 2 * width
     while slope(high) < 0 and high < limit:
@@ -172,7 +172,7 @@ def best_intercept(machine: LinearMachine, scores: np.ndarray, near: float) -> f
     return 0.5 * (low + high)
 
 
-STEPS: dict[str, Any] = {
+STEPS: dict[str, Callable[[], HalfStep]] = {
     "newton": NewtonStep,
     "pegasos": PegasosStep,
     "liblinear": LiblinearStep,
@@ -180,7 +180,7 @@ STEPS: dict[str, Any] = {
 
 
 def get_step(step: str | HalfStep) -> HalfStep:
-    """The step of that name, or the object given.
+    """Return the step of that name, or the object given.
 
     >>> get_step("newton")
     NewtonStep()
@@ -190,5 +190,5 @@ def get_step(step: str | HalfStep) -> HalfStep:
 
 
 def own_loss(step: HalfStep) -> Loss:
-    """What a step minimises where nothing else is asked for."""
+    """Return the loss that a step minimises by default."""
     return Quartic() if step.losses == (Loss,) else step.losses[0]()

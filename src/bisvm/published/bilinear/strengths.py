@@ -15,14 +15,15 @@ followed this way.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
 
-from bisvm.bilevel.evaluation import Evaluation
+from bisvm.bilevel.problem import Evaluation
+from bisvm.core.types import Array, ArrayLike
 from bisvm.criteria import Criterion, Points
 from bisvm.data.splits import Split
 from bisvm.losses import Loss
@@ -30,6 +31,8 @@ from bisvm.published.bilinear.joint import minimize, sensitivity
 from bisvm.published.bilinear.patches import Patches
 from bisvm.published.bilinear.problem import BilinearProblem, Point
 from bisvm.published.bilinear.training import sketch
+
+Found = TypeVar("Found")
 
 # lambda may range over this share of the value from which on nothing is learned.
 _RANGE = (1e-6, 0.5)
@@ -39,19 +42,20 @@ _RANGE = (1e-6, 0.5)
 class SplitColumn:
     """One split of one class task: rows to train on, and rows that are held out."""
 
+    split: int
     task: int
-    train: np.ndarray
-    validation: np.ndarray
+    train: Array
+    validation: Array
 
 
-def columns_of(tasks: np.ndarray, splits: Sequence[Split]) -> list[SplitColumn]:
+def columns_of(tasks: Array, splits: Sequence[Split]) -> list[SplitColumn]:
     """A column for every split and task that can be trained and validated."""
     columns = []
-    for train, validation in splits:
+    for number, (train, validation) in enumerate(splits):
         for task, labels in enumerate(tasks.T):
             rows, held_out = (part[labels[part] != 0] for part in (train, validation))
             if len(np.unique(labels[rows])) == 2 and len(held_out):
-                columns.append(SplitColumn(task, rows, held_out))
+                columns.append(SplitColumn(number, task, rows, held_out))
     if not columns:
         raise ValueError(
             "No split can be used: the training parts have one class only, or the "
@@ -65,8 +69,8 @@ class Outcome:
     """One column at one theta: held-out decision values, and how they move."""
 
     point: Point
-    values: np.ndarray
-    moves: np.ndarray
+    values: Array
+    moves: Array
     residual: float
     iterations: int
     converged: bool
@@ -82,12 +86,12 @@ class Followed:
     number : of the evaluation on file that has left it, or 0
     """
 
-    maps: np.ndarray | None = None
-    filters: np.ndarray | None = None
-    intercepts: np.ndarray | None = None
-    best_maps: np.ndarray | None = None
-    best_filters: np.ndarray | None = None
-    best_intercepts: np.ndarray | None = None
+    maps: Array | None = None
+    filters: Array | None = None
+    intercepts: Array | None = None
+    best_maps: Array | None = None
+    best_filters: Array | None = None
+    best_intercepts: Array | None = None
     least: float = np.inf
     number: int = 0
 
@@ -119,10 +123,7 @@ class Followed:
 
 
 def _point(
-    maps: np.ndarray | None,
-    filters: np.ndarray | None,
-    intercepts: np.ndarray | None,
-    column: int,
+    maps: Array | None, filters: Array | None, intercepts: Array | None, column: int
 ) -> Point | None:
     if maps is None or filters is None or intercepts is None:
         return None
@@ -152,14 +153,14 @@ class StrengthObjective:
     def __init__(
         self,
         patches: Patches,
-        X: np.ndarray,
-        tasks: np.ndarray,
-        weight: np.ndarray,
+        X: Array,
+        tasks: Array,
+        weight: Array,
         columns: Sequence[SplitColumn],
         *,
         loss: Loss,
         criterion: Criterion,
-        held_weight: np.ndarray | None = None,
+        held_weight: Array | None = None,
         lambda_w: float = 0.1,
         lambda_f: float = 0.1,
         n_filters: int = 1,
@@ -177,7 +178,7 @@ class StrengthObjective:
         start = np.log(np.sqrt(lambda_w * lambda_f))
         self.theta0 = np.clip([start], *self.bounds.T)
 
-    def hyperparameters(self, theta: np.ndarray) -> dict[str, float]:
+    def hyperparameters(self, theta: Array) -> dict[str, float]:
         """Both strengths, at the ratio given."""
         strength = float(np.exp(theta[0]))
         return {
@@ -185,7 +186,7 @@ class StrengthObjective:
             "lambda_f": strength / self.root_ratio,
         }
 
-    def __call__(self, theta: Any) -> tuple[float, np.ndarray]:
+    def __call__(self, theta: ArrayLike) -> tuple[float, Array]:
         evaluation, _ = self.evaluate(np.asarray(theta, dtype=float))
         return evaluation.value, evaluation.gradient
 
@@ -199,12 +200,12 @@ class StrengthObjective:
         return Followed()
 
     @property
-    def share_weights(self) -> np.ndarray:
+    def share_weights(self) -> Array:
         """Weights of the images in the criterion, over all columns."""
         rows = np.concatenate([column.validation for column in self.columns])
         return np.bincount(rows, self._shares(), len(self.weight))
 
-    def _shares(self) -> np.ndarray:
+    def _shares(self) -> Array:
         """Weights of the held-out images, column by column."""
         weights = [self.held_weight[column.validation] for column in self.columns]
         return np.concatenate([w / w.sum() for w in weights]) / len(weights)
@@ -215,19 +216,22 @@ class StrengthObjective:
         task = [column.task for column in self.columns]
         column = np.repeat(np.arange(len(rows)), [len(own) for own in rows])
         labels = [self.tasks[own, k] for own, k in zip(rows, task, strict=True)]
-        return Points(np.concatenate(labels), np.array(task)[column], column)
+        row = [one.validation + len(self.weight) * one.split for one in self.columns]
+        return Points(
+            np.concatenate(labels), np.array(task)[column], column, np.concatenate(row)
+        )
 
     def evaluate(
         self,
-        theta: np.ndarray,
+        theta: Array,
         warm: Followed = BEGINNING,
         accuracy: float | None = None,
         tol: float | None = None,
     ) -> tuple[Evaluation, Followed]:
         """H and dH/dtheta; the lower level starts where it last ended.
 
-        accuracy : not used: what a residual does to H is not known here
-        tol : residual of the lower level, if another than `inner_tol` will do
+        accuracy : not used: the effect of a residual on H is not known
+        tol : residual of the lower level; None for `inner_tol`
         """
         began = time.perf_counter()
         tol = self.inner_tol if tol is None else tol
@@ -294,8 +298,9 @@ class StrengthObjective:
     def _largest(self, number: int) -> float:
         return self._problem(number).largest_strength
 
-    def _map(self, function: Any, *args: Any) -> list[Any]:
+    def _map(self, function: Callable[..., Found], *args: object) -> list[Found]:
         """function(number, ...) for every column."""
-        return Parallel(n_jobs=self.n_jobs, prefer="threads")(
+        found: list[Found] = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(function)(number, *args) for number in range(len(self.columns))
         )
+        return found

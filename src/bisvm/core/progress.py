@@ -1,0 +1,78 @@
+"""The progress display: one line that is rewritten where somebody watches.
+
+A terminal and a notebook rewrite the line; a log file gets finished lines only.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from threading import Event, Thread
+from typing import Self, TextIO
+
+# Columns that are used where the width of the terminal is unknown, and at most.
+_WIDTH, _MOST_WIDTH = 80, 120
+# Seconds between two refreshes of a `ProgressLine`.
+_REFRESH = 0.1
+
+
+def is_watched(stream: TextIO) -> bool:
+    """Whether the stream is shown as it is written: a terminal or a notebook."""
+    isatty = getattr(stream, "isatty", None)
+    return bool(isatty is not None and isatty()) or _in_notebook(stream)
+
+
+def _in_notebook(stream: TextIO) -> bool:
+    # Jupyter's output handles a carriage return as a terminal does.
+    return type(stream).__module__.split(".")[0] == "ipykernel"
+
+
+def rewrite(text: str, stream: TextIO) -> None:
+    """Replace the current line of a watched stream."""
+    width = min(shutil.get_terminal_size((_WIDTH, 24)).columns - 1, _MOST_WIDTH)
+    stream.write("\r" + text[:width].ljust(width))
+    stream.flush()
+
+
+class ProgressLine:
+    """A line on standard error for one step: its text, time so far, and a detail.
+
+    Examples
+    --------
+    >>> with ProgressLine("grid search") as step:  # doctest: +SKIP
+    ...     step.detail = "point 3 of 10"
+    """
+
+    def __init__(self, text: str, stream: TextIO | None = None):
+        self.text = text
+        self.detail = ""
+        self.stream = sys.stderr if stream is None else stream
+        self._done = Event()
+        self._refresher = Thread(target=self._refresh, daemon=True)
+        self._began = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Time since the step began."""
+        return time.perf_counter() - self._began
+
+    def __enter__(self) -> Self:
+        if is_watched(self.stream):
+            self._refresher.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._done.set()
+        if self._refresher.ident is not None:
+            self._refresher.join()
+            rewrite("", self.stream)
+            self.stream.write("\r")
+        print(self._line(), file=self.stream, flush=True)
+
+    def _line(self) -> str:
+        return f"  {self.text:<42} {self.seconds:5.1f} s   {self.detail}".rstrip()
+
+    def _refresh(self) -> None:
+        while not self._done.wait(_REFRESH):
+            rewrite(self._line(), self.stream)

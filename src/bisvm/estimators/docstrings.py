@@ -1,0 +1,149 @@
+"""Texts that the docstrings of several estimators share."""
+
+# Limits of a search, and who watches it.
+LIMITS = """\
+tol : float, default=1e-3
+        Accuracy of the search: about the relative decrease of H that is not worth
+        another step.
+    max_iter : int, default=100
+        Steps of the optimizer in each descent.
+    time_limit : float, optional
+        Seconds after which the search stops and the best model so far is fitted.
+    n_jobs : int, optional
+        Number of searches at a time, for classes that do not share hyperparameters and
+        for given starts: in threads, or as `joblib.parallel_config` says.
+    verbose : int, default=0
+        1 shows a live line on a terminal or in a notebook, and elsewhere prints a line
+        for every evaluation to standard error; 2 always prints these lines.
+    callback : callable, optional
+        Called with a `bisvm.search.history.Progress` after every evaluation. The search
+        stops if it returns True.
+    checkpoint : str or path, optional
+        SQLite file that keeps every evaluation. A fit that was killed goes on from
+        there, with the same data and arguments, and ends with the same result. The
+        callback is told of all evaluations again, and earlier seconds count for
+        `time_limit`. Needs a number as `random_state`.
+    random_state : int, RandomState or None, default=None
+        Seed of the splits and of random starts."""
+
+PARAMETERS = f"""\
+C : "scale", float or array, default="scale"
+        Start of C, or its value if `learn` leaves it out. C multiplies the summed loss,
+        1/2 |f|^2 + C sum_i s_i loss(u_i), as in scikit-learn. "scale" is 1 for kernels
+        with k(x, x) = 1, 1 / (n_features variance) for a linear machine, and 1 / the
+        variance in the kernel's own space for others, each divided by the mean sample
+        weight: neither the unit of X nor that of the weights matters. It is 1 with
+        criterion="structural_risk", which does not learn C.
+    regularization : {{"shared", "per_feature", "per_group"}} or Regularization, \
+default="shared"
+        One C; or, for linear machines, one per feature; or one per group of samples in
+        `fit(X, y, sample_groups=...)`, where groups with a small C count little. The C
+        of groups differ without a test of significance: they are asked for. Only the
+        prior pulls them together, with 0.3 of its strength.
+    loss : {{"quartic", "modified_log", "squared_hinge", "logistic", "hinge"}} or Loss,
+    \
+default="quartic"
+        Loss of the lower level. "quartic" is the hinge with a rounded corner. With the
+        exact "hinge" H is piecewise smooth; its gradient is that of the current piece,
+        through the vectors on the margin.
+    criterion : str or Criterion, default="auto"
+        Loss of the upper level, on held-out points: "blend", "calibrated_logistic",
+        "calibrated_mse", "mse", "squared_hinge", "hinge", "logistic", "smoothed_error",
+        "f1" or "auc". "auto" is the calibrated logistic loss, and "blend", which adds
+        half the calibrated squared error, where the entries of a vector of
+        hyperparameters differ. "balanced_" before a name gives all classes the same
+        weight; `criteria.Weighted("blend", {{"sick": 10}})` says what errors cost.
+        "auc" only sees the order of decision values: give it a `threshold`.
+        "structural_risk" holds no points out: it is the optimum of the training problem
+        plus a regulariser on the kernel, at the given C.
+    cv : int, splitter or list of (train, validation) index pairs, default=5
+        An int means stratified, shuffled folds, which keep `groups` together and spread
+        `sample_groups`. Splits are drawn once per fit. With `SwapHoldout()` points
+        change places between two parts during the search.
+    fit_intercept : {{True, "penalized", False}}, default=True
+        "penalized" treats the intercept as the weight of a constant feature.
+    learn : "all", None, or names such as "C" or ("C", "gamma"), default="all"
+        Hyperparameters that are learned. Learning starts from C and the arguments of
+        the kernel; what is not learned stays there. "gamma" also means "k1__gamma" and
+        "k2__gamma".
+    prior : "auto", None or Prior, default="auto"
+        Pulls the entries of a vector of hyperparameters together. "auto" is
+        `criteria.priors.Shrinkage(0.1)`, weakened where held-out points gain by it.
+    optimizer : str or Optimizer, default="auto"
+        "auto" is BFGS, and a scan where the exact hinge leaves one hyperparameter.
+        Others: "bfgs", "lbfgs", "scan", "grid", and those of `bisvm.published`:
+        "rprop", "gradient", "nesterov", "armijo", "spg", "bundle",
+        "variable-metric-bundle", and for one C of a linear machine with the hinge on
+        both levels and no free intercept "fold-newton", "sgd-dcd" and "bilevel-sgd",
+        which ignore max_iter, time_limit and callback.
+    solver : str or Solver, default="auto"
+        Solver of the lower level: "newton", "newton-cg" or "fista"; for the exact hinge
+        "smo" (LIBSVM), "dcd" (without a free intercept), "pegasos" or "sharpening".
+        "auto" chooses by loss and machine.
+    starts : "auto", int or list of dicts, default="auto"
+        "auto" starts from one common value per vector of hyperparameters, and lets its
+        entries differ only where that lowers the held-out losses beyond their noise. 1
+        starts from the given arguments alone. A larger number adds the widths at which
+        local averages of the labels predict best, then random ones.
+    multi_class : {{"ovr", "ovo"}}, default="ovr"
+        One class against the rest, or one class against another.
+    shared : bool, default=True
+        Whether all classes have the same hyperparameters.
+    class_weight : None, "balanced", dict or "learn", default=None
+        Factors of the sample weights, in training and validation. "learn" gives every
+        class its own C in training, and leaves validation as it is: what is learned
+        lowers the mean loss over samples, not the error of a rare class. With
+        criterion="balanced_blend" it lowers both.
+    threshold : None, "accuracy", "balanced_accuracy", "f1", ("f1", class) or dict
+        Two classes only: after tuning, decision values are shifted so that zero is the
+        best threshold for this goal on the held-out points. A dict from class to number
+        says what an error on its members costs. F1 is that of `classes_[1]`, or of the
+        class that is named.
+    ensemble : bool or int, default=False
+        Number of machines (True: five) that are tuned on different splits, `n_jobs` at
+        a time; the decision function is their mean. `time_limit` is for all of them,
+        and `checkpoint` has a file for each.
+    {LIMITS}"""
+
+ATTRIBUTES = """\
+C_ : float or array
+        C of the final machine.
+    hyperparameters_ : dict
+        All hyperparameters, in natural units.
+    group_names_, group_weights_ : array of labels, and dict from label to C
+        Of the groups (or classes) that have their own C; None without such groups.
+    kernel_ : Kernel
+        The kernel at the learned values.
+    relevance_ : array of shape (n_features,)
+        Share of every feature in the mean squared slope of the decision function; None
+        for a precomputed kernel.
+    criterion_value_ : float
+        H without the prior: mean validation loss over the folds at the optimum, or the
+        structural risk with its regulariser.
+    expected_score_ : `bisvm.estimators.held_out.ExpectedScore`, or None
+        Accuracy to expect on new data, `expected_score_.value`, and its 90% interval,
+        `expected_score_.interval()`, or `interval(n_new=200)` for the score on 200
+        rows. None without held-out points, and for pairs of classes tuned separately.
+    generalization_gap_ : float, or None
+        By how much the held-out accuracy is too good because it was searched by;
+        `expected_score_` is without it.
+    threshold_ : float
+        What `threshold` has subtracted from decision values and `intercept_`;
+        `best_threshold(goal)` gives those of other goals.
+    certificate_ : `bisvm.search.history.Certificate`
+        How close to optimal both levels are, and why the search stopped.
+    history_ : list of `bisvm.search.history.Record`
+        One for every evaluation.
+    coordinates_ : list of (name, "log" or "linear")
+        What theta is in these records.
+    n_svm_evaluations_ : int
+        Lower-level problems solved, for all evaluations, kernels and checks.
+    result_ : OptimizeResult
+        Of the descent that was chosen.
+    estimators_ : None, or list
+        Members of an ensemble; the first is the machine of ensemble=False if
+        `random_state` is a number. In an ensemble `relevance_`, `criterion_value_`,
+        `threshold_`, `expected_score_`, the gap, and `coef_` and `intercept_` if all
+        members are linear, are means over members, `n_svm_evaluations_` is the sum,
+        `certificate_` a list, and other attributes are the first member's.
+    classes_, n_features_in_, feature_names_in_ : as in scikit-learn"""

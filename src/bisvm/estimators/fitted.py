@@ -1,0 +1,372 @@
+"""Fitted attributes: the one place where they are set, and what is computed from
+them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import OptimizeResult
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from bisvm.core.types import Array, Matrix, UserData
+from bisvm.core.warning import warn_user
+from bisvm.data.matrices import RowBlocks, column_moments, stack
+from bisvm.estimators.callbacks import CallbackSupportMixin
+from bisvm.estimators.data import in_blocks, validate_inputs
+from bisvm.estimators.held_out import (
+    ExpectedScore,
+    HeldOutDecisions,
+    check_goal,
+    expected_score,
+)
+from bisvm.estimators.settings import ClassifierArguments, Goal, chosen, decisions
+from bisvm.kernels import Factors, Kernel
+from bisvm.machines import Coefficients
+from bisvm.machines.landmarks import LeftOut
+from bisvm.search.history import Certificate, Record
+from bisvm.search.kernel_choice import KernelChoice
+from bisvm.search.observer import CALLBACK_STOP
+from bisvm.search.results import HeldOut, Trained, Tuned
+from bisvm.search.settings import Data, MultiClass, Settings
+from bisvm.search.units import Found
+
+# Entries of a block of the Gram matrix between new rows and support vectors: 64 MB.
+BLOCK_ENTRIES = 1 << 23
+# Rows by which the mean slope of the decision function is estimated.
+SLOPE_ROWS = 500
+# Attributes that only one of the two kinds of machines has.
+_ONE_KIND = ("coef_", "support_", "support_vectors_", "n_support_", "dual_coef_")
+
+
+class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArguments):
+    """What a fit sets, and what a fitted classifier can do."""
+
+    classes_: Array
+    n_features_in_: int
+    kernel_choice_: KernelChoice | None
+    hyperparameters_: dict[str, Any]
+    C_: float | Array
+    group_names_: Array | None
+    group_weights_: dict[Any, Any] | None
+    kernel_: Kernel | list[Kernel]
+    estimators_: list[FittedClassifier] | None
+    coef_: Array
+    support_: Array
+    support_vectors_: Matrix
+    n_support_: Array
+    dual_coef_: Array
+    intercept_: Array
+    history_: list[Record]
+    coordinates_: list[tuple[str, str]]
+    criterion_value_: float
+    n_svm_evaluations_: int
+    n_iter_: int
+    result_: OptimizeResult | list[OptimizeResult]
+    certificate_: Certificate | list[Certificate]
+    relevance_: Array | None
+    approximation_: LeftOut | list[LeftOut | None] | None
+    threshold_: float
+    expected_score_: ExpectedScore | None
+    generalization_gap_: float | None
+    # None also for a model that is made for a callback.
+    _decisions: HeldOutDecisions | None = None
+    _kernels: list[Kernel]
+    _linear: bool
+    _matrix: Array | None
+    _task_kind: MultiClass
+
+    @abstractmethod
+    def fit(self, X: UserData, y: Any = None, *given: Any) -> Self:
+        """Learn the hyperparameters, and train the final machine."""
+
+    @property
+    def _pairwise(self) -> bool:
+        """Whether X holds values of the kernel instead of features."""
+        return False
+
+    # --- what a fit sets --------------------------------------------------------------
+
+    def _set_fitted(self, data: Data, found: Found) -> None:
+        """Set all that a fit leaves on the estimator."""
+        tuned, settings = found.tuned, found.settings
+        self._set_machine(data, settings, [one.trained for one in tuned], found.choice)
+        self._set_report(data, settings, tuned, found.choice)
+        known = self._set_threshold(data, [one.held_out for one in tuned])
+        self.expected_score_, self.generalization_gap_ = expected_score(
+            settings.multi_class, data, known
+        )
+        _warn_of_doubt([one.certificate for one in tuned])
+
+    def _set_ensemble(self, attributes: dict[str, Any]) -> None:
+        """Set the fitted attributes of an ensemble (`ensemble.mean_attributes`)."""
+        self._remove(*_ONE_KIND, "intercept_", "_kernels")
+        self.__dict__.update(attributes)
+
+    def _set_machine(
+        self,
+        data: Data,
+        settings: Settings,
+        trained: Sequence[Trained],
+        choice: KernelChoice | None = None,
+    ) -> None:
+        """Set what was learned, and what predicts."""
+        one = len(trained) == 1
+        values = [t.values for t in trained]
+        self.classes_ = data.classes
+        self.n_features_in_ = data.n_features
+        self._remove("feature_names_in_")
+        if data.feature_names is not None:
+            self.feature_names_in_ = np.array(data.feature_names, dtype=object)
+        self.kernel_choice_ = choice
+        self.hyperparameters_ = (
+            values[0]
+            if one
+            else {name: np.array([v[name] for v in values]) for name in values[0]}
+        )
+        self.C_ = self.hyperparameters_["C"]
+        groups = data.sample_groups
+        self.group_names_ = None if groups is None else groups.names
+        self.group_weights_ = None if groups is None else groups.by_name(self.C_)
+        model = settings.model_on(data)
+        self._kernels = [model.kernel_at(v) for v in values]
+        # As it was given, with names of features where it has some.
+        named = [settings.model.kernel_at(v) for v in values]
+        self.kernel_ = named[0] if one else named
+        self._task_kind = settings.multi_class
+        self._matrix = data.matrix
+        self.estimators_ = None
+        self._set_coefficients(data, trained)
+        if any(kernel.vanishes for kernel in self._kernels):
+            warn_user(
+                "All weights of the kernel have gone to zero: the machine is constant. "
+                "Weaken the regulariser, or use Sum(..., scale='log')."
+            )
+
+    def _set_coefficients(self, data: Data, trained: Sequence[Trained]) -> None:
+        x = Coefficients(
+            np.hstack([one.solution.x.coef for one in trained]),
+            np.concatenate([one.solution.x.intercept for one in trained]),
+        )
+        frame = trained[0].frame
+        self._linear = frame is not None
+        self._remove(*_ONE_KIND)
+        if frame is not None:
+            x = frame.unscaled(x)
+            self.coef_ = x.coef.T
+        else:
+            used = np.flatnonzero(np.any(x.coef != 0, axis=1))
+            self.support_ = data.rows[used]
+            self.support_vectors_ = data.X[used]
+            self.n_support_ = np.bincount(data.y[used], minlength=len(data.classes))
+            self.dual_coef_ = x.coef[used].T
+        self.intercept_ = x.intercept
+
+    def _set_report(
+        self,
+        data: Data,
+        settings: Settings,
+        tuned: Sequence[Tuned],
+        choice: KernelChoice | None,
+    ) -> None:
+        """Set what is known of the search, and of the machine."""
+        one = len(tuned) == 1
+        best = [t.descent.best for t in tuned]
+        self.history_ = [record for t in tuned for record in t.history]
+        self.coordinates_ = tuned[0].coordinates
+        self.criterion_value_ = float(
+            sum(b.value for b in best)
+            if settings.criterion.on_training
+            else np.mean([b.criterion for b in best])
+        )
+        own = sum(t.solves for t in tuned)
+        self.n_svm_evaluations_ = own + (choice.n_svm_evaluations if choice else 0)
+        self.n_iter_ = len(self.history_)
+        results = [t.descent.result for t in tuned]
+        self.result_ = results[0] if one else results
+        certificates = [t.certificate for t in tuned]
+        self.certificate_ = certificates[0] if one else certificates
+        self.relevance_ = self._relevance(data.X, data.weight)
+        left_out = [t.trained.left_out for t in tuned]
+        self.approximation_ = left_out[0] if one else left_out
+
+    def _set_threshold(
+        self, data: Data, known: list[HeldOut | None]
+    ) -> list[HeldOut | None]:
+        """Subtract the threshold from the intercept, and from held-out values."""
+        self.threshold_ = 0.0
+        part = known[0] if len(self.classes_) == 2 else None
+        self._decisions = None if part is None else HeldOutDecisions.of(data, part)
+        if part is None or self.threshold is None:
+            return known
+        self.threshold_ = self.best_threshold(self.threshold)
+        moved = part.shifted(self.threshold_)
+        self.intercept_ = self.intercept_ - self.threshold_
+        self._decisions = HeldOutDecisions.of(data, moved)
+        return [moved]
+
+    def _remove(self, *names: str) -> None:
+        """Remove attributes of an earlier fit, which may have had another machine."""
+        for name in names:
+            self.__dict__.pop(name, None)
+
+    # --- prediction -------------------------------------------------------------------
+
+    def decision_function(self, X: UserData) -> Array:
+        """Compute decision values.
+
+        Parameters
+        ----------
+        X : array, data frame, CSR matrix or Chunks of shape (n_samples, n_features)
+
+        Returns
+        -------
+        decision : array of shape (n_samples,) or (n_samples, n_classes)
+            (n_samples,) for two classes: positive values are the second class.
+        """
+        check_is_fitted(self)
+        scores = stack(self._scores, validate_inputs(self, in_blocks(X)))
+        return decisions(scores, len(self.classes_), self._task_kind)
+
+    def _scores(self, X: Matrix) -> Array:
+        """Decision values of every class task."""
+        scores: Array
+        if self._linear:
+            scores = X @ self.coef_.T + self.intercept_
+            return scores
+        if self.estimators_ is not None:
+            scores = sum(member._scores(X) for member in self.estimators_)  # type: ignore[assignment]
+            return scores / len(self.estimators_)
+        if self._pairwise:
+            scores = X[:, self.support_] @ self.dual_coef_.T + self.intercept_
+            return scores
+        if sparse.issparse(self.support_vectors_):
+            X = sparse.csr_array(X)
+        elif not isinstance(X, np.ndarray):
+            X = X.toarray()
+        scores = np.empty((X.shape[0], len(self.intercept_)))
+        rows = max(1, BLOCK_ENTRIES // max(len(self.support_), 1))
+        for first in range(0, X.shape[0], rows):
+            part = slice(first, first + rows)
+            for kernel, block in self._kernel_blocks():
+                gram = kernel.gram(X[part], self.support_vectors_)
+                scores[part, block] = gram @ self.dual_coef_[block].T
+        scores += self.intercept_
+        return scores
+
+    def _kernel_blocks(self) -> list[tuple[Kernel, Array]]:
+        """Every kernel with the class tasks that it serves."""
+        tasks = np.arange(len(self.intercept_))
+        blocks = np.array_split(tasks, len(self._kernels))
+        return list(zip(self._kernels, blocks, strict=True))
+
+    def predict(self, X: UserData) -> Array:
+        """Predict the classes of the rows of X.
+
+        Parameters
+        ----------
+        X : array, data frame, CSR matrix or Chunks of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : array of shape (n_samples,)
+        """
+        return chosen(self.decision_function(X), self.classes_)
+
+    def best_threshold(self, goal: Goal) -> float:
+        """Find the decision value above which to predict the second class.
+
+        The held-out decision values of the search decide, without a fit. Use it with
+        scikit-learn's `FixedThresholdClassifier`, or make it part of the model with the
+        argument `threshold=goal`.
+
+        Parameters
+        ----------
+        goal : {"accuracy", "balanced_accuracy", "f1"}, ("f1", class) or dict
+            The score to maximise. F1 is that of the second class, `classes_[1]`, or of
+            the one named. A dict from class to number says what an error on one of its
+            members costs; 1 for classes that it leaves out.
+
+        Returns
+        -------
+        threshold : float
+            0 is what `predict` uses. Of an ensemble the mean over its members.
+        """
+        check_is_fitted(self)
+        check_goal(goal, self.classes_)
+        if self.estimators_ is not None:
+            # Each has subtracted its own threshold, and the function is their mean.
+            members = [one.best_threshold(goal) for one in self.estimators_]
+            return float(np.mean(members))
+        found = self._decisions
+        if found is None or len(np.unique(found.positive)) < 2:
+            raise ValueError(
+                "No points of both classes were held out in tuning: there is nothing "
+                "to choose a threshold by. Use a criterion on held-out points, and "
+                "splits that hold out both classes."
+            )
+        return found.best_threshold(goal, self.classes_)
+
+    # --- relevance of features --------------------------------------------------------
+
+    def _relevance(self, X: Matrix | RowBlocks, weight: Array) -> Array | None:
+        """Share of every feature in the mean squared slope of the decision function.
+
+        r_d is proportional to the mean over rows and tasks of (sd_d df/dx_d)^2, with
+        sd_d the standard deviation of feature d, so that its unit does not matter.
+        """
+        if self._pairwise:
+            return None
+        deviation = np.sqrt(column_moments(X, weight).variance)
+        if self._linear:
+            effect = np.mean((self.coef_ * deviation) ** 2, axis=0)
+        else:
+            n = min(len(weight), SLOPE_ROWS)
+            rows = np.linspace(0, len(weight) - 1, n).astype(int)
+            effect = self._squared_slopes(X[rows], deviation)
+        share: Array = effect / max(effect.sum(), np.finfo(float).tiny)
+        return share
+
+    def _squared_slopes(self, X: Matrix, deviation: Array) -> Array:
+        """Mean over tasks and rows of (deviation_d df/dx_d)^2."""
+        total = np.zeros(X.shape[1])
+        vectors = self.support_vectors_
+        for kernel, block in self._kernel_blocks():
+            gram = kernel.gram(X, vectors)
+            for k in block:
+                weights = Factors(np.ones((X.shape[0], 1)), self.dual_coef_[[k]].T)
+                gradient = kernel.pullback(X, vectors, gram, weights, inputs=True)
+                if gradient.X is None:
+                    raise ValueError(
+                        f"{type(kernel).__name__}.pullback(..., inputs=True) returned "
+                        "no gradient for X; bisvm.testing.check_kernel says more."
+                    )
+                total += np.mean((gradient.X * deviation) ** 2, axis=0)
+        mean: Array = total / len(self.intercept_)
+        return mean
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._pairwise
+        tags.input_tags.pairwise = self._pairwise
+        return tags
+
+
+def _warn_of_doubt(certificates: Sequence[Certificate]) -> None:
+    """Warn of every search that did not converge, with what to do."""
+    for certificate in certificates:
+        if certificate.converged:
+            continue
+        advice = "" if certificate.reason == CALLBACK_STOP else f"{certificate.advice} "
+        doubtful = certificate.no_better_than_constant or certificate.beaten_by
+        early = "" if doubtful else "Tuning stopped early: "
+        warn_user(
+            f"{early}{certificate.reason} {advice}The best model found is fitted; "
+            "print(certificate_) says how far the search got.",
+            ConvergenceWarning,
+        )

@@ -1,0 +1,557 @@
+"""Fitted machines as ONNX graphs, for runtimes that have no Python.
+
+`to_onnx` writes an estimator, or a pipeline that ends with one. `register` teaches
+skl2onnx our estimators, so that its own `convert_sklearn` and `to_onnx` know them. A
+kernel or transform that a graph can express is added to `KERNELS` or `FUNCTIONS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from itertools import combinations
+from types import ModuleType
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+import bisvm
+from bisvm.core.types import Array, ArrayLike, UserData
+from bisvm.data.matrices import flat
+from bisvm.kernels import (
+    RBF,
+    AdditiveChi2,
+    Chi2,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    Product,
+    RadialKernel,
+    Sum,
+    Transformed,
+)
+from bisvm.selection import FeatureSelector
+from bisvm.transforms import Chain, Nonlinearity, Normalize, Transform
+from bisvm.transforms.nonlinear import ROOT_WIDTH
+
+__all__ = ["register", "to_onnx"]
+
+# Objects of skl2onnx and onnx, which have no types.
+Foreign: TypeAlias = Any
+
+# Names of the estimators in `bisvm`.
+ESTIMATORS = (
+    "BilevelSVC",
+    "BilevelLinearSVC",
+    "ConvolutionalSVC",
+    "ConvolutionalLinearSVC",
+)
+# ReduceSum and Unsqueeze take their axes as an input from here on.
+LEAST_OPSET = 18
+# Smallest denominator of the chi-square kernels, as in `bisvm.kernels`: 0/0 is zero.
+TINY = 1e-300
+
+
+class Graph:
+    """An ONNX graph to which nodes are added; each is known by the name of its output.
+
+    scope, container : as skl2onnx passes them to a converter
+    """
+
+    def __init__(self, scope: Foreign, container: Foreign):
+        self._scope = scope
+        self._container = container
+
+    def node(
+        self, kind: str, *inputs: str, output: str | None = None, **attributes: object
+    ) -> str:
+        """Add an operator with one output, and return the name of that."""
+        name: str = output or self._scope.get_unique_variable_name(kind.lower())
+        self._container.add_node(
+            kind,
+            list(inputs),
+            [name],
+            name=self._scope.get_unique_operator_name(kind),
+            op_version=self._container.target_opset,
+            **attributes,
+        )
+        return name
+
+    def constant(self, value: ArrayLike) -> str:
+        """Add an array of doubles, integers or text."""
+        from onnx import TensorProto
+
+        array = np.asarray(value)
+        entries: list[bytes] | Array
+        name: str = self._scope.get_unique_variable_name("constant")
+        if array.dtype.kind in "iub":
+            kind, entries = TensorProto.INT64, array.astype(np.int64)
+        elif array.dtype.kind in "UO":
+            kind, entries = TensorProto.STRING, [str(one).encode() for one in array]
+        else:
+            kind, entries = TensorProto.DOUBLE, array.astype(np.float64)
+        flat = entries if isinstance(entries, list) else entries.ravel()
+        self._container.add_initializer(name, kind, list(array.shape), flat)
+        return name
+
+    def cast(self, x: str, kind: str, output: str | None = None) -> str:
+        """Convert to "double", "float" or "int64"."""
+        from onnx import TensorProto
+
+        to = getattr(TensorProto, kind.upper())
+        return self.node("Cast", x, output=output, to=to)
+
+    def plus(self, x: str, value: ArrayLike) -> str:
+        return self.node("Add", x, self.constant(value))
+
+    def times(self, x: str, value: ArrayLike) -> str:
+        return self.node("Mul", x, self.constant(value))
+
+    def columns_times(self, x: str, factors: Array) -> str:
+        """Column d times factors_d.
+
+        onnxruntime fuses a single factor with a matrix product and rounds it to
+        float32; a matrix of one entry is not fused.
+        """
+        factors = np.asarray(factors, dtype=float)
+        if factors.size == 1:
+            return self.product(x, factors.reshape(1, 1))
+        return self.times(x, factors)
+
+    def product(self, x: str, matrix: Array) -> str:
+        return self.node("MatMul", x, self.constant(np.asarray(matrix, dtype=float)))
+
+    def row_sums(self, x: str, axis: int = 1, *, keep: bool = True) -> str:
+        """The sum along an axis, which stays with length one."""
+        axes = self.constant(np.array([axis]))
+        return self.node("ReduceSum", x, axes, keepdims=int(keep))
+
+    def unsqueezed(self, x: str) -> str:
+        """(n, d) as (n, 1, d), for differences to (1, m, d)."""
+        return self.node("Unsqueeze", x, self.constant(np.array([1])))
+
+
+def to_onnx(model: BaseEstimator, X: UserData = None, **options: object) -> Foreign:
+    """Write a fitted estimator, or a pipeline that ends with one, as an ONNX model.
+
+    The model has two outputs: "label", and "scores", the values of `decision_function`.
+    It computes in double precision; with inputs of type float32 the scores are rounded
+    to that. `SerializeToString()` gives the bytes of a file.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X : array or data frame, optional
+        Some rows of the inputs, for their types. By default the inputs are one matrix
+        of doubles, "X", of the width that the model was trained on. X is needed if the
+        columns of a data frame differ in type.
+    **options
+        Further arguments of `skl2onnx.convert_sklearn`, such as `target_opset`.
+
+    Returns
+    -------
+    model : onnx.ModelProto
+
+    Raises
+    ------
+    ValueError
+        If a kernel cannot be written; the message says which, and why.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> import bisvm
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = bisvm.BilevelSVC(random_state=0).fit(X, y)
+    >>> written = bisvm.to_onnx(model)                              # doctest: +SKIP
+    """
+    skl2onnx = register()
+    check_is_fitted(model)
+    if X is None:
+        types = import_module("skl2onnx.common.data_types")
+        width = int(model.n_features_in_)
+        initial = [("X", types.DoubleTensorType([None, width]))]
+        return skl2onnx.convert_sklearn(model, initial_types=initial, **options)
+    return skl2onnx.to_onnx(model, X[:1], **options)
+
+
+def register() -> ModuleType:
+    """Register our estimators with skl2onnx, and return skl2onnx."""
+    try:
+        skl2onnx = import_module("skl2onnx")
+    except ImportError as error:
+        raise ImportError(
+            "ONNX models need skl2onnx, which is not installed: pip install bisvm[onnx]"
+        ) from error
+    for name in ESTIMATORS:
+        skl2onnx.update_registered_converter(
+            getattr(bisvm, name),
+            f"Bisvm{name}",
+            _shapes,
+            _convert,
+            parser=_parse,
+            overwrite=True,
+        )
+    skl2onnx.update_registered_converter(
+        FeatureSelector,
+        "BisvmFeatureSelector",
+        _columns_kept,
+        _convert_selector,
+        overwrite=True,
+    )
+    return skl2onnx
+
+
+def _columns_kept(operator: Foreign) -> None:
+    inputs = operator.inputs[0]
+    shape = [inputs.get_first_dimension(), int(operator.raw_operator.support_.sum())]
+    operator.outputs[0].type = type(inputs.type)(shape)
+
+
+def _convert_selector(scope: Foreign, operator: Foreign, container: Foreign) -> None:
+    graph, kept = (
+        Graph(scope, container),
+        np.flatnonzero(operator.raw_operator.support_),
+    )
+    x, out = operator.inputs[0].full_name, operator.outputs[0].full_name
+    graph.node("Gather", x, graph.constant(kept), axis=1, output=out)
+
+
+def _parse(
+    scope: Foreign,
+    model: BaseEstimator,
+    inputs: Foreign,
+    custom_parsers: Foreign = None,
+) -> Foreign:
+    """One operator with two outputs."""
+    types = import_module("skl2onnx.common.data_types")
+    if len(inputs) != 1:
+        raise ValueError(
+            f"The machine gets {len(inputs)} inputs, expected one matrix: put a "
+            "ColumnTransformer in front of it, which makes one of the columns."
+        )
+    operator = scope.declare_local_operator(f"Bisvm{type(model).__name__}", model)
+    operator.inputs.append(inputs[0])
+    label = types.StringTensorType if _is_text(model) else types.Int64TensorType
+    number = type(inputs[0].type)
+    single = issubclass(number, types.FloatTensorType)
+    score = types.FloatTensorType if single else types.DoubleTensorType
+    for name, kind in (("label", label), ("scores", score)):
+        operator.outputs.append(scope.declare_local_variable(name, kind()))
+    return operator.outputs
+
+
+def _shapes(operator: Foreign) -> None:
+    model, rows = operator.raw_operator, operator.inputs[0].get_first_dimension()
+    label, scores = operator.outputs
+    label.type.shape = [rows]
+    n_classes = len(model.classes_)
+    scores.type.shape = [rows] if n_classes == 2 else [rows, n_classes]
+
+
+def _convert(scope: Foreign, operator: Foreign, container: Foreign) -> None:
+    if container.target_opset < LEAST_OPSET:
+        raise ValueError(
+            f"target_opset={container.target_opset} is too old: {LEAST_OPSET} or later."
+        )
+    model, graph = operator.raw_operator, Graph(scope, container)
+    label, scores = operator.outputs
+    x = graph.cast(operator.inputs[0].full_name, "double")
+    decisions = _decisions(graph, model, _scores(graph, model, x))
+    single = "Float" in type(scores.type).__name__
+    graph.cast(decisions, "float" if single else "double", scores.full_name)
+    chosen = _chosen(graph, decisions, len(model.classes_))
+    graph.node("Gather", graph.constant(_labels(model)), chosen, output=label.full_name)
+
+
+def _scores(graph: Graph, model: BaseEstimator, x: str) -> str:
+    """Decision values of every class task, (n, n_tasks)."""
+    machine = getattr(model, "machine_", model)
+    members = getattr(machine, "estimators_", None)
+    if members is not None and not machine._linear:
+        total = _scores(graph, members[0], x)
+        for member in members[1:]:
+            total = graph.node("Add", total, _scores(graph, member, x))
+        return graph.times(total, 1.0 / len(members))
+    if getattr(machine, "_linear", True):
+        scores = graph.product(x, machine.coef_.T)
+    elif machine._pairwise:
+        columns = graph.constant(np.asarray(machine.support_))
+        known = graph.node("Gather", x, columns, axis=1)
+        scores = graph.product(known, machine.dual_coef_.T)
+    else:
+        vectors = machine.support_vectors_
+        V = vectors.toarray() if sparse.issparse(vectors) else vectors
+        coef = machine.dual_coef_
+        if not len(V):
+            V = np.zeros((1, machine.n_features_in_))
+            coef = np.zeros((len(machine.intercept_), 1))
+        parts = [
+            graph.product(gram(graph, kernel, x, V), coef[block].T)
+            for kernel, block in machine._kernel_blocks()
+        ]
+        scores = parts[0] if len(parts) == 1 else graph.node("Concat", *parts, axis=1)
+    return graph.plus(scores, machine.intercept_[None, :])
+
+
+def _decisions(graph: Graph, model: BaseEstimator, scores: str) -> str:
+    """(n,) for two classes, (n, n_classes) for more; see `estimators.settings`."""
+    machine = getattr(model, "machine_", model)
+    n_classes = len(model.classes_)
+    if n_classes == 2:
+        return graph.node("Squeeze", scores, graph.constant(np.array([1])))
+    pairs = machine._task_kind == "ovo"
+    return _of_pairs(graph, scores, n_classes) if pairs else scores
+
+
+def _of_pairs(graph: Graph, scores: str, n_classes: int) -> str:
+    """Votes of the pairs, and within a vote their confidence s,
+
+    votes + s / (3 (|s| + 1)),
+
+    as scikit-learn has it: a positive score speaks for the first class of a pair.
+    """
+    pairs = list(combinations(range(n_classes), 2))
+    first, second = np.zeros((2, len(pairs), n_classes))
+    for number, (i, j) in enumerate(pairs):
+        first[number, i] = second[number, j] = 1.0
+    against = graph.cast(graph.node("Less", scores, graph.constant(0.0)), "double")
+    votes = graph.node(
+        "Add", graph.product(against, second - first), graph.constant(first.sum(axis=0))
+    )
+    confidence = graph.product(scores, first - second)
+    size = graph.times(graph.plus(graph.node("Abs", confidence), 1.0), 3.0)
+    return graph.node("Add", votes, graph.node("Div", confidence, size))
+
+
+def _chosen(graph: Graph, decisions: str, n_classes: int) -> str:
+    """The number of the class of every row."""
+    if n_classes == 2:
+        positive = graph.node("Greater", decisions, graph.constant(0.0))
+        return graph.cast(positive, "int64")
+    return graph.node("ArgMax", decisions, axis=1, keepdims=0)
+
+
+def _is_text(model: BaseEstimator) -> bool:
+    return np.asarray(model.classes_).dtype.kind in "UO"
+
+
+def _labels(model: BaseEstimator) -> Array:
+    classes = np.asarray(model.classes_)
+    if _is_text(model):
+        return classes.astype(str)
+    whole = classes.astype(np.int64)
+    if not np.array_equal(whole, classes):
+        raise ValueError(
+            "ONNX cannot express this model: labels are whole numbers or text there, "
+            f"and these are {classes[:5].tolist()}. Train on text, y.astype(str)."
+        )
+    return whole
+
+
+# --- kernels --------------------------------------------------------------------------
+
+
+def gram(graph: Graph, kernel: Kernel, x: str, V: Array) -> str:
+    """The node of k(X, V), or a ValueError that says what cannot be written."""
+    for kind, write in KERNELS.items():
+        if type(kernel) is kind:
+            return write(graph, kernel, x, V)
+    raise ValueError(
+        f"ONNX cannot express this model: {type(kernel).__name__} is no kernel that "
+        f"can be written; those that can are {', '.join(k.__name__ for k in KERNELS)}."
+    )
+
+
+def _linear(graph: Graph, kernel: Linear, x: str, V: Array) -> str:
+    return graph.product(x, V.T)
+
+
+def _polynomial(graph: Graph, kernel: Polynomial, x: str, V: Array) -> str:
+    """(gamma x'y + offset)^degree by multiplications, as it was trained."""
+    base = graph.product(x, float(kernel.gamma) * V.T)
+    base = graph.plus(base, float(kernel.offset))
+    out = base
+    for _ in range(kernel.degree - 1):
+        out = graph.node("Mul", out, base)
+    return out
+
+
+def _radial(graph: Graph, kernel: RadialKernel, x: str, V: Array) -> str:
+    """phi(|z|^2 + |z'|^2 - 2 z'z) of inputs scaled about the mean of V."""
+    root = np.sqrt(np.broadcast_to(np.asarray(kernel.gamma, float), V.shape[1]))
+    centre = V.mean(axis=0)
+    Z = (V - centre) * root
+    z = graph.columns_times(graph.plus(x, -centre), root)
+    squares = graph.row_sums(graph.node("Mul", z, z))
+    distances = graph.node("Sub", squares, graph.product(z, 2.0 * Z.T))
+    distances = graph.plus(distances, np.sum(Z * Z, axis=1)[None, :])
+    distances = graph.node("Max", distances, graph.constant(0.0))
+    if isinstance(kernel, Matern):
+        return _matern(graph, kernel, distances)
+    return graph.node("Exp", graph.node("Neg", distances))
+
+
+def _matern(graph: Graph, kernel: Matern, distances: str) -> str:
+    t = graph.node("Sqrt", graph.times(distances, 2.0 * kernel.nu))
+    factor = graph.plus(t, 1.0)
+    if kernel.nu == 2.5:
+        third = graph.times(graph.node("Mul", t, t), 1.0 / 3.0)
+        factor = graph.node("Add", factor, third)
+    return graph.node("Mul", factor, graph.node("Exp", graph.node("Neg", t)))
+
+
+def _laplacian(graph: Graph, kernel: Laplacian, x: str, V: Array) -> str:
+    gamma = np.broadcast_to(np.asarray(kernel.gamma, dtype=float), V.shape[1])
+    z = graph.unsqueezed(graph.columns_times(x, gamma))
+    differences = graph.node("Sub", z, graph.constant((V * gamma)[None]))
+    distances = graph.row_sums(graph.node("Abs", differences), 2, keep=False)
+    return graph.node("Exp", graph.node("Neg", distances))
+
+
+def _chi2(graph: Graph, kernel: Chi2, x: str, V: Array) -> str:
+    z, y = graph.unsqueezed(x), graph.constant(V[None])
+    difference = graph.node("Sub", z, y)
+    ratio = graph.node(
+        "Div", graph.node("Mul", difference, difference), _denominator(graph, z, y)
+    )
+    distances = graph.row_sums(ratio, 2, keep=False)
+    return graph.node("Exp", graph.times(distances, -float(kernel.gamma)))
+
+
+def _additive_chi2(graph: Graph, kernel: AdditiveChi2, x: str, V: Array) -> str:
+    z, y = graph.unsqueezed(x), graph.constant(V[None])
+    ratio = graph.node("Div", graph.node("Mul", z, y), _denominator(graph, z, y))
+    return graph.times(graph.row_sums(ratio, 2, keep=False), 2.0)
+
+
+def _denominator(graph: Graph, z: str, y: str) -> str:
+    return graph.node("Max", graph.node("Add", z, y), graph.constant(TINY))
+
+
+def _sum(graph: Graph, kernel: Sum, x: str, V: Array) -> str:
+    terms = [
+        graph.columns_times(gram(graph, part, x, V), np.full(len(V), weight))
+        for weight, part in zip(kernel._weights(), kernel.kernels, strict=True)
+    ]
+    return _folded(graph, "Add", terms)
+
+
+def _product(graph: Graph, kernel: Product, x: str, V: Array) -> str:
+    return _folded(graph, "Mul", [gram(graph, part, x, V) for part in kernel.kernels])
+
+
+def _transformed(graph: Graph, kernel: Transformed, x: str, V: Array) -> str:
+    z, Z = transformed(graph, kernel.transform, x, V)
+    return gram(graph, kernel.kernel, z, Z)
+
+
+def _folded(graph: Graph, kind: str, parts: list[str]) -> str:
+    total = parts[0]
+    for part in parts[1:]:
+        total = graph.node(kind, total, part)
+    return total
+
+
+# Exact types: a subclass may be another function.
+KERNELS: dict[type[Kernel], Callable[[Graph, Any, str, Array], str]] = {
+    Linear: _linear,
+    RBF: _radial,
+    Matern: _radial,
+    Polynomial: _polynomial,
+    Laplacian: _laplacian,
+    Chi2: _chi2,
+    AdditiveChi2: _additive_chi2,
+    Sum: _sum,
+    Product: _product,
+    Transformed: _transformed,
+}
+
+
+# --- transforms: linear ones are a matrix product -------------------------------------
+
+
+def transformed(
+    graph: Graph, transform: Transform, x: str, V: Array
+) -> tuple[str, Array]:
+    """The node of T(X), and T(V): both flat."""
+    if transform.linear and not transform.needs_data:
+        matrix = transform.as_matrix(flat(V).shape[1])
+        return graph.product(x, matrix), flat(V) @ matrix
+    if type(transform) is Chain:
+        # Steps see samples of the shapes that the steps before have made.
+        for step in transform.transforms:
+            if step.linear and np.ndim(V) > 2:
+                x, V = _linear_step(graph, step, x, V)
+            else:
+                x, _ = transformed(graph, step, x, flat(V))
+                V = step.apply(V)
+        return x, flat(V)
+    if type(transform) is Nonlinearity:
+        return FUNCTIONS[transform.kind](graph, x), transform.apply(V)
+    if type(transform) is Normalize and transform.over == "sample":
+        return _normalize(graph, transform, x), transform.apply(V)
+    raise ValueError(
+        "ONNX cannot express this model: "
+        f"{transform!r} is neither linear nor a function of every entry by itself."
+    )
+
+
+def _linear_step(graph: Graph, step: Transform, x: str, V: Array) -> tuple[str, Array]:
+    """A linear map of samples that have a shape."""
+    shape = V.shape[1:]
+    size = int(np.prod(shape))
+    units = np.eye(size).reshape(size, *shape)
+    matrix = np.asarray(step.apply(units), dtype=float).reshape(size, -1)
+    return graph.product(x, matrix), step.apply(V)
+
+
+def _normalize(graph: Graph, transform: Normalize, x: str) -> str:
+    """u / sqrt(eps + |u|^2)."""
+    if transform.center:
+        axes = graph.constant(np.array([1]))
+        x = graph.node("Sub", x, graph.node("ReduceMean", x, axes, keepdims=1))
+    squares = graph.row_sums(graph.node("Mul", x, x))
+    return graph.node("Div", x, graph.node("Sqrt", graph.plus(squares, transform.eps)))
+
+
+def _relu(graph: Graph, x: str) -> str:
+    return graph.node("Max", x, graph.constant(0.0))
+
+
+def _softplus(graph: Graph, x: str) -> str:
+    """max(0, x) + log(1 + exp(-|x|)), which does not overflow."""
+    small = graph.node("Exp", graph.node("Neg", graph.node("Abs", x)))
+    rest = graph.node("Log", graph.plus(small, 1.0))
+    return graph.node("Add", _relu(graph, x), rest)
+
+
+def _tanh(graph: Graph, x: str) -> str:
+    return graph.node("Tanh", x)
+
+
+def _root(graph: Graph, x: str) -> str:
+    square = graph.plus(graph.node("Mul", x, x), ROOT_WIDTH**2)
+    return graph.node("Div", x, graph.node("Sqrt", graph.node("Sqrt", square)))
+
+
+def _log(graph: Graph, x: str) -> str:
+    size = graph.node("Log", graph.plus(graph.node("Abs", x), 1.0))
+    return graph.node("Mul", graph.node("Sign", x), size)
+
+
+FUNCTIONS: dict[str, Callable[[Graph, str], str]] = {
+    "identity": lambda graph, x: x,
+    "relu": _relu,
+    "softplus": _softplus,
+    "abs": lambda graph, x: graph.node("Abs", x),
+    "square": lambda graph, x: graph.node("Mul", x, x),
+    "tanh": _tanh,
+    "root": _root,
+    "log": _log,
+}

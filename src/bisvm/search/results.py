@@ -1,0 +1,354 @@
+"""What a search found: the final machine, held-out decision values, a certificate.
+
+theta was chosen because held-out points did well with it: what they say at theta is too
+good. How much so is seen where theta_k is chosen without the rows of split k
+(`refinement`),
+
+    gap = mean over rows i of split k of  hit_i(theta) - hit_i(theta_k).
+
+Both are evaluated on the same training rows.
+
+With few hyperparameters the gap is small, and the search too short to pay for this.
+Then the gap is estimated from the competitors of theta: how often would one of them
+have been chosen, had the rows been others (Tsamardinos, Greasidou and Borboudakis
+2018)? These are the other points of the search, the points of other kernels that were
+tried, and constant machines, one per class, which every search reaches as C goes to
+zero. Stratified folds give the largest class of a sample the same share in every fold:
+without competitors a constant machine would be expected to be right as often as that
+class was drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bisvm.bilevel.objective import Objective
+from bisvm.bilevel.problem import Evaluation, Problem
+from bisvm.core.types import Array
+from bisvm.data.splits import Columns, row_kinds, training_columns
+from bisvm.machines.landmarks import LeftOut
+from bisvm.machines.model import Approximation, Frame
+from bisvm.search.descent import Descent, Search
+from bisvm.search.history import Certificate, Hyperparameters, Record
+from bisvm.search.observer import COMPETITOR_ROWS, StopSearch, Trace
+from bisvm.search.refinement import can_refit, refit_without_splits
+from bisvm.search.settings import Data, Settings, problem_of
+from bisvm.solvers import Solution
+
+# Optimality residual of the final machine: far below what predictions show.
+FINAL_TOL = 1e-9
+# Largest curvature of a loss, relative to its slope, at which it counts as linear.
+FLAT = 1e-2
+# Splits without which theta is chosen again to estimate the gap, and steps on each:
+# fewer than where separate values have to be confirmed (`refinement`).
+GAP_SPLITS = 2
+GAP_STEPS = 4
+# Part of the search's work that this may take; an evaluation without a split's rows
+# takes about half of one with them.
+EFFORT = 0.2
+RELATIVE_WORK = 0.5
+# Number of competitors that are kept, for no more rows than COMPETITOR_ROWS.
+COMPETITORS = 40
+# By how much a constant machine prefers one of several classes.
+PREFERENCE = 0.1
+
+GUESSING = (
+    "The model is no better than guessing: its held-out loss does not differ from that "
+    "of a constant by more than chance."
+)
+LOWER_LIMIT = "The solver of the lower level reached its limit."
+
+# --- the final machine ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """The machine of some class tasks, trained on all rows.
+
+    values : the hyperparameters that were learned on the splits
+    frame : coordinates of a linear machine, or None
+    left_out : what landmarks leave out of the kernel, if it was approximated
+    """
+
+    values: Hyperparameters
+    frame: Frame | None
+    solution: Solution
+    left_out: LeftOut | None = None
+
+
+def train(
+    settings: Settings,
+    data: Data,
+    problem: Problem,
+    values: Hyperparameters,
+    tasks: Array,
+    fitted: Array | None = None,
+    landmarks: Array | None = None,
+) -> Trained:
+    """Train the machine of some class tasks on all rows.
+
+    tasks : their numbers
+    fitted : values to start from, those of the machines on the splits
+    landmarks : rows that have coefficients, if not all
+    """
+    columns = training_columns(data.tasks[:, tasks], data.weight)
+    machine = problem.model.machine(
+        values,
+        problem.X,
+        columns.labels,
+        columns.train,
+        landmarks,
+        problem.frame,
+        data.sample_groups,
+    )
+    solution = settings.solver.solve(machine, fitted, FINAL_TOL)
+    if fitted is not None and _is_flat(solution):
+        solution = settings.solver.solve(machine, None, FINAL_TOL)
+    if landmarks is None:
+        return Trained(values, problem.frame, solution)
+    coef = np.zeros(columns.labels.shape)
+    coef[landmarks] = solution.x.coef
+    solution = replace(solution, x=replace(solution.x, coef=coef))
+    rule = problem.approximation
+    kernel = problem.model.kernel_at(values)
+    limited = "" if rule is None else rule.limited
+    left_out = LeftOut.of(kernel, problem.X, landmarks, limited=limited)
+    return Trained(values, problem.frame, solution, left_out)
+
+
+def train_at(
+    settings: Settings,
+    data: Data,
+    values: list[Hyperparameters],
+    rule: Approximation | None,
+) -> list[Trained]:
+    """Train all class tasks at given hyperparameters, one dict for each set of them."""
+    blocks = np.array_split(np.arange(data.tasks.shape[1]), len(values))
+    found = []
+    for one, block in zip(values, blocks, strict=True):
+        problem = problem_of(settings, data, data.tasks[:, block], rule)
+        landmarks = None
+        if problem.approximation is not None:
+            kernel = problem.model.kernel_at(one)
+            landmarks = problem.approximation.final_landmarks(kernel, problem.X, one)
+        found.append(train(settings, data, problem, one, block, landmarks=landmarks))
+    return found
+
+
+def _is_flat(solution: Solution) -> bool:
+    """Whether the loss of a column is linear at all points, or nearly so.
+
+    With a tiny C any intercept is optimal there: that of a warm start would decide.
+    """
+    slope = np.abs(solution.tangent.slope).max(axis=0)
+    return bool(np.any(solution.tangent.curvature.max(axis=0) <= FLAT * slope))
+
+
+# --- held-out decision values ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Competitors:
+    """Points that a search with one kernel might have ended at, the best one first.
+
+    shares : (r, observations) shares in the criterion
+    values : (r, q) decision values of held-out points, as in `HeldOut`
+    weights : (observations,) weights in the criterion
+    needed : standard errors by which this kernel had to be better than a simpler one
+    """
+
+    shares: Array
+    values: Array
+    weights: Array
+    needed: float = 0.0
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Decision values of held-out points, from a search on some class tasks.
+
+    where : (n, q), which of them there are; the values are in the order of
+        `array[where]`
+    task, split : (q,), of the columns
+    values : at the theta found
+    refitted : at theta chosen without the split's rows; NaN for most splits
+    competitors : what might have been chosen instead, for every kernel that was tried,
+        from simple to rich
+    """
+
+    where: Array
+    task: Array
+    split: Array
+    values: Array
+    refitted: Array
+    competitors: tuple[Competitors, ...] = ()
+
+    def shifted(self, threshold: float) -> HeldOut:
+        """Subtract a threshold from all decision values."""
+        return replace(
+            self,
+            values=self.values - threshold,
+            refitted=self.refitted - threshold,
+            competitors=tuple(
+                replace(one, values=one.values - threshold) for one in self.competitors
+            ),
+        )
+
+    def with_competitors(
+        self, parts: Sequence[HeldOut | None], needed: Sequence[float]
+    ) -> HeldOut:
+        """Add the competitors of all kernels that were tried, from simple to rich.
+
+        needed : standard errors by which each had to be better than the one before
+        """
+        competitors = tuple(
+            replace(one, needed=errors)
+            for part, errors in zip(parts, needed, strict=True)
+            if part is not None
+            for one in part.competitors
+        )
+        return replace(self, competitors=competitors)
+
+
+def held_out(search: Search, trace: Trace, descent: Descent) -> HeldOut | None:
+    """Return the held-out decision values at the end of a search, if there are any."""
+    problem, best = search.objective.problem, descent.best
+    columns, where = problem.columns, problem.columns.outside
+    if problem.criterion.on_training or not np.isfinite(best.value):
+        return None
+    # Without hyperparameters there is nothing that other rows would choose.
+    chosen = len(best.theta) > 0 and len(where) <= COMPETITOR_ROWS
+    return HeldOut(
+        where,
+        columns.task,
+        columns.split,
+        best.held_out,
+        _refitted(search, trace, descent, where),
+        (_competitors(search.objective, trace, best, where),) if chosen else (),
+    )
+
+
+def _competitors(
+    objective: Objective, trace: Trace, best: Evaluation, where: Array
+) -> Competitors:
+    """The answer, points that lost, and a constant machine for every class.
+
+    Points with a lower H were rejected for another reason.
+    """
+    known = trace.remembered.values()
+    lost = [e for e in known if best.criterion < e.criterion < np.inf]
+    points = [best, *sorted(lost, key=lambda e: e.criterion)[:COMPETITORS]]
+    shares, values = [e.shares for e in points], [e.held_out for e in points]
+    for constant in _constants(objective.problem.columns):
+        _, share = objective.loss_of(constant)
+        if np.isfinite(share).all():
+            shares.append(share)
+            values.append(constant[where])
+    return Competitors(np.array(shares), np.array(values), best.share_weights)
+
+
+def _constants(columns: Columns) -> Iterator[Array]:
+    """(n, q) decision values that give all rows one class, for the largest classes.
+
+    Of several classes none may have half of the rows. Then constant machines, one
+    against the rest, reject all of them, and one of them a little less.
+    """
+    labels = columns.labels
+    _, some, count = np.unique(row_kinds(labels), return_index=True, return_counts=True)
+    trained = np.sum(labels * columns.train, axis=0)
+    usual = np.where(trained > 0, 1.0, -1.0)
+    for number in np.argsort(-count, kind="stable")[:COMPETITORS]:
+        own = labels[some[number]]
+        yield np.broadcast_to(own, labels.shape)
+        if len(count) > 2:
+            yield np.broadcast_to(usual + PREFERENCE * own, labels.shape)
+
+
+def _refitted(search: Search, trace: Trace, descent: Descent, where: Array) -> Array:
+    """Values of some splits at the theta that is chosen without their rows."""
+    values = np.full(int(where.sum()), np.nan)
+    split = search.objective.problem.columns.split
+    refitted = descent.refitted or refit_without_splits(
+        search, trace, descent, _affordable(search, trace, descent), GAP_STEPS
+    )
+    # The search has ended: without time there is only less to be known of it.
+    with suppress(StopSearch):
+        for one in refitted:
+            of_split = np.broadcast_to(split == one.split, where.shape)[where]
+            values[of_split] = one.at.held_out
+    return values
+
+
+def _affordable(search: Search, trace: Trace, descent: Descent) -> int:
+    """How many splits there is time for; none where little can be over-fitted."""
+    if not can_refit(search, descent):
+        return 0
+    evaluations = trace.n_solved / len(search.objective.problem.columns.split)
+    splits = int(EFFORT * evaluations / (RELATIVE_WORK * (GAP_STEPS + 2)))
+    return min(splits, GAP_SPLITS)
+
+
+# --- the result of one search ---------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """The result for one set of hyperparameters, and how it was found.
+
+    trained : the final machine, trained on all rows
+    coordinates : names and scales of theta's entries
+    held_out : decision values of held-out points, if there are any
+    shared : whether the entries of every vector of hyperparameters are the same
+    at_bounds : which hyperparameters are at their bounds
+    nested_solves : lower-level problems solved in nested cross-validation
+    """
+
+    trained: Trained
+    descent: Descent
+    history: list[Record]
+    coordinates: list[tuple[str, str]]
+    held_out: HeldOut | None = None
+    shared: bool = False
+    at_bounds: tuple[str, ...] = ()
+    nested_solves: int = 0
+
+    @property
+    def values(self) -> Hyperparameters:
+        return self.trained.values
+
+    @property
+    def solves(self) -> int:
+        """Lower-level problems solved."""
+        return sum(record.solves for record in self.history) + self.nested_solves
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate of both levels together."""
+        descent, final = self.descent, self.trained.solution
+        solved = descent.best.converged and final.status != "max_iter"
+        gain = descent.over_constant
+        found = Certificate(
+            lower_residual=descent.best.residual,
+            final_residual=float(final.residual.max()),
+            upper_gradient=descent.upper_gradient,
+            converged=descent.converged and solved,
+            reason=descent.reason if solved else LOWER_LIMIT,
+            criterion_error=descent.best.accuracy,
+            at_bounds=self.at_bounds,
+            tried_starts=descent.tried_starts,
+            gain_over_constant=None if gain is None else gain.in_standard_errors,
+            beaten_by=descent.beaten_by,
+        )
+        if not found.converged:
+            return found
+        if found.beaten_by:
+            rules = " and ".join(found.beaten_by)
+            why = f"More held-out rows are right by {rules}."
+            return replace(found, converged=False, reason=why)
+        if found.no_better_than_constant:
+            return replace(found, converged=False, reason=GUESSING)
+        return found

@@ -1,0 +1,440 @@
+"""Where a search starts, and simple rules that its answer must not be worse than.
+
+A descent is local: it ends in the basin where it began, and a plateau looks like a
+minimum. Baselines that cost little say where to begin and what to compare with:
+
+- the best *constant*, the same for all rows;
+- the machine at the start of all hyperparameters, a default SVC;
+- the *local average* of the labels at each of several widths,
+
+      f(x) = sum_j w_j k(x, x_j) y_j / sum_j w_j k(x, x_j),
+
+  over the training rows j of a split (Nadaraya and Watson). It needs no training, sees
+  structure at any scale, and its best width is close to that of a machine;
+- a *linear rule* on standardised features, by least squares: it does not depend on the
+  units of the features, as a kernel with one width does.
+
+A single hyperparameter is scanned over its range. Where a machine is worse than a
+baseline, H is evaluated on a grid of all widths and C.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.random import RandomState
+from scipy import sparse
+
+from bisvm.bilevel.objective import Objective
+from bisvm.bilevel.problem import Evaluation
+from bisvm.core.parts import INVERSE_WIDTH, PENALTY
+from bisvm.core.types import Array, Matrix
+from bisvm.criteria import get_criterion
+from bisvm.data.matrices import RowBlocks, column_moments, positive
+from bisvm.kernels import Kernel
+from bisvm.search.descent import SharedValues
+from bisvm.search.history import PairedDifference, TriedStarts
+
+# Steps in log gamma or log C: half a decade between widths of the local average, a
+# decade between points of a scan, as in the usual grids, and a factor of five between
+# widths of a grid.
+AVERAGE_STEP = np.log(10.0) / 2.0
+SCAN_STEP = np.log(10.0)
+GRID_STEP = np.log(5.0)
+# Where H is evaluated again about the best point of a scan, in its steps.
+BETWEEN = np.array([-2.0, -1.0, 1.0, 2.0]) / 3.0
+# log C of a grid, in natural units: machines from rigid to free.
+GRID_C = np.log((1.0, 1e2, 1e4))
+# Largest number of widths of the local average: twenty decades of gamma.
+MOST_WIDTHS = 40
+# Factors of gamma and C at which a lower minimum is looked for: along a valley of wider
+# kernels and larger C, and at larger C, where several of forty data sets had one; with
+# no more than FEW_ROWS on all sides, where H has shallow minima and costs little.
+VALLEY = ((0.2, 10.0), (1.0, 3.0))
+ALL_SIDES = (
+    *((1.0, 0.03), (1.0, 0.2), (1.0, 30.0)),
+    *((0.25, 1.0), (0.6, 1.7), (0.7, 0.75), (0.1, 100.0)),
+    *((4.0, 1.0), (15.0, 0.4), (3.0, 0.003), (100.0, 0.001)),
+)
+FEW_ROWS = 150
+# Neighbours that rows must have in the median for a local average to be one.
+FEW_NEIGHBOURS = 0.5
+# A local average smooths more than a machine of the same width, and is best where it is
+# narrower: by this factor in gamma, in the median of forty sets (docs/defaults.md).
+NARROWER = np.log(3.0)
+# Starts closer than this, about half a decade, count as one.
+DISTINCT = np.log(3.5)
+# Rows that baselines are tried on, for a standard error of 3 points in accuracy, and
+# rows that they learn from, which bounds the time.
+TRIED_ROWS = 300
+LEARNED_ROWS = 20_000
+# Entries up to which inputs, and squares of their differences, fit in single precision.
+SINGLE_SIZE = 1e12
+# Features up to which a linear rule is tried, since it costs their cube, and its ridge
+# relative to the weights.
+LINEAR_FEATURES = 200
+LINEAR_RIDGE = 0.01
+# Standard errors by which a baseline must be better than the answer to count: chance
+# alone does that in one case of forty.
+BASELINE_ERRORS = 2.0
+# A second start is left out if its H is higher than the lowest by this factor.
+NEARLY = 1.1
+# Points whose H differ by less than this, relatively, are on one plateau (as `tol`).
+PLATEAU = 1e-3
+BLEND = get_criterion("blend")
+
+# --- baselines ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """A simple rule on the same splits, which a machine should not be worse than.
+
+    words : what it is
+    rows : the rows that it was tried on
+    shares : (len(rows),), what is right at every row, weighted
+    loss, constant_loss : its loss on held-out rows, calibrated ("blend"), and that of a
+        constant
+    start : where a machine that is about as good would begin, if it says that
+    """
+
+    words: str
+    rows: Array
+    shares: Array
+    loss: float
+    constant_loss: float
+    start: Array | None = None
+
+    @property
+    def skill(self) -> float:
+        """How much lower its loss is than that of a constant."""
+        return max(self.constant_loss - self.loss, 0.0)
+
+    def beats(self, objective: Objective, best: Evaluation) -> bool:
+        """Whether more of the same held-out rows are right than with a machine."""
+        columns = objective.problem.columns
+        decisions = np.zeros(columns.validation.shape)
+        decisions[columns.outside] = best.held_out
+        right = _right(decisions, columns.labels, columns.validation)[self.rows]
+        weights = columns.validation[self.rows].sum(axis=1)
+        parts = [right, self.shares, weights / weights.sum()]
+        groups = objective.problem.groups
+        if groups is not None:
+            # Rows of one group are one observation.
+            parts = [np.bincount(groups[self.rows], part) for part in parts]
+        # A difference is what losses fall by, and what is right has the opposite sign.
+        difference = PairedDifference.of(-parts[0], -parts[1], parts[2])
+        return difference.exceeds(BASELINE_ERRORS)
+
+
+class _HeldOutRows:
+    """Held-out rows on which baselines are tried, and the rows they learn from.
+
+    No more than `TRIED_ROWS` of the one and `LEARNED_ROWS` of the other, in single
+    precision where the kernel has it: a rough answer is enough.
+    """
+
+    def __init__(self, objective: Objective, random_state: RandomState):
+        problem, columns = objective.problem, objective.problem.columns
+        n = len(columns.labels)
+        order = np.arange(n) if n <= TRIED_ROWS else random_state.permutation(n)
+        self.rows = np.sort(order[:TRIED_ROWS])
+        learned = np.sort(order[-LEARNED_ROWS:])
+        X = _single(problem.model.kernel, problem.X)
+        self.X, self.X_learned = X[self.rows], X[learned]
+        self.train = columns.train[learned]
+        labels = columns.labels[learned]
+        self.mean = _mean_label(self.train, labels)
+        # Training weights times centred labels.
+        self.signed = self.train * (labels - self.mean)
+        self._train, self._signed, self._trained = (
+            a.astype(X.dtype, copy=False)
+            for a in (self.train, self.signed, self.train > 0)
+        )
+        self._labels = columns.labels[self.rows]
+        self._validation = columns.validation[self.rows]
+        self._held_out = self._validation > 0
+        self.constant_loss = self.loss(np.broadcast_to(self.mean, self._labels.shape))
+
+    def loss(self, decisions: Array) -> float:
+        margins = (self._labels * decisions)[self._held_out]
+        if not np.isfinite(margins).all():
+            return np.inf
+        weights = self._validation[self._held_out]
+        return BLEND.evaluate(margins, weights / weights.sum()).value
+
+    def baseline(
+        self, words: str, decisions: Array, start: Array | None = None
+    ) -> Baseline:
+        shares = _right(decisions, self._labels, self._validation)
+        loss = self.loss(decisions)
+        return Baseline(words, self.rows, shares, loss, self.constant_loss, start)
+
+    def local_average(self, kernel: Kernel) -> tuple[Array, float]:
+        """The averages, and how many neighbours a row has in the median."""
+        gram = kernel.gram(self.X, self.X_learned)
+        mass = gram @ self._train
+        average = (gram @ self._signed) / np.where(mass > 0, mass, 1.0) + self.mean
+        neighbours = np.median((gram @ self._trained)[self._held_out])
+        return average, float(neighbours)
+
+    def linear(self) -> Array:
+        """Least squares on standardised features, (Z'WZ + rho tr(W) I) v = Z'W y."""
+        moments = column_moments(self.X_learned)
+        scale = np.sqrt(positive(moments.variance))
+        Z, Z_learned = ((X - moments.mean) / scale for X in (self.X, self.X_learned))
+        out = np.empty((len(Z), self.train.shape[1]))
+        for k, weight in enumerate(self.train.T):
+            matrix = (Z_learned.T * weight) @ Z_learned
+            matrix[np.diag_indices_from(matrix)] += LINEAR_RIDGE * weight.sum()
+            v = np.linalg.solve(matrix, Z_learned.T @ self.signed[:, k])
+            out[:, k] = Z @ v + self.mean[k]
+        return out
+
+
+def _single(kernel: Kernel, X: Matrix) -> Matrix:
+    """Inputs in single precision, if the kernel has it and they fit in."""
+    size = 0.0 if sparse.issparse(X) else float(np.abs(X).max(initial=0.0))
+    fits = 1.0 / SINGLE_SIZE < size < SINGLE_SIZE
+    single = kernel.single(X) if fits else None
+    return X if single is None else single
+
+
+def baselines(objective: Objective, random_state: RandomState) -> list[Baseline]:
+    """Return the best local average, and a linear rule on standardised features.
+
+    None for machines without widths, held-out points, or rows in memory: a linear
+    machine, say, is as good as its C.
+    """
+    problem, view = objective.problem, SharedValues(objective.space)
+    widths = _coordinates(objective, view, INVERSE_WIDTH)
+    in_blocks = isinstance(problem.X, RowBlocks)
+    if problem.criterion.on_training or in_blocks or not len(widths):
+        return []
+    with np.errstate(all="ignore"):
+        held_out = _HeldOutRows(objective, random_state)
+        found = [_best_local_average(objective, view, widths, held_out)]
+        few = problem.X.shape[1] <= LINEAR_FEATURES
+        if few and not sparse.issparse(problem.X):
+            words = "a linear rule on standardised features"
+            found.append(held_out.baseline(words, held_out.linear()))
+        return found
+
+
+def local_average_loss(objective: Objective, seed: int) -> float:
+    """Return the held-out loss of the best local average with a kernel's distances.
+
+    It needs no training. Kernels are compared on the same rows by the same `seed`.
+    """
+    found = baselines(objective, RandomState(seed))
+    return found[0].loss if found else np.inf
+
+
+def _best_local_average(
+    objective: Objective, view: SharedValues, widths: Array, held_out: _HeldOutRows
+) -> Baseline:
+    """The local average of the lowest loss, from the first widths to narrow ones.
+
+    All widths move together. Bounds do not hold them: a baseline is to show what bounds
+    leave out.
+    """
+    found: list[tuple[float, Array, Array]] = []
+    x = view.reduce(objective.theta0)
+    for _ in range(MOST_WIDTHS):
+        theta = view.expand_unbounded(x)
+        kernel = objective.problem.model.kernel_at(objective.hyperparameters(theta))
+        average, neighbours = held_out.local_average(kernel)
+        if found and not neighbours >= FEW_NEIGHBOURS:
+            break
+        found.append((held_out.loss(average), theta, average))
+        x = x.copy()
+        x[widths] += AVERAGE_STEP
+    _, theta, average = min(found, key=lambda one: one[0])
+    start = view.reduce(theta)
+    start[widths] -= NARROWER
+    words = "local averages of the labels"
+    return held_out.baseline(words, average, view.expand(start))
+
+
+def _mean_label(train: Array, labels: Array) -> Array:
+    """Of every training problem."""
+    mean: Array = np.einsum("ij,ij->j", train, labels) / train.sum(axis=0)
+    return mean
+
+
+def _right(decisions: Array, labels: Array, validation: Array) -> Array:
+    """Per row, the weight of the held-out points whose label is right."""
+    right: Array = (validation * (labels * decisions > 0)).sum(axis=1)
+    return right
+
+
+def gain_over_constant(objective: Objective, best: Evaluation) -> PairedDifference:
+    """Return by how much the criterion is lower than that of the best constant.
+
+    The constant of a training part is its mean label, or the label of its majority:
+    whichever the criterion prefers.
+    """
+    columns = objective.problem.columns
+    mean, shape = _mean_label(columns.train, columns.labels), columns.labels.shape
+    constants = (np.broadcast_to(b, shape) for b in (mean, np.sign(mean)))
+    _, shares = min(map(objective.loss_of, constants), key=lambda one: one[0])
+    return PairedDifference.of(shares, best.shares, best.share_weights)
+
+
+# --- starts ---------------------------------------------------------------------------
+
+
+class Start(NamedTuple):
+    """A start, H there, and whether the machines were solved."""
+
+    theta: Array
+    value: float
+    solved: bool = True
+
+    def distance(self, other: Start) -> float:
+        return float(np.abs(self.theta - other.theta).max())
+
+
+def _coordinates(objective: Objective, view: SharedValues, role: str) -> Array:
+    """The shared coordinates of this role."""
+    return view.coordinates_of(objective.space.has_role(role))
+
+
+def first_starts(objective: Objective, known: list[Baseline]) -> list[Array]:
+    """Return where H is evaluated before a descent, theta0 first.
+
+    The whole range if one coordinate is all there is; else theta0, and what baselines
+    propose.
+    """
+    view, theta0 = SharedValues(objective.space), objective.theta0
+    penalty = _coordinates(objective, view, PENALTY)
+    widths = _coordinates(objective, view, INVERSE_WIDTH)
+    if len(penalty) == 0 or len(widths) == 0:
+        entry = single_coordinate(objective)
+        scan = [] if entry is None else _scan(view, theta0, entry)
+        return [theta0, *scan]
+    proposed = [one.start for one in known if one.start is not None]
+    return [theta0, *(x for x in proposed if np.abs(x - theta0).max() >= DISTINCT)]
+
+
+def single_coordinate(objective: Objective) -> int | None:
+    """The shared coordinate of C, or of the widths, if the other is not searched."""
+    view = SharedValues(objective.space)
+    found = [_coordinates(objective, view, role) for role in (PENALTY, INVERSE_WIDTH)]
+    one = [entries for entries in found if len(entries)]
+    return int(one[0][0]) if len(one) == 1 and len(one[0]) == 1 else None
+
+
+def _scan(view: SharedValues, start: Array, entry: int) -> Iterator[Array]:
+    """The range of one coordinate, from rigid machines to free ones."""
+    x = view.reduce(start)
+    low, high = (view.bounds[entry] - x[entry]) / SCAN_STEP
+    # Bounds that are whole steps away are not to be missed by rounding.
+    for step in range(math.ceil(low - 1e-6), math.floor(high + 1e-6) + 1):
+        if step:
+            moved = x.copy()
+            moved[entry] += step * SCAN_STEP
+            yield view.expand(moved)
+
+
+def starts_between(objective: Objective, theta: Array) -> list[Array]:
+    """Return points between a point of a scan and its neighbours."""
+    view, entry = SharedValues(objective.space), single_coordinate(objective)
+    if entry is None:
+        return []
+    low, high = view.bounds[entry]
+    found = []
+    for step in BETWEEN * SCAN_STEP:
+        x = view.reduce(theta)
+        x[entry] += step
+        if low < x[entry] < high:
+            found.append(view.expand(x))
+    return found
+
+
+def grid_of_starts(objective: Objective, known: list[Baseline]) -> list[Array]:
+    """Return a coarse grid of widths and C, from the widest useful kernel on."""
+    view = SharedValues(objective.space)
+    penalty = _coordinates(objective, view, PENALTY)
+    widths = _coordinates(objective, view, INVERSE_WIDTH)
+    origin = view.reduce(objective.theta0)
+    room = (view.bounds[widths, 1] - origin[widths]).max()
+    steps = np.arange(-2.0 * GRID_STEP, room, GRID_STEP)
+    found = []
+    for step, C in product(steps, GRID_C if len(penalty) else [0.0]):
+        x = origin.copy()
+        x[widths] += step
+        x[penalty] += C
+        found.append(view.expand(np.clip(x, *view.bounds.T)))
+    return [*found, *(one.start for one in known if one.start is not None)]
+
+
+def nearby_starts(objective: Objective, theta: Array) -> list[Array]:
+    """Return points around a minimum, from which a lower one may be reached.
+
+    They are `VALLEY`, and with few rows `ALL_SIDES` too.
+    """
+    view = SharedValues(objective.space)
+    penalty = _coordinates(objective, view, PENALTY)
+    widths = _coordinates(objective, view, INVERSE_WIDTH)
+    if not (len(penalty) and len(widths)):
+        return []
+    few = len(objective.problem.sample_weight) <= FEW_ROWS
+    found = []
+    for narrower, larger in (*VALLEY, *(ALL_SIDES if few else ())):
+        x = view.reduce(theta)
+        x[widths] += np.log(narrower)
+        x[penalty] += np.log(larger)
+        if np.all((x >= view.bounds[:, 0]) & (x <= view.bounds[:, 1])):
+            found.append(view.expand(x))
+    return found
+
+
+def lowest(starts: list[Start]) -> Start:
+    """Return the start of lowest H; on a plateau, the nearest to the first start."""
+    finite = [start for start in starts if np.isfinite(start.value)] or starts[:1]
+    level = min(start.value for start in finite)
+    level += PLATEAU * abs(level)
+    return min(
+        (start for start in finite if not start.value > level),
+        key=lambda start: start.distance(starts[0]),
+        default=starts[0],
+    )
+
+
+def best_starts(starts: list[Start]) -> list[Start]:
+    """Return where to descend: the lowest start, and one far away and nearly as low.
+
+    Far is further than a step and a half of a scan.
+    """
+    best = lowest(starts)
+    good = [start for start in starts if start.value <= NEARLY * best.value]
+    far = [start for start in good if start.distance(best) >= 1.5 * SCAN_STEP]
+    # On the plateau of the best nothing else is to be found.
+    far = [one for one in far if abs(one.value - best.value) > PLATEAU * best.value]
+    return [best, *sorted(far, key=lambda start: start.value)[:1]]
+
+
+def tried_starts(
+    objective: Objective, starts: list[Start], end: Evaluation
+) -> TriedStarts:
+    """Return what a certificate says of the starts."""
+    log = np.array([scale == "log" for _, scale in objective.space.coordinates])
+
+    def natural(theta: Array) -> tuple[float, ...]:
+        values = np.where(log, np.exp(np.where(log, theta, 0.0)), theta)
+        return tuple(values.tolist())
+
+    return TriedStarts(
+        len(objective.problem.sample_weight),
+        tuple(objective.names),
+        tuple(natural(one.theta) for one in starts),
+        tuple(float(one.value) for one in starts),
+        natural(end.theta),
+        float(end.value),
+    )

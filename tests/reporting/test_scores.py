@@ -1,0 +1,37 @@
+"""Accuracy with its interval, and the loss on held-out rows."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+from sklearn.datasets import load_iris
+
+from bisvm import BilevelLinearSVC, BilevelSVC
+from bisvm.reporting.scores import losses_of, share_of
+
+X, y = load_iris(return_X_y=True)
+
+
+def test_wilson_s_interval():
+    share = share_of(np.repeat([True, False], [9, 1]))
+    # Its ends solve (p - 0.9)^2 = z^2 p (1 - p) / n.
+    z = norm.ppf(0.975)
+    for p in (share.low, share.high):
+        assert (p - 0.9) ** 2 == pytest.approx(z**2 * p * (1 - p) / 10, rel=1e-5)
+
+
+def test_the_loss_on_other_rows_is_the_criterion():
+    model = BilevelSVC("rbf", cv=3, random_state=0).fit(X[::2], y[::2])
+    binary = BilevelLinearSVC(criterion="mse", random_state=0).fit(X[50::2], y[50::2])
+    losses = losses_of(binary, X[51::2], y[51::2])
+    margin = np.where(y[51::2] == 2, 1, -1) * binary.decision_function(X[51::2])
+    assert losses.held_out == pytest.approx(np.mean((margin - 1) ** 2))
+    error = np.std((margin - 1) ** 2, ddof=1) / np.sqrt(len(margin))
+    assert losses.error == pytest.approx(error)
+    assert losses.folds == binary.criterion_value_
+    several = losses_of(model, X[1::2], y[1::2])
+    assert 0.2 < several.held_out / several.folds < 5
+    pairs = BilevelSVC("rbf", multi_class="ovo", cv=2, tol=0.5, starts=1).fit(X, y)
+    assert losses_of(pairs, X, y) is None
+    # Labels that were never seen are left out.
+    unseen = np.where(np.arange(75) == 0, 7, y[1::2])
+    assert np.isfinite(losses_of(model, X[1::2], unseen).held_out)

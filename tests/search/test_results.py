@@ -1,0 +1,152 @@
+"""What a search found: the final machine, held-out values, the certificate."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bisvm.bilevel.objective import Objective
+from bisvm.optimizers import BFGS
+from bisvm.search import results
+from bisvm.search.descent import Search
+from bisvm.search.history import PairedDifference
+from bisvm.search.observer import COMPETITOR_ROWS, Observer, Trace
+from bisvm.search.results import Competitors, HeldOut, Tuned, held_out, train, train_at
+from bisvm.search.settings import problem_of
+from tests.search.asked import make_data, make_settings
+
+SETTINGS, DATA = make_settings(), make_data()
+
+
+@pytest.fixture(scope="module")
+def found():
+    """A search over C and gamma, its trace and where it ended."""
+    problem = problem_of(SETTINGS, DATA, DATA.tasks, None)
+    search = Search(Objective(problem), BFGS(), Observer())
+    descent, trace = search.descend(Trace(), search.objective.theta0, "test")
+    return search, trace, descent
+
+
+@pytest.fixture(scope="module")
+def tuned(found):
+    search, _, descent = found
+    values = search.objective.hyperparameters(descent.best.theta)
+    trained = train(SETTINGS, DATA, search.objective.problem, values, np.arange(1))
+    gain = PairedDifference(0.5, 0.1)
+    return Tuned(
+        trained,
+        replace(descent, over_constant=gain),
+        search.observer.records,
+        search.objective.space.coordinates,
+        nested_solves=5,
+    )
+
+
+# --- the final machine ----------------------------------------------------------------
+
+
+def test_the_final_machine_is_solved_to_the_end_from_any_start(found, tuned):
+    search, trace, _ = found
+    values, problem = tuned.values, search.objective.problem
+    fitted = search.objective.mean_fitted(trace.warm)
+    warm = train(SETTINGS, DATA, problem, values, np.arange(1), fitted)
+    assert warm.solution.residual.max() <= results.FINAL_TOL
+    np.testing.assert_allclose(
+        warm.solution.x.coef, tuned.trained.solution.x.coef, atol=1e-7
+    )
+
+
+def test_machines_are_trained_at_given_values(tuned):
+    (again,) = train_at(SETTINGS, DATA, [tuned.values], None)
+    np.testing.assert_array_equal(again.solution.x.coef, tuned.trained.solution.x.coef)
+
+
+def test_with_a_tiny_C_a_warm_start_does_not_decide(tuned):
+    """With classes of one size any intercept between the margins is optimal."""
+    data = make_data(DATA.X, np.arange(60) % 2)
+    problem = problem_of(SETTINGS, data, data.tasks, None)
+    values = {**tuned.values, "C": 1e-9}
+    cold, warm = (
+        train(SETTINGS, data, problem, values, np.arange(1), start)
+        for start in (None, np.full((60, 1), 0.5))
+    )
+    assert results._is_flat(cold.solution)
+    assert not results._is_flat(tuned.trained.solution)
+    np.testing.assert_array_equal(warm.solution.x.intercept, cold.solution.x.intercept)
+
+
+# --- held-out decision values ---------------------------------------------------------
+
+
+def test_held_out_values_are_those_of_the_answer(found):
+    search, trace, descent = found
+    one = held_out(search, trace, descent)
+    np.testing.assert_array_equal(one.values, descent.best.held_out)
+    # Two hyperparameters over-fit nothing: they are not chosen again.
+    assert np.isnan(one.refitted).all()
+    (competitors,) = one.competitors
+    np.testing.assert_array_equal(competitors.values[0], descent.best.held_out)
+    losses = competitors.shares.sum(axis=1)
+    assert losses[0] == losses.min()
+
+
+def test_many_rows_have_no_competitors(found, monkeypatch):
+    assert COMPETITOR_ROWS > 60
+    monkeypatch.setattr(results, "COMPETITOR_ROWS", 59)
+    assert held_out(*found).competitors == ()
+
+
+def test_every_class_has_a_constant_machine(found):
+    columns = found[0].objective.problem.columns
+    constants = list(results._constants(columns))
+    assert [np.unique(one).tolist() for one in constants] in ([[1], [-1]], [[-1], [1]])
+
+
+def test_of_three_classes_constants_also_prefer_one_a_little():
+    y = np.arange(60) % 3
+    data = make_data(DATA.X, y)
+    problem = problem_of(SETTINGS, data, data.tasks, None)
+    constants = list(results._constants(problem.columns))
+    assert len(constants) == 6
+    for one in constants[1::2]:
+        # All say no, and the class that is preferred says it less loudly.
+        assert sorted(set(one[0].round(9))) == [-1.1, -0.9]
+
+
+def test_a_threshold_shifts_all_decision_values():
+    one = HeldOut(
+        np.ones((2, 1), dtype=bool),
+        np.zeros(1),
+        np.zeros(1),
+        np.array([1.0, -1.0]),
+        np.array([0.5, np.nan]),
+        (Competitors(np.zeros((1, 2)), np.array([[2.0, 3.0]]), np.full(2, 0.5)),),
+    )
+    moved = one.shifted(0.5)
+    assert moved.values.tolist() == [0.5, -1.5] and moved.refitted[0] == 0.0
+    assert moved.competitors[0].values.tolist() == [[1.5, 2.5]]
+    both = one.with_competitors([one, None, moved], [0.0, 1.0, 2.0])
+    assert [part.needed for part in both.competitors] == [0.0, 2.0]
+
+
+# --- the certificate ------------------------------------------------------------------
+
+
+def test_solves_of_nested_cross_validation_are_counted(tuned):
+    assert tuned.solves == sum(record.solves for record in tuned.history) + 5
+
+
+def test_the_certificate_needs_both_levels(tuned):
+    assert tuned.certificate.converged
+    best = replace(tuned.descent.best, converged=False)
+    unsolved = replace(tuned, descent=replace(tuned.descent, best=best))
+    assert unsolved.certificate.reason == results.LOWER_LIMIT
+    assert not unsolved.certificate.converged
+
+
+def test_an_answer_worse_than_a_baseline_is_not_converged(tuned):
+    beaten = replace(tuned, descent=replace(tuned.descent, beaten_by=("a rule",)))
+    assert "More held-out rows are right by a rule" in beaten.certificate.reason
+    guess = replace(tuned.descent, over_constant=PairedDifference(0.1, 0.1))
+    certificate = replace(tuned, descent=guess).certificate
+    assert not certificate.converged and certificate.reason == results.GUESSING

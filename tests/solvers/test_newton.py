@@ -1,0 +1,70 @@
+"""Newton's method and its line search, for compiled losses and for those in NumPy."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bisvm.kernels import RBF
+from bisvm.losses import Logistic, Loss, ModifiedLog, Quartic, SquaredHinge
+from bisvm.machines import Coefficients, KernelMachine
+from bisvm.solvers import Newton
+from bisvm.solvers.newton import step_lengths
+
+LOSSES = [Quartic(), Quartic(eps=1e-3), ModifiedLog(), SquaredHinge(), Logistic()]
+
+
+class InNumPy(Loss):
+    """The same loss, with loops in NumPy."""
+
+    def __init__(self, loss):
+        self.loss = loss
+
+    peak = property(lambda self: self.loss.peak)
+    max_curvature = property(lambda self: self.loss.max_curvature)
+
+    def _evaluate(self, f, y):
+        return self.loss._evaluate(f, y)
+
+
+def machine(loss, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 3))
+    kernel = RBF(gamma=0.5)
+    labels = np.where(rng.random((40, 4)) < 0.5, 1.0, -1.0)
+    weights = rng.random((40, 4)) * (rng.random((40, 4)) < 0.8)
+    return KernelMachine(labels, weights, loss, "free", kernel, X, kernel.gram(X))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("length", [1e-3, 1.0, 50.0])
+def test_steps_end_where_the_slope_has_vanished(loss, length):
+    one = machine(loss)
+    rng = np.random.default_rng(2)
+    x = Coefficients(rng.normal(size=one.labels.shape), rng.normal(size=4))
+    tangent = one.tangent(one.fit_values(x))
+    gradient = Coefficients(x.coef + tangent.slope, tangent.slope.sum(axis=0))
+    direction = Coefficients(-length * gradient.coef, -length * gradient.intercept)
+    values = one.gram @ direction.coef + direction.intercept
+    steps = [
+        step_lengths(replace(one, loss=each), x, tangent, direction, values)
+        for each in (loss, InNumPy(loss))
+    ]
+    np.testing.assert_allclose(steps[0], steps[1], rtol=1e-9)
+    assert (steps[0] > 0).all()
+    end = x.step(direction, steps[0])
+    at_end = one.tangent(one.fit_values(end))
+    left = one.along(end, at_end, direction, values).start
+    first = one.along(x, tangent, direction, values).start
+    assert (np.abs(left) <= 0.1 * np.abs(first) + 1e-9).all()
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("intercept", ["free", "penalized", "none"])
+def test_a_loss_in_numpy_has_the_same_solution(loss, intercept):
+    one = replace(machine(loss), intercept=intercept)
+    compiled, plain = (
+        Newton().solve(each, tol=1e-10) for each in (one, one.with_loss(InNumPy(loss)))
+    )
+    np.testing.assert_allclose(compiled.x.coef, plain.x.coef, atol=1e-8)
+    np.testing.assert_allclose(compiled.x.intercept, plain.x.intercept, atol=1e-7)
