@@ -6,7 +6,9 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import threading
 from contextlib import closing
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from bisvm.bilevel.objective import WarmStart
 from bisvm.bilevel.problem import Evaluation
 from bisvm.kernels import RBF
 from bisvm.machines.model import Approximation
-from bisvm.search.checkpoint import APPLICATION_ID, FORMAT, open_checkpoint
+from bisvm.search.checkpoint import APPLICATION_ID, FORMAT, Stored, open_checkpoint
 from bisvm.search.packing import described, digest, packed, sealed, unpacked, unsealed
 from tests.problems import sparse_twin, toy_data
 from tests.search.runs import (
@@ -145,6 +147,33 @@ def test_a_disk_that_is_full_is_said(tmp_path, monkeypatch):
         with pytest.raises(OSError, match="cannot be .* written: .* disk is full"):
             svc(checkpoint=path).fit(X, y)
     assert n_answers(path) == 2
+
+
+def test_closing_waits_for_a_thread_that_writes(tmp_path, monkeypatch):
+    """SQLite crashes the process if a connection is closed while it is in use."""
+    writing, go_on, closed = (threading.Event() for _ in range(3))
+
+    class Slow(sqlite3.Connection):
+        def execute(self, sql, values=()):
+            if sql.startswith("insert into warm_starts"):
+                writing.set()
+                go_on.wait(10)
+            return super().execute(sql, values)
+
+    monkeypatch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Slow))
+    path = tmp_path / "run.checkpoint"
+    file = open_checkpoint(path, {}, None)
+    answer = Stored("question", b"evaluation", 1.0, b"warm start")
+    writer = threading.Thread(target=file.keep, args=("0", 1, answer, 0))
+    closer = threading.Thread(target=lambda: (file.close(), closed.set()))
+    writer.start()
+    assert writing.wait(10)
+    closer.start()
+    assert not closed.wait(0.1)
+    go_on.set()
+    writer.join()
+    closer.join()
+    assert n_answers(path) == 1
 
 
 def change(path, sql, *values):

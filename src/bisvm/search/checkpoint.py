@@ -330,7 +330,13 @@ class Checkpoint:
         self.close()
 
     def close(self) -> None:
-        self._connection.close()
+        """Close the file once no thread is reading or writing.
+
+        A unit that fails ends the fit while others may still run in their threads.
+        What they evaluate from now on is not kept.
+        """
+        with self._lock:
+            self._connection.close()
 
     def answers(self, search: str) -> Answers:
         """Return the answers of one search, and where new ones are kept."""
