@@ -11,7 +11,7 @@ A fit that says "converged" should be at a local minimum, so that a descent from
 not lower H by 0.5%, and within 0.5% of the lowest value known. The exact hinge has
 kinks that stop a descent: there a simplex with edges of 0.3 goes on from its end. Where
 a fit leaves all gammas equal, since they gained too little by differing, it is compared
-with the lowest point of that kind.
+with the lowest point of that kind, by the criterion that equal gammas are tuned with.
 
 The dense searches are kept in `optimum_lowest.csv`, the fits in `optimum_fits.csv`:
 delete the latter to run the fits again.
@@ -371,8 +371,11 @@ class _Problem:
         self.X, self.y = case.draw()
         self.settings = {"cv": frozen_folds(self.X, self.y)}
 
-    def objective(self) -> BilevelObjective:
-        return BilevelObjective(self._model(), self.X, self.y)
+    def objective(self, *, tied: bool = True) -> BilevelObjective:
+        """H of one gamma, or of one per feature: the default criteria differ."""
+        criterion = "calibrated_logistic" if tied else "blend"
+        model = self._model().set_params(criterion=criterion)
+        return BilevelObjective(model, self.X, self.y)
 
     def _model(self) -> Any:
         return KINDS[self.case.kind](**self.settings)
@@ -398,7 +401,7 @@ class _Problem:
 
     def _apart(self, tied: Search) -> Search:
         """From the tied optimum, half of the starts around it, half anywhere."""
-        search = Search(self.objective(), tied=False)
+        search = Search(self.objective(tied=False), tied=False)
         rng = np.random.default_rng(0)
         around = rng.normal(0.0, 1.5, (RANDOM_STARTS // 2, len(tied.theta)))
         anywhere = rng.uniform(
@@ -415,8 +418,9 @@ class _Problem:
             model.fit(self.X, self.y)
             objective = self.objective()
             theta = objective.space.theta(model.hyperparameters_)
-            H = objective(theta)[0]
             tied = Search(objective).view.holds(theta)
+            objective = self.objective(tied=tied)
+            H = objective(theta)[0]
             polish = Search(objective, tied=tied)
             start = polish.view.reduce(theta)
             polish.descend(start)

@@ -3,9 +3,16 @@
 import numpy as np
 import pytest
 
+from bisvm import BilevelSVC
 from bisvm.kernels import Linear, Precomputed
 from bisvm.optimizers import Scan
-from bisvm.search.settings import approximation_of, problem_of, searches_that_fit
+from bisvm.search.settings import (
+    approximation_of,
+    check_starts,
+    problem_of,
+    searches_that_fit,
+)
+from tests.problems import toy_data
 from tests.search.asked import make_data, make_settings
 
 
@@ -59,3 +66,16 @@ def test_linear_machines_are_never_approximated():
     settings, data = make_settings("linear"), make_data()
     assert approximation_of(settings, data, 1) is None
     assert searches_that_fit(settings, data, 1, None) == np.inf
+
+
+def test_starts_are_checked_before_anything_else(tmp_path):
+    for wrong in ("autto", [], [1.0], 2.5, True):
+        with pytest.raises(ValueError, match="is not understood"):
+            check_starts(wrong)
+    with pytest.raises(ValueError, match="at least one start"):
+        check_starts(0)
+    path = tmp_path / "run.checkpoint"
+    model = BilevelSVC(starts="autto", checkpoint=path, random_state=0)
+    with pytest.raises(ValueError, match="'autto' is not understood"):
+        model.fit(*toy_data(20))
+    assert not path.exists()

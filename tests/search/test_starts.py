@@ -1,6 +1,7 @@
 """Where a search begins, and whether its end can be believed."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +24,8 @@ from bisvm.search.starts import (
     local_average_loss,
     lowest,
     nearby_starts,
+    other_valleys,
+    separating_starts,
     starts_between,
     tried_starts,
 )
@@ -247,13 +250,41 @@ def test_a_grid_covers_all_widths_at_three_C():
     assert len(grid_of_starts(objective, [told])) == len(grid) + 1
 
 
-def test_few_rows_have_starts_on_all_sides():
-    few, many = (make_search(toy_data(n)).objective for n in (60, 160))
+def test_few_rows_have_more_starts_nearby():
+    few, many = (make_search(toy_data(n)).objective for n in (60, 210))
     sides = [len(nearby_starts(one, one.theta0)) for one in (few, many)]
-    assert sides == [13, 2]
+    assert sides == [4, 2]
     # None leaves the bounds.
     low = few.bounds[:, 0]
     assert all(np.all(x >= low) for x in nearby_starts(few, low + 0.1))
+
+
+def test_one_coordinate_has_starts_on_either_side():
+    linear = make_search(kernel="linear").objective
+    found = np.ravel(nearby_starts(linear, linear.theta0)) - linear.theta0[0]
+    assert len(found) == 4 and min(found) < 0 < max(found)
+
+
+def test_few_rows_are_separated_by_wide_kernels_and_the_largest_C():
+    few, many = (make_search(toy_data(n)).objective for n in (60, 210))
+    assert separating_starts(many, many.theta0) == []
+    C, gamma = np.transpose(separating_starts(few, few.theta0))
+    assert np.all(few.bounds[0, 1] == C)
+    assert gamma.min() < few.theta0[1] - 5 * np.log(5.0)
+    assert few.theta0[1] < gamma.max() <= few.theta0[1] + np.log(5.0)
+    assert np.all(np.diff(gamma) < np.log(3.0))
+
+
+def test_other_valleys_are_nearly_as_low_and_far_apart():
+    here = np.zeros(2)
+    found = SimpleNamespace(theta=here, value=1.0)
+    near, far = Start(here + 1.0, 1.05), Start(here + 5.0, 1.05)
+    beside, high = Start(here + 6.0, 1.06), Start(here - 5.0, 1.2)
+    assert other_valleys(found, [near, beside, high, far]) == [far]
+    # What is lower counts wherever it is.
+    lower = near._replace(value=0.99)
+    assert other_valleys(found, [lower, far]) == [lower, far]
+    assert other_valleys(found, [lower._replace(solved=False)]) == []
 
 
 def test_baselines_propose_a_start_only_where_it_is_another():

@@ -36,7 +36,7 @@ from bisvm.optimizers import Optimizer, get_optimizer
 from bisvm.search.checkpoint import check_resumable
 from bisvm.search.descent import DescentMethod
 from bisvm.search.history import Progress
-from bisvm.search.settings import Grouping, MultiClass, Settings
+from bisvm.search.settings import Grouping, MultiClass, Settings, check_starts
 from bisvm.solvers import FISTA, Solver, get_solver
 
 # Machines of `ensemble=True`.
@@ -210,7 +210,7 @@ def settings_of(
         optimizer=optimizer,
         cv=arguments.cv,
         learn=arguments.learn,
-        starts=arguments.starts,
+        starts=check_starts(arguments.starts),
         multi_class=arguments.multi_class,
         shared=arguments.shared,
         class_weight=arguments.class_weight,

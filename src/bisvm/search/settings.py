@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
@@ -28,8 +28,27 @@ from bisvm.solvers import Solver
 
 Grouping = Literal["groups", "classes"]
 MultiClass = Literal["ovr", "ovo"]
+# Chosen by the search, a number of starts, or their hyperparameters.
+Starts: TypeAlias = Literal["auto"] | int | Sequence[Mapping[str, Any]]
 # An argument as the user gave it.
 Argument: TypeAlias = Any
+
+
+def check_starts(starts: object) -> Starts:
+    """Return the starts, or raise a ValueError if no search can begin from them."""
+    if isinstance(starts, str) and starts == "auto":
+        return "auto"
+    if isinstance(starts, (int, np.integer)) and not isinstance(starts, bool):
+        if starts < 1:
+            raise ValueError(f"starts={starts}: at least one start is needed.")
+        return int(starts)
+    if isinstance(starts, (list, tuple)) and len(starts):
+        if all(isinstance(values, Mapping) for values in starts):
+            return starts
+    raise ValueError(
+        f"starts={starts!r} is not understood; expected 'auto', a number, or a list of "
+        "dicts such as [{'C': 1.0, 'gamma': 0.1}]."
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +109,7 @@ class Settings:
     optimizer: Optimizer
     cv: Argument = 5
     learn: Argument = "all"
-    starts: Argument = "auto"
+    starts: Starts = "auto"
     multi_class: MultiClass = "ovr"
     shared: bool = True
     class_weight: Argument = None

@@ -8,10 +8,10 @@ their noise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.random import RandomState
@@ -36,6 +36,7 @@ from bisvm.search.descent import (
 from bisvm.search.history import CONSTANT_ERRORS
 from bisvm.search.observer import StopSearch, Trace
 from bisvm.search.refinement import LOOSER, refine
+from bisvm.search.settings import Starts
 from bisvm.search.starts import (
     Baseline,
     Start,
@@ -46,6 +47,8 @@ from bisvm.search.starts import (
     grid_of_starts,
     lowest,
     nearby_starts,
+    other_valleys,
+    separating_starts,
     starts_between,
     tried_starts,
 )
@@ -71,6 +74,8 @@ NEARBY_ROUNDS = 4
 # Relative decrease of H that is worth another descent: that at which a descent stops
 # (docs/defaults.md, tolerance).
 WORTH = 1e-4
+# The same on a subsample, whose minima are not those of all rows.
+SUBSAMPLE_WORTH = 1e-2
 # How an H with kinks is scanned beyond a minimum: kinks have no natural scale, so that
 # steps grow.
 SCAN_NEARBY = Scan(spacing=0.25, growth=4.0, ftol=WORTH)
@@ -95,7 +100,7 @@ class ChooseStarts(Protocol):
 
 def tune(
     search: Search,
-    starts: object,
+    starts: Starts,
     random_state: RandomState,
     only: int | None = None,
 ) -> tuple[Descent | None, Trace]:
@@ -132,19 +137,17 @@ def tune(
     return replace(descent, fitted=fitted, over_constant=gain), trace
 
 
-def n_independent_starts(starts: object, optimizer: Optimizer) -> int:
+def n_independent_starts(starts: Starts, optimizer: Optimizer) -> int:
     """Return how many starts can be searched independently of one another."""
     if not optimizer.uses_start or isinstance(starts, str):
         return 1
-    if isinstance(starts, (int, np.integer)):
-        return max(int(starts), 1)
-    return max(len(starts), 1) if isinstance(starts, (list, tuple)) else 1
+    return starts if isinstance(starts, int) else len(starts)
 
 
 def _tune(
     search: Search,
     trace: Trace,
-    starts: object,
+    starts: Starts,
     random_state: RandomState,
     only: int | None,
 ) -> tuple[Descent | None, Trace]:
@@ -154,7 +157,7 @@ def _tune(
         return _end_at(search, trace, theta0, reason, converged=True)
     if not search.optimizer.uses_start:
         return search.descend(trace, theta0, "search")
-    if isinstance(starts, str) and starts == "auto":
+    if isinstance(starts, str):
         if objective.problem.criterion.on_training:
             # No held-out points that could tell one start from another.
             return search.descend(trace, theta0, "descent")
@@ -201,7 +204,7 @@ def _descents(
 
 def _given_starts(
     objective: Objective,
-    starts: object,
+    starts: int | Sequence[Mapping[str, Any]],
     random_state: RandomState,
     known: list[Baseline],
 ) -> list[Array]:
@@ -210,22 +213,14 @@ def _given_starts(
     The first is theta0, the second what baselines propose; others lie at random about
     the first.
     """
-    if isinstance(starts, (int, np.integer)) and not isinstance(starts, bool):
-        if starts < 1:
-            raise ValueError(f"starts={starts}: at least one start is needed.")
-        theta0 = objective.theta0
-        scatter = random_state.normal(size=(starts - 1, len(theta0)))
-        scatter *= 1.5 * objective.space.sizes()
-        proposed = [one.start for one in known if one.start is not None]
-        at_random = [clipped(objective, theta0 + step) for step in scatter]
-        return [theta0, *proposed, *at_random][:starts]
-    if isinstance(starts, (list, tuple)) and starts:
-        if all(isinstance(values, Mapping) for values in starts):
-            return [objective.space.theta(values, start=True) for values in starts]
-    raise ValueError(
-        f"starts={starts!r} is not understood; expected 'auto', a number, or a list of "
-        "dicts such as [{'C': 1.0, 'gamma': 0.1}]."
-    )
+    if not isinstance(starts, int):
+        return [objective.space.theta(values, start=True) for values in starts]
+    theta0 = objective.theta0
+    scatter = random_state.normal(size=(starts - 1, len(theta0)))
+    scatter *= 1.5 * objective.space.sizes()
+    proposed = [one.start for one in known if one.start is not None]
+    at_random = [clipped(objective, theta0 + step) for step in scatter]
+    return [theta0, *proposed, *at_random][:starts]
 
 
 def _end_at(
@@ -349,7 +344,13 @@ def _shared_values(
                 continue
         try:
             found, level_trace = (
-                _from_starts(level, Trace(), SUBSAMPLE, partial(choose, known=here))
+                _from_starts(
+                    level,
+                    Trace(),
+                    SUBSAMPLE,
+                    partial(choose, known=here),
+                    worth=SUBSAMPLE_WORTH,
+                )
                 if below is None
                 else _next_level(level, Trace(), *below, size, SUBSAMPLE)
             )
@@ -417,7 +418,11 @@ def _at_size(objective: Objective, theta: Array, ratio: float) -> Array:
 
 
 def _from_starts(
-    search: Search, trace: Trace, stage: str, choose: ChoosePoints
+    search: Search,
+    trace: Trace,
+    stage: str,
+    choose: ChoosePoints,
+    worth: float = WORTH,
 ) -> tuple[Descent, Trace]:
     """Shared values: evaluate H at some starts, descend from the best of them.
 
@@ -439,23 +444,37 @@ def _from_starts(
         end, trace = search.descend(trace, start.theta, stage, shared=True)
         ends.append(end)
     best = min(ends, key=lambda descent: descent.best.value)
-    best, trace = _from_nearby(search, trace, best, stage)
+    best, trace = _from_nearby(search, trace, best, stage, worth)
+    best, trace = _from_separating(search, trace, best, stage)
     tried = tried_starts(objective, starts, best.best)
     return replace(best, tried_starts=tried), trace
 
 
 def _from_nearby(
-    search: Search, trace: Trace, found: Descent, stage: str
+    search: Search, trace: Trace, found: Descent, stage: str, worth: float = WORTH
 ) -> tuple[Descent, Trace]:
     """The lowest minimum near the one found, as far as a few evaluations tell."""
     for _ in range(NEARBY_ROUNDS):
         points = nearby_starts(search.objective, found.best.theta)
         starts, trace = _evaluated(search, trace, points, None)
-        lower = [one for one in starts if one.value < (1 - WORTH) * found.best.value]
+        lower = [one for one in starts if one.value < (1 - worth) * found.best.value]
         if not lower:
             break
         start = min(lower, key=lambda one: one.value)
         found, trace = search.descend(trace, start.theta, stage, shared=True)
+    return found, trace
+
+
+def _from_separating(
+    search: Search, trace: Trace, found: Descent, stage: str
+) -> tuple[Descent, Trace]:
+    """The lower of a minimum and of another in the valley of the largest C."""
+    points = separating_starts(search.objective, found.best.theta)
+    starts, trace = _evaluated(search, trace, points, ROUGH_ACCURACY)
+    for start in other_valleys(found.best, starts):
+        end, trace = search.descend(trace, start.theta, stage, shared=True)
+        if end.best.value < (1 - WORTH) * found.best.value:
+            found, trace = _from_nearby(search, trace, end, stage)
     return found, trace
 
 

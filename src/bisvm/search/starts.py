@@ -54,14 +54,15 @@ GRID_C = np.log((1.0, 1e2, 1e4))
 MOST_WIDTHS = 40
 # Factors of gamma and C at which a lower minimum is looked for: along a valley of wider
 # kernels and larger C, and at larger C, where several of forty data sets had one; with
-# no more than FEW_ROWS on all sides, where H has shallow minima and costs little.
+# few rows across that valley too, and with one coordinate alone on either side.
 VALLEY = ((0.2, 10.0), (1.0, 3.0))
-ALL_SIDES = (
-    *((1.0, 0.03), (1.0, 0.2), (1.0, 30.0)),
-    *((0.25, 1.0), (0.6, 1.7), (0.7, 0.75), (0.1, 100.0)),
-    *((4.0, 1.0), (15.0, 0.4), (3.0, 0.003), (100.0, 0.001)),
-)
-FEW_ROWS = 150
+ACROSS = ((2.0, 2.0), (0.5, 0.5))
+SIDES = (0.4, 0.6, 1.7, 2.5)
+# Rows up to which H has many shallow minima, and costs little. Then the largest C is
+# tried with kernels from this factor of the first gamma on, in steps of half a
+# GRID_STEP: with longer steps the lowest minimum of four of forty sets was missed.
+FEW_ROWS = 200
+WIDEST = -6.0 * GRID_STEP
 # Neighbours that rows must have in the median for a local average to be one.
 FEW_NEIGHBOURS = 0.5
 # A local average smooths more than a machine of the same width, and is best where it is
@@ -86,6 +87,9 @@ BASELINE_ERRORS = 2.0
 NEARLY = 1.1
 # Points whose H differ by less than this, relatively, are on one plateau (as `tol`).
 PLATEAU = 1e-3
+# Starts further apart than this are in different valleys, of which so many are tried.
+FAR = 1.5 * SCAN_STEP
+MOST_VALLEYS = 3
 BLEND = get_criterion("blend")
 
 # --- baselines ------------------------------------------------------------------------
@@ -211,14 +215,13 @@ def baselines(objective: Objective, random_state: RandomState) -> list[Baseline]
     None for machines without widths, held-out points, or rows in memory: a linear
     machine, say, is as good as its C.
     """
-    problem, view = objective.problem, SharedValues(objective.space)
-    widths = _coordinates(objective, view, INVERSE_WIDTH)
+    problem, shared = objective.problem, _Shared.of(objective)
     in_blocks = isinstance(problem.X, RowBlocks)
-    if problem.criterion.on_training or in_blocks or not len(widths):
+    if problem.criterion.on_training or in_blocks or not len(shared.widths):
         return []
     with np.errstate(all="ignore"):
         held_out = _HeldOutRows(objective, random_state)
-        found = [_best_local_average(objective, view, widths, held_out)]
+        found = [_best_local_average(objective, shared, held_out)]
         few = problem.X.shape[1] <= LINEAR_FEATURES
         if few and not sparse.issparse(problem.X):
             words = "a linear rule on standardised features"
@@ -236,7 +239,7 @@ def local_average_loss(objective: Objective, seed: int) -> float:
 
 
 def _best_local_average(
-    objective: Objective, view: SharedValues, widths: Array, held_out: _HeldOutRows
+    objective: Objective, shared: _Shared, held_out: _HeldOutRows
 ) -> Baseline:
     """The local average of the lowest loss, from the first widths to narrow ones.
 
@@ -244,6 +247,7 @@ def _best_local_average(
     leave out.
     """
     found: list[tuple[float, Array, Array]] = []
+    view = shared.view
     x = view.reduce(objective.theta0)
     for _ in range(MOST_WIDTHS):
         theta = view.expand_unbounded(x)
@@ -252,11 +256,9 @@ def _best_local_average(
         if found and not neighbours >= FEW_NEIGHBOURS:
             break
         found.append((held_out.loss(average), theta, average))
-        x = x.copy()
-        x[widths] += AVERAGE_STEP
+        x = shared.moved(x, AVERAGE_STEP)
     _, theta, average = min(found, key=lambda one: one[0])
-    start = view.reduce(theta)
-    start[widths] -= NARROWER
+    start = shared.moved(view.reduce(theta), -NARROWER)
     words = "local averages of the labels"
     return held_out.baseline(words, average, view.expand(start))
 
@@ -300,9 +302,46 @@ class Start(NamedTuple):
         return float(np.abs(self.theta - other.theta).max())
 
 
-def _coordinates(objective: Objective, view: SharedValues, role: str) -> Array:
-    """The shared coordinates of this role."""
-    return view.coordinates_of(objective.space.has_role(role))
+class _Shared(NamedTuple):
+    """Shared values of all widths and of C, and which coordinates they are."""
+
+    view: SharedValues
+    widths: Array
+    penalty: Array
+
+    @classmethod
+    def of(cls, objective: Objective) -> _Shared:
+        view, space = SharedValues(objective.space), objective.space
+        widths, penalty = (
+            view.coordinates_of(space.has_role(role))
+            for role in (INVERSE_WIDTH, PENALTY)
+        )
+        return cls(view, widths, penalty)
+
+    @property
+    def both(self) -> bool:
+        return bool(len(self.widths) and len(self.penalty))
+
+    @property
+    def single(self) -> int | None:
+        """The coordinate of C, or of the widths, if the other is not searched."""
+        one = [entries for entries in self[1:] if len(entries)]
+        return int(one[0][0]) if len(one) == 1 and len(one[0]) == 1 else None
+
+    def moved(self, x: Array, narrower: float = 0.0, larger: float = 0.0) -> Array:
+        """Return x with these changes of log gamma and log C."""
+        x = x.copy()
+        x[self.widths] += narrower
+        x[self.penalty] += larger
+        return x
+
+    def within(self, x: Array) -> Array:
+        """Return theta at x, within the bounds."""
+        return self.view.expand(np.clip(x, *self.view.bounds.T))
+
+
+def _few_rows(objective: Objective) -> bool:
+    return len(objective.problem.sample_weight) <= FEW_ROWS
 
 
 def first_starts(objective: Objective, known: list[Baseline]) -> list[Array]:
@@ -311,23 +350,12 @@ def first_starts(objective: Objective, known: list[Baseline]) -> list[Array]:
     The whole range if one coordinate is all there is; else theta0, and what baselines
     propose.
     """
-    view, theta0 = SharedValues(objective.space), objective.theta0
-    penalty = _coordinates(objective, view, PENALTY)
-    widths = _coordinates(objective, view, INVERSE_WIDTH)
-    if len(penalty) == 0 or len(widths) == 0:
-        entry = single_coordinate(objective)
-        scan = [] if entry is None else _scan(view, theta0, entry)
-        return [theta0, *scan]
+    shared, theta0 = _Shared.of(objective), objective.theta0
+    if not shared.both:
+        entry = shared.single
+        return [theta0, *([] if entry is None else _scan(shared.view, theta0, entry))]
     proposed = [one.start for one in known if one.start is not None]
     return [theta0, *(x for x in proposed if np.abs(x - theta0).max() >= DISTINCT)]
-
-
-def single_coordinate(objective: Objective) -> int | None:
-    """The shared coordinate of C, or of the widths, if the other is not searched."""
-    view = SharedValues(objective.space)
-    found = [_coordinates(objective, view, role) for role in (PENALTY, INVERSE_WIDTH)]
-    one = [entries for entries in found if len(entries)]
-    return int(one[0][0]) if len(one) == 1 and len(one[0]) == 1 else None
 
 
 def _scan(view: SharedValues, start: Array, entry: int) -> Iterator[Array]:
@@ -344,12 +372,17 @@ def _scan(view: SharedValues, start: Array, entry: int) -> Iterator[Array]:
 
 def starts_between(objective: Objective, theta: Array) -> list[Array]:
     """Return points between a point of a scan and its neighbours."""
-    view, entry = SharedValues(objective.space), single_coordinate(objective)
+    return _on_either_side(_Shared.of(objective), theta, BETWEEN * SCAN_STEP)
+
+
+def _on_either_side(shared: _Shared, theta: Array, steps: Array) -> list[Array]:
+    """The only coordinate moved by these steps, as far as its bounds allow."""
+    view, entry = shared.view, shared.single
     if entry is None:
         return []
     low, high = view.bounds[entry]
     found = []
-    for step in BETWEEN * SCAN_STEP:
+    for step in steps:
         x = view.reduce(theta)
         x[entry] += step
         if low < x[entry] < high:
@@ -359,40 +392,45 @@ def starts_between(objective: Objective, theta: Array) -> list[Array]:
 
 def grid_of_starts(objective: Objective, known: list[Baseline]) -> list[Array]:
     """Return a coarse grid of widths and C, from the widest useful kernel on."""
-    view = SharedValues(objective.space)
-    penalty = _coordinates(objective, view, PENALTY)
-    widths = _coordinates(objective, view, INVERSE_WIDTH)
-    origin = view.reduce(objective.theta0)
-    room = (view.bounds[widths, 1] - origin[widths]).max()
+    shared = _Shared.of(objective)
+    origin = shared.view.reduce(objective.theta0)
+    room = (shared.view.bounds[shared.widths, 1] - origin[shared.widths]).max()
     steps = np.arange(-2.0 * GRID_STEP, room, GRID_STEP)
-    found = []
-    for step, C in product(steps, GRID_C if len(penalty) else [0.0]):
-        x = origin.copy()
-        x[widths] += step
-        x[penalty] += C
-        found.append(view.expand(np.clip(x, *view.bounds.T)))
+    found = [
+        shared.within(shared.moved(origin, step, C))
+        for step, C in product(steps, GRID_C if len(shared.penalty) else [0.0])
+    ]
     return [*found, *(one.start for one in known if one.start is not None)]
 
 
 def nearby_starts(objective: Objective, theta: Array) -> list[Array]:
-    """Return points around a minimum, from which a lower one may be reached.
+    """Return points around a minimum, from which a lower one may be reached."""
+    shared, few = _Shared.of(objective), _few_rows(objective)
+    if not shared.both:
+        return _on_either_side(shared, theta, np.log(SIDES)) if few else []
+    x, (low, high) = shared.view.reduce(theta), shared.view.bounds.T
+    factors = np.log((*VALLEY, *(ACROSS if few else ())))
+    moved = [shared.moved(x, *pair) for pair in factors]
+    return [shared.view.expand(x) for x in moved if np.all((x >= low) & (x <= high))]
 
-    They are `VALLEY`, and with few rows `ALL_SIDES` too.
+
+def separating_starts(objective: Objective, theta: Array) -> list[Array]:
+    """Return kernels of all widths down to that of theta, with the largest C.
+
+    Such machines separate the rows if they can. With few rows H often has a second
+    valley there, at wider kernels than those of a minimum with a smaller C.
     """
-    view = SharedValues(objective.space)
-    penalty = _coordinates(objective, view, PENALTY)
-    widths = _coordinates(objective, view, INVERSE_WIDTH)
-    if not (len(penalty) and len(widths)):
+    shared = _Shared.of(objective)
+    if not (_few_rows(objective) and shared.both):
         return []
-    few = len(objective.problem.sample_weight) <= FEW_ROWS
-    found = []
-    for narrower, larger in (*VALLEY, *(ALL_SIDES if few else ())):
-        x = view.reduce(theta)
-        x[widths] += np.log(narrower)
-        x[penalty] += np.log(larger)
-        if np.all((x >= view.bounds[:, 0]) & (x <= view.bounds[:, 1])):
-            found.append(view.expand(x))
-    return found
+    view, widths = shared.view, shared.widths
+    origin, at = view.reduce(objective.theta0), view.reduce(theta)
+    widest = max(WIDEST, (view.bounds[widths, 0] - origin[widths]).max())
+    narrowest = (at[widths] - origin[widths]).max() + GRID_STEP
+    return [
+        shared.within(shared.moved(origin, step, np.inf))
+        for step in np.arange(widest, narrowest, 0.5 * GRID_STEP)
+    ]
 
 
 def lowest(starts: list[Start]) -> Start:
@@ -414,10 +452,24 @@ def best_starts(starts: list[Start]) -> list[Start]:
     """
     best = lowest(starts)
     good = [start for start in starts if start.value <= NEARLY * best.value]
-    far = [start for start in good if start.distance(best) >= 1.5 * SCAN_STEP]
+    far = [start for start in good if start.distance(best) >= FAR]
     # On the plateau of the best nothing else is to be found.
     far = [one for one in far if abs(one.value - best.value) > PLATEAU * best.value]
     return [best, *sorted(far, key=lambda start: start.value)[:1]]
+
+
+def other_valleys(found: Evaluation, starts: list[Start]) -> list[Start]:
+    """Return starts nearly as low as a minimum, in other valleys than one another.
+
+    A start that is lower than the minimum may be close to it.
+    """
+    kept = [Start(found.theta, found.value)]
+    for one in sorted(starts, key=lambda start: start.value):
+        nearly = one.solved and one.value <= NEARLY * found.value
+        others = kept[1:] if one.value < found.value else kept
+        if nearly and all(one.distance(other) >= FAR for other in others):
+            kept.append(one)
+    return kept[1 : 1 + MOST_VALLEYS]
 
 
 def tried_starts(
