@@ -159,6 +159,7 @@ def landscape_data(
     limits = np.array([_range(one, theta, objective.bounds) for one in chosen])
     usual = grid is not None and isinstance(estimator.kernel_, RBF)
     points = _grid_points(chosen, limits, X if usual else None)
+    least = loss(theta)
     if time_limit is not None:
         resolution = loss.affordable(resolution, len(chosen), time_limit)
     places = [np.linspace(low, high, resolution) for low, high in limits]
@@ -175,7 +176,7 @@ def landscape_data(
         tuple(one.natural(p) for one, p in zip(chosen, places, strict=True)),
         loss.over(theta, chosen, places),
         tuple(float(one.natural(one.place(theta))) for one in chosen),
-        loss(theta),
+        least,
         _natural(chosen, path),
         _natural(chosen, points),
         len(objective.problem.sample_weight),
