@@ -87,7 +87,7 @@ class SampleGroups:
 
 
 @dataclass(frozen=True)
-class Columns:
+class FoldColumns:
     """Training problems as columns, one for every split and class task.
 
     labels : (n, q), +1 or -1
@@ -124,14 +124,14 @@ class Columns:
             outside[:, own] = outside[:, own].any(axis=1, keepdims=True)
         return outside
 
-    def of_split(self, number: int) -> Columns:
+    def of_split(self, number: int) -> FoldColumns:
         """Those of one split alone."""
         return self.only(self.split == number)
 
-    def only(self, own: Array) -> Columns:
+    def only(self, own: Array) -> FoldColumns:
         """Some of the columns, in equal shares as before; own : mask (q,)."""
         share = self.validation[:, own].sum()
-        return Columns(
+        return FoldColumns(
             self.labels[:, own],
             self.train[:, own],
             self.validation[:, own] / share,
@@ -159,12 +159,12 @@ def class_tasks(y: Array, n_classes: int, multi_class: str) -> Array:
     return np.stack(tasks, axis=1)
 
 
-def training_columns(tasks: Array, weight: Array) -> Columns:
+def training_columns(tasks: Array, weight: Array) -> FoldColumns:
     """One column per task, trained on all points: the final machine."""
     labels = np.where(tasks == 0, 1.0, tasks)
     train = np.where(tasks == 0, 0.0, weight[:, None])
     n = tasks.shape[1]
-    return Columns(
+    return FoldColumns(
         labels, train, np.zeros_like(train), np.arange(n), np.zeros(n, dtype=int)
     )
 
@@ -174,7 +174,7 @@ def split_columns(
     splits: Sequence[Split],
     weight: Array,
     validation_weight: Array | None = None,
-) -> Columns:
+) -> FoldColumns:
     """One column for every split and task that can be trained and validated.
 
     A split that holds out all points of a class has no column for that class's task.
@@ -219,7 +219,7 @@ def split_columns(
             stacklevel=2,
         )
     shares = np.stack(validation, axis=1) / len(validation)
-    return Columns(
+    return FoldColumns(
         np.stack(labels, axis=1),
         np.stack(train, axis=1),
         shares,
