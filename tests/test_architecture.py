@@ -77,9 +77,7 @@ ASSIGNING = {
 }
 
 # Names that two classes share, and why.
-KNOWN_TWICE = {
-    "Columns": "training problems (data), and the public transform that takes columns",
-}
+KNOWN_TWICE: dict[str, str] = {}
 
 
 def dotted_name(path: Path) -> str:

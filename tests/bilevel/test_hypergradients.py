@@ -11,7 +11,7 @@ from bisvm import criteria, losses
 from bisvm.bilevel.objective import Objective
 from bisvm.bilevel.problem import Landmarks
 from bisvm.criteria.priors import Shrinkage
-from bisvm.data.splits import Columns
+from bisvm.data.splits import FoldColumns
 from bisvm.estimators.objective import BilevelObjective
 from bisvm.machines.model import Model
 from bisvm.machines.regularization import PerFeature
@@ -84,7 +84,7 @@ def distance_to_kinks(objective: BilevelObjective, theta: np.ndarray) -> float:
     return min(gaps)
 
 
-def distance_of_pairs(columns: Columns, held_out: np.ndarray) -> float:
+def distance_of_pairs(columns: FoldColumns, held_out: np.ndarray) -> float:
     """Least distance of a pair from where it drops out of the pairwise hinge."""
     points, weights = columns.points, columns.validation[columns.validation > 0]
     scale = brute_scale(points, held_out, weights)

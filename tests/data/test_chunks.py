@@ -391,7 +391,7 @@ def with_entry(value, row, column):
 FIRST_READING = {
     "another width": (
         [*chunked(10, 10), (X[20:30, :3], y[20:30])],
-        r"Chunk 2 \(rows 20 to 29\) has 3 columns, expected 4",
+        r"Chunk 2 \(rows 20 to 29\) has 3 columns, and chunk 0 has 4",
     ),
     "lengths differ": (
         [*chunked(10), (X[10:20], y[10:19])],
@@ -411,15 +411,15 @@ FIRST_READING = {
     ),
     "dense and sparse": (
         [X[:10], sparse.csr_array(X[10:])],
-        r"Chunk 1 \(rows 10 to 39\) is sparse and chunk 0 dense",
+        r"Chunk 1 \(rows 10 to 39\) has sparse rows, and chunk 0 has dense",
     ),
     "labels are missing": (
         [(X[:10], y[:10]), X[10:]],
-        r"Chunk 1 \(rows 10 to 39\) comes without labels and chunk 0 with",
+        r"Chunk 1 \(rows 10 to 39\) has no labels, and chunk 0 has labels",
     ),
     "other names": (
         [pd.DataFrame(X, columns=list(names)) for names in ("abcd", "bacd")],
-        r"Chunk 1 \(rows 40 to 79\) has other names of columns than chunk 0: b, a, c",
+        r"Chunk 1 \(rows 40 to 79\) has the columns b, a, c",
     ),
     "one dimension": (
         [X[:10], X[10]],
@@ -460,7 +460,7 @@ LATER_READINGS = {
     ),
     "another width": (
         [(X[:10, :2], y[:10])],
-        r"Chunk 0 \(rows 0 to 9\) has 2 columns, expected 4",
+        r"Chunk 0 \(rows 0 to 9\) has 2 columns, and chunk 0 has 4",
     ),
     "a missing value": (
         pairs(with_entry(np.nan, 25, 2), y, 10)(),

@@ -422,7 +422,7 @@ def test_what_is_no_matrix():
 
 def test_rows_that_change_when_they_are_computed_again():
     with pytest.raises(ValueError, match="must give the same rows"):
-        partitions._apply(X[:3], 4, None, partitions._Chain((abs,)))
+        partitions._apply(X[:3], 4, None, abs)
 
 
 def test_a_cluster_without_workers(nobody, monkeypatch):

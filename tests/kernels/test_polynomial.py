@@ -20,7 +20,7 @@ Y = RNG.normal(size=(7, 3))
         Polynomial(1),
         Polynomial(2, gamma=0.7, offset=0.05),
         Polynomial(5, offset=200.0),
-        Polynomial(4, gamma=0.3, gamma_bounds=(0.1, 1.0), offset_bounds=(0.5, 2.0)),
+        Polynomial(4, gamma=0.3, gamma_bounds=(0.1, 1.0)),
     ],
     ids=repr,
 )
@@ -90,7 +90,7 @@ def test_dense_and_sparse_may_be_mixed():
         (Polynomial(gamma="auto"), "Expected 'scale' or a number"),
         (Polynomial(gamma=np.ones(3)), "gamma has 3 values, expected one number"),
         (Polynomial(offset=0.0), "offset must be positive and finite"),
-        (Polynomial(offset_bounds=(0.0, 1.0)), "offset_bounds must be positive"),
+        (Polynomial(gamma_bounds=(0.0, 1.0)), "gamma_bounds must be positive"),
         (Polynomial(gamma_bounds=3.0), "gamma_bounds must be 'scale' or a pair"),
     ],
     ids=repr,

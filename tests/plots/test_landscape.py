@@ -54,23 +54,22 @@ def test_the_grid_is_a_usual_one_and_inside_the_picture(rbf):
         inside = values[(low <= values) & (values <= high)]
         assert len(inside) > 4
         np.testing.assert_allclose(np.unique(data.grid[:, k].round(12)), inside)
-    own = landscape_data(rbf, X, y, grid={"C": [1.0, 2.0], "gamma": [0.1]}, **FEW)
-    assert own.grid.tolist() == [[1.0, pytest.approx(0.1)], [2.0, pytest.approx(0.1)]]
     assert not len(landscape_data(rbf, X, y, grid=None, **FEW).grid)
 
 
 def test_the_two_most_sensitive_are_chosen(ard):
     data = landscape_data(ard, X, y, **FEW)
-    rises = sorted(data.sensitivity.values(), reverse=True)
-    assert {data.sensitivity[name] for name in data.names} == set(rises[:2])
     # By hand: the loss at a factor e to either side, without the prior.
     objective = BilevelObjective(clone(ard), X, y)
     theta = objective.space.theta(ard.hyperparameters_)
-    k = objective.names.index(data.names[0])
-    step = np.eye(len(theta))[k]
-    there = [objective.evaluate(theta + s * step).criterion for s in (-1, 1)]
-    here = objective.evaluate(theta).criterion
-    assert data.sensitivity[data.names[0]] == pytest.approx(max(there) - here, rel=0.05)
+
+    def highest(step):
+        there = [objective.evaluate(theta + s * step).criterion for s in (-1, 1)]
+        return max(there)
+
+    losses = [highest(step) for step in np.eye(len(theta))]
+    most = np.sort(np.argsort(losses)[-2:])
+    assert data.names == tuple(objective.names[k] for k in most)
 
 
 def test_entries_that_are_alike_move_as_one_and_names_can_be_given(ard):

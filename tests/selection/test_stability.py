@@ -47,7 +47,7 @@ def test_it_is_one_for_one_choice_and_zero_for_chance():
     low, high = by_chance.interval()
     assert low < 0.0 < high and abs(by_chance.value) < 0.01
     assert str(stability(same)) == "1.00 (95%: 1.00 to 1.00)"
-    assert float(stability(same)) == 1.0
+    assert stability(same).value == 1.0
 
 
 def test_the_variance_is_that_of_the_jackknife():

@@ -283,7 +283,7 @@ def test_a_loss_that_breaks_the_contract_is_noticed(loss, message):
     [
         *criteria.VALIDATION,
         criteria.SmoothedError(width=1.0),
-        criteria.SmoothedF1(width=0.5, average="macro"),
+        criteria.SmoothedF1(width=0.5),
         criteria.Blend("auc", "f1", weight=2.0),
         criteria.Weighted("smoothed_error", {0: 3.0}),
     ],

@@ -29,8 +29,7 @@ DENSE_AND_SPARSE = {
     "scales": Scale(per_feature=True),
     "given scales": Scale(np.linspace(0.5, 2.0, 12), per_feature=True),
     "pca": Projection(n_components=3),
-    "random": Projection(n_components=15, start="random", random_state=4),
-    "matrix": Projection(RNG.normal(size=(2, 12)), ball=1.5),
+    "matrix": Projection(RNG.normal(size=(15, 12))),
     "both": Parallel((Scale(2.0), Projection(n_components=2))),
 }
 

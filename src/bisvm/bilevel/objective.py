@@ -23,7 +23,7 @@ from bisvm.core.threads import one_blas_thread
 from bisvm.core.types import Array, ArrayLike, Matrix
 from bisvm.criteria import CriterionValue, Points, StructuralRisk
 from bisvm.criteria.priors import Prior
-from bisvm.data.splits import Columns
+from bisvm.data.splits import FoldColumns
 from bisvm.machines import Coefficients, Machine, Sensitivity
 from bisvm.solvers import Solution
 
@@ -432,7 +432,7 @@ class Objective:
         return self.on_columns(self.problem.columns.of_split(number), warm)
 
     def on_columns(
-        self, columns: Columns, warm: WarmStart
+        self, columns: FoldColumns, warm: WarmStart
     ) -> tuple[Objective, WarmStart]:
         """Return the objective on other splits of the rows."""
         part = Objective(replace(self.problem, columns=columns))

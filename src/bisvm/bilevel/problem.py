@@ -14,7 +14,7 @@ from bisvm.core.types import Array
 from bisvm.criteria import Criterion
 from bisvm.criteria.priors import Prior
 from bisvm.data.matrices import Inputs
-from bisvm.data.splits import Columns, SampleGroups, row_kinds
+from bisvm.data.splits import FoldColumns, SampleGroups, row_kinds
 from bisvm.machines import Machine
 from bisvm.machines.model import EXACT_ROWS, Approximation, Frame, Model
 from bisvm.solvers import Solver
@@ -46,7 +46,7 @@ class Evaluation:
     error : first-order error of H by that residual; H has been corrected for it, so
         that the remaining error is smaller
     landmarks : rows to which the machines were restricted, or None
-    held_out : decision values of held-out points, where `Columns.outside` is true
+    held_out : decision values of held-out points, where `FoldColumns.outside` is true
     """
 
     theta: Array
@@ -100,7 +100,7 @@ class Problem:
     X: Inputs
     frame: Frame | None
     sample_weight: Array
-    columns: Columns
+    columns: FoldColumns
     criterion: Criterion
     prior: Prior | None
     solver: Solver
@@ -117,7 +117,7 @@ class Problem:
         model: Model,
         X: Inputs,
         sample_weight: Array,
-        columns: Columns,
+        columns: FoldColumns,
         *,
         sample_groups: SampleGroups | None = None,
         **rest: Unpack[ProblemOptions],

@@ -11,23 +11,14 @@ slopes vanish as decision values shrink or grow: only their proportions count.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
 from bisvm.core.types import Array
 from bisvm.criteria.validation import TINY, CriterionValue, ScaleFree, required
 from bisvm.data.splits import Points
-
-
-class _Count(NamedTuple):
-    """A function of the soft errors e: its value, dH/de_i / w_i, and H + dH/dw_i."""
-
-    value: float
-    slopes: Array
-    losses: Array
 
 
 class _Smoothed(ScaleFree):
@@ -44,7 +35,8 @@ class _Smoothed(ScaleFree):
     def at_zero(self) -> float:
         return 0.5
 
-    def _count(self, e: Array, weights: Array, points: Points | None) -> _Count:
+    def _count(self, e: Array, weights: Array, points: Points | None) -> CriterionValue:
+        """H, its influences H + dH/dw_i, and the slopes dH/de_i / w_i."""
         raise NotImplementedError
 
     def _in_units(
@@ -84,8 +76,8 @@ class SmoothedError(_Smoothed):
         rate, and is seen by fewer points.
     """
 
-    def _count(self, e: Array, weights: Array, points: Points | None) -> _Count:
-        return _Count(float(weights @ e), np.ones_like(e), e)
+    def _count(self, e: Array, weights: Array, points: Points | None) -> CriterionValue:
+        return CriterionValue(float(weights @ e), e, np.ones_like(e))
 
 
 class SmoothedF1(_Smoothed):
@@ -100,48 +92,25 @@ class SmoothedF1(_Smoothed):
     ----------
     width : float, default=0.25
         As in `SmoothedError`.
-    average : {"binary", "macro"}, default="binary"
-        Whether a task counts for the class that it is named after, the second of two
-        and the first of a pair, or for the mean over both sides.
     """
 
-    def __init__(self, width: float = 0.25, average: str = "binary") -> None:
-        super().__init__(width)
-        self.average = average
+    def _count(self, e: Array, weights: Array, points: Points | None) -> CriterionValue:
+        """For every task sum_i w_i e_i / sum_i w_i d_i.
 
-    def validate(self) -> Self:
-        if self.average not in ("binary", "macro"):
-            raise ValueError(
-                f"average={self.average!r} is not known; expected 'binary' or 'macro'."
-            )
-        return super().validate()
-
-    def _count(self, e: Array, weights: Array, points: Points | None) -> _Count:
+        d_i = 2 - e_i for positive points, e_i for others.
+        """
         points = required(points, self)
-        signs = (1.0,) if self.average == "binary" else (1.0, -1.0)
-        share = 1.0 / len(signs)
-        value, slopes, losses = 0.0, np.zeros_like(e), np.zeros_like(e)
+        total, losses, slopes = 0.0, np.zeros_like(e), np.zeros_like(e)
         for task in np.unique(points.task):
             own = np.flatnonzero(points.task == task)
             mass = float(weights[own].sum())
             if not mass > 0.0:
                 continue
-            for sign in signs:
-                positive = points.labels[own] * sign > 0
-                one = _one_f1(e[own], weights[own] / mass, positive)
-                value += share * mass * one.value
-                slopes[own] += share * one.slopes
-                losses[own] += share * one.losses
-        return _Count(value, slopes, losses)
-
-
-def _one_f1(e: Array, weights: Array, positive: npt.NDArray[np.bool_]) -> _Count:
-    """(FP + FN) / (2 TP + FP + FN) = sum_i w_i n_i / sum_i w_i d_i.
-
-    n_i = e_i, and d_i = 2 - e_i for positive points, e_i for others.
-    """
-    d = np.where(positive, 2.0 - e, e)
-    errors, total = float(weights @ e), max(float(weights @ d), TINY)
-    value = errors / total
-    slopes = (1.0 - value * np.where(positive, -1.0, 1.0)) / total
-    return _Count(value, slopes, value + (e - value * d) / total)
+            errors, w, sign = e[own], weights[own] / mass, points.labels[own]
+            d = np.where(sign > 0, 2.0 - errors, errors)
+            size = max(float(w @ d), TINY)
+            value = float(w @ errors) / size
+            total += mass * value
+            losses[own] = value + (errors - value * d) / size
+            slopes[own] = (1.0 + value * sign) / size
+        return CriterionValue(total, losses, slopes)

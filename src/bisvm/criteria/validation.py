@@ -143,32 +143,38 @@ class MeanSquaredError(Criterion):
         return residual * residual, -2.0 * residual
 
 
-class MeanSquaredHinge(Criterion):
-    """h(u) = max(0, 1 - u)^2."""
+class _MeanLoss(Criterion):
+    """h is a training loss."""
+
+    _loss: ClassVar[losses.Loss]
+
+    @property
+    def at_zero(self) -> float:
+        return float(self._loss.value(np.zeros(()), 1.0))
 
     def _pointwise(self, u: Array) -> tuple[Array, Array]:
-        return losses.SquaredHinge().evaluate(u, 1.0)[:2]
+        return self._loss.evaluate(u, 1.0)[:2]
 
 
-class MeanHinge(Criterion):
+class MeanSquaredHinge(_MeanLoss):
+    """h(u) = max(0, 1 - u)^2."""
+
+    _loss = losses.SquaredHinge()
+
+
+class MeanHinge(_MeanLoss):
     """h(u) = max(0, 1 - u), with the subgradient 0 at the kink u = 1.
 
     H is then only piecewise smooth in the hyperparameters.
     """
 
-    def _pointwise(self, u: Array) -> tuple[Array, Array]:
-        return losses.Hinge().evaluate(u, 1.0)[:2]
+    _loss = losses.Hinge()
 
 
-class MeanLogistic(Criterion):
+class MeanLogistic(_MeanLoss):
     """h(u) = log(1 + exp(-u))."""
 
-    @property
-    def at_zero(self) -> float:
-        return math.log(2.0)
-
-    def _pointwise(self, u: Array) -> tuple[Array, Array]:
-        return losses.Logistic().evaluate(u, 1.0)[:2]
+    _loss = losses.Logistic()
 
 
 # --- criteria of any scale ------------------------------------------------------------

@@ -140,24 +140,17 @@ class Chunks(RowBlocks):
     def _blocks(self) -> Iterator[tuple[slice, Matrix]]:
         """Blocks as float64, and which of our rows they hold."""
         for chunk in self._reader:
-            X, where = chunk.X, slice(chunk.first, chunk.first + chunk.n_rows)
-            if self._rows is not None:
-                where = slice(*np.searchsorted(self._rows, (where.start, where.stop)))
-                # First of all, so that rows that are left out are not read.
-                if where.stop - where.start < chunk.n_rows:
-                    X = X[self._rows[where] - chunk.first]
-            if where.start == where.stop:
-                continue
-            yield from self._mapped(X, where.start)
-
-    def _mapped(self, X: Matrix, first: int) -> Iterator[tuple[slice, Matrix]]:
-        step = _rows_in(PART_BYTES, X)
-        for start in range(0, X.shape[0], step):
-            block = X[start : start + step].astype(np.float64, copy=False)
-            where = slice(first + start, first + start + block.shape[0])
-            for function in self._functions:
-                block = function(block)
-            yield where, block
+            kept, rows = self._kept(chunk.first, chunk.first + chunk.n_rows)
+            # First of all, so that rows that are left out are not read.
+            X = chunk.X if rows is None else chunk.X[rows]
+            step = _rows_in(PART_BYTES, X)
+            for start in range(0, X.shape[0], step):
+                block = X[start : start + step].astype(np.float64, copy=False)
+                first = kept.start + start
+                where = slice(first, first + block.shape[0])
+                for function in self._functions:
+                    block = function(block)
+                yield where, block
 
 
 class _ArraySource:
@@ -206,9 +199,18 @@ class Layout(NamedTuple):
     """What all chunks have in common."""
 
     width: int
-    sparse: bool
     names: tuple[str, ...] | None
+    sparse: bool
     labelled: bool
+
+    def in_words(self) -> tuple[str, ...]:
+        named = "no names" if self.names is None else ", ".join(map(str, self.names))
+        return (
+            f"{self.width} columns",
+            f"the columns {named if len(named) <= 80 else named[:77] + '...'}",
+            "sparse rows" if self.sparse else "dense rows",
+            "labels" if self.labelled else "no labels",
+        )
 
 
 class Reader:
@@ -344,11 +346,9 @@ class Chunk:
     @property
     def layout(self) -> Layout:
         columns = getattr(self.given, "columns", None)
+        names = None if columns is None else tuple(columns)
         return Layout(
-            self.X.shape[1],
-            sparse.issparse(self.X),
-            None if columns is None else tuple(columns),
-            self.y is not None,
+            self.X.shape[1], names, sparse.issparse(self.X), self.y is not None
         )
 
     def marked(self) -> list[int]:
@@ -362,29 +362,13 @@ class Chunk:
         return float(self.X[row : row + 1].sum())
 
     def check_layout(self, expected: Layout) -> None:
-        found = self.layout
-        if found.width != expected.width:
-            raise ValueError(
-                f"{self.name} has {found.width} columns, expected {expected.width} as "
-                "in chunk 0. All chunks must have the same columns."
-            )
-        if found.names != expected.names:
-            raise ValueError(
-                f"{self.name} has other names of columns than chunk 0: "
-                f"{_brief(found.names)} instead of {_brief(expected.names)}. Select "
-                "the same columns, in the same order, in all chunks."
-            )
-        if found.sparse != expected.sparse:
-            kinds = {True: "sparse", False: "dense"}
-            raise ValueError(
-                f"{self.name} is {kinds[found.sparse]} and chunk 0 "
-                f"{kinds[expected.sparse]}. Give all chunks in the same form."
-            )
-        if found.labelled != expected.labelled:
-            raise ValueError(
-                f"{self.name} comes {_with(found.labelled)} labels and chunk 0 "
-                f"{_with(expected.labelled)}. Give X throughout, or pairs (X, y)."
-            )
+        for k, (found, wanted) in enumerate(zip(self.layout, expected, strict=True)):
+            if found != wanted:
+                raise ValueError(
+                    f"{self.name} has {self.layout.in_words()[k]}, and chunk 0 has "
+                    f"{expected.in_words()[k]}. All chunks must have the same columns "
+                    "in the same order, in the same form: dense or sparse, X or (X, y)."
+                )
 
     def check_finite(self) -> None:
         entries: Array = self.X.data if sparse.issparse(self.X) else self.X  # type: ignore[assignment]
@@ -452,13 +436,3 @@ def matrix(given: UserData, name: str) -> Matrix:
         raise ValueError(
             f"{name} does not consist of numbers: {error}. Encode its columns before."
         ) from None
-
-
-def _with(labelled: bool) -> str:
-    return "with" if labelled else "without"
-
-
-def _brief(names: tuple[str, ...] | None) -> str:
-    if names is None:
-        return "none"
-    return ", ".join(map(str, names[:5])) + (", ..." if len(names) > 5 else "")

@@ -87,6 +87,17 @@ class RowBlocks(ABC):
     def _in_memory(self) -> list[Matrix]:
         """All blocks, in the order of their rows."""
 
+    def _kept(self, first: int, end: int) -> tuple[slice, Array | None]:
+        """Which of the kept rows are among rows `first` to `end` as they were given.
+
+        Also their places in that block; None for the whole block.
+        """
+        if self._rows is None:
+            return slice(first, end), None
+        where = slice(*np.searchsorted(self._rows, (first, end)))
+        whole = where.stop - where.start == end - first
+        return where, None if whole else self._rows[where] - first
+
     def each(self, function: Callable[[Matrix], Matrix]) -> Self:
         """The matrix function(X), row by row, applied to blocks as they are read."""
         other = copy(self)

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from copy import deepcopy
+from functools import partial
 from operator import iadd
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import dask
 import numpy as np
@@ -64,17 +65,17 @@ class Partitions(RowBlocks):
             for number, parts in enumerate(_grid(X))
         )
         seen = cluster.collect(cluster.map(_look, blocks))
-        ends = np.cumsum([look.n_rows for look in seen]).tolist()
+        ends = np.cumsum([n_rows for n_rows, _, _ in seen]).tolist()
         if not ends or not ends[-1]:
             raise ValueError(f"The Dask collection has no rows: {X!r}.")
-        layout = seen[0].layout
+        layout: Layout = seen[0][1]
         numbers, same = range(len(blocks)), [layout] * len(blocks)
         cluster.collect(cluster.map(_check, blocks, numbers, ends, same))
         self._blocks = blocks
         self._ends = ends
         self._width = layout.width
         self.sparse = layout.sparse
-        self.head = _named(next(look.head for look in seen if look.n_rows), X)
+        self.head = _named(next(head for n_rows, _, head in seen if n_rows), X)
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
@@ -112,22 +113,20 @@ class Partitions(RowBlocks):
         if not places:
             return []
         blocks, sizes, rows, where = zip(*places, strict=True)
-        chains = [_Chain((*self._functions, function))] * len(places)
+        # Dask would take a tuple of functions for a task.
+        chain = partial(_in_turn, (*self._functions, function))
         parts = ([operand[place] for place in where] for operand in operands)
+        chains = [chain] * len(places)
         return self._cluster.map(_apply, blocks, sizes, rows, chains, *parts)
 
     def _places(self) -> Iterator[tuple[Held, int, Array | None, slice]]:
         """Partitions, their sizes, the rows that are kept (None: all), and where."""
-        first = 0
-        for block, end in zip(self._blocks, self._ends, strict=True):
-            where, rows = slice(first, end), None
-            if self._rows is not None:
-                where = slice(*np.searchsorted(self._rows, (first, end)))
-                if where.stop - where.start < end - first:
-                    rows = self._rows[where] - first
+        for block, first, end in zip(
+            self._blocks, [0, *self._ends], self._ends, strict=False
+        ):
+            where, rows = self._kept(first, end)
             if where.start < where.stop:
                 yield block, end - first, rows, where
-            first = end
 
 
 def vector(y: UserVector) -> Array:
@@ -140,25 +139,6 @@ def vector(y: UserVector) -> Array:
 # --- what workers do ------------------------------------------------------------------
 
 
-class _Look(NamedTuple):
-    n_rows: int
-    layout: Layout
-    head: Matrix
-
-
-class _Chain:
-    """Functions one after the other; operands belong to the last."""
-
-    def __init__(self, functions: tuple[Callable[..., Held], ...]):
-        self.functions = functions
-
-    def __call__(self, block: Matrix, *operands: Array) -> Held:
-        *before, last = self.functions
-        for function in before:
-            block = function(block)
-        return last(block, *operands)
-
-
 def _as_rows(parts: list[UserData], number: int) -> Matrix:
     """Blocks side by side as one matrix of numbers."""
     name = f"Chunk {number}"
@@ -168,9 +148,9 @@ def _as_rows(parts: list[UserData], number: int) -> Matrix:
     return (sparse.hstack if sparse.issparse(found[0]) else np.hstack)(found)
 
 
-def _look(block: Matrix) -> _Look:
+def _look(block: Matrix) -> tuple[int, Layout, Matrix]:
     chunk = Chunk(0, 0, block, block, None)
-    return _Look(chunk.n_rows, chunk.layout, chunk.head)
+    return chunk.n_rows, chunk.layout, chunk.head
 
 
 def _check(block: Matrix, number: int, end: int, expected: Layout) -> None:
@@ -179,8 +159,22 @@ def _check(block: Matrix, number: int, end: int, expected: Layout) -> None:
     chunk.check_finite()
 
 
+def _in_turn(
+    functions: tuple[Callable[..., Held], ...], block: Matrix, *operands: Array
+) -> Held:
+    """Apply functions one after the other; operands belong to the last."""
+    *before, last = functions
+    for function in before:
+        block = function(block)
+    return last(block, *operands)
+
+
 def _apply(
-    block: Matrix, n_rows: int, rows: Array | None, chain: _Chain, *operands: Array
+    block: Matrix,
+    n_rows: int,
+    rows: Array | None,
+    function: Callable[..., Held],
+    *operands: Array,
 ) -> Held:
     if block.shape[0] != n_rows:
         raise ValueError(
@@ -189,7 +183,7 @@ def _apply(
         )
     block = (block if rows is None else block[rows]).astype(np.float64, copy=False)
     with one_blas_thread():
-        return chain(block, *operands)
+        return function(block, *operands)
 
 
 def _merge(combine: Callable[[Result, Result], Result], parts: list[Result]) -> Result:

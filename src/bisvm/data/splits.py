@@ -87,7 +87,7 @@ class SampleGroups:
 
 
 @dataclass(frozen=True)
-class Columns:
+class FoldColumns:
     """Training problems as columns, one for every split and class task.
 
     labels : (n, q), +1 or -1
@@ -124,14 +124,14 @@ class Columns:
             outside[:, own] = outside[:, own].any(axis=1, keepdims=True)
         return outside
 
-    def of_split(self, number: int) -> Columns:
+    def of_split(self, number: int) -> FoldColumns:
         """Those of one split alone."""
         return self.only(self.split == number)
 
-    def only(self, own: Array) -> Columns:
+    def only(self, own: Array) -> FoldColumns:
         """Some of the columns, in equal shares as before; own : mask (q,)."""
         share = self.validation[:, own].sum()
-        return Columns(
+        return FoldColumns(
             self.labels[:, own],
             self.train[:, own],
             self.validation[:, own] / share,
@@ -159,12 +159,12 @@ def class_tasks(y: Array, n_classes: int, multi_class: str) -> Array:
     return np.stack(tasks, axis=1)
 
 
-def training_columns(tasks: Array, weight: Array) -> Columns:
+def training_columns(tasks: Array, weight: Array) -> FoldColumns:
     """One column per task, trained on all points: the final machine."""
     labels = np.where(tasks == 0, 1.0, tasks)
     train = np.where(tasks == 0, 0.0, weight[:, None])
     n = tasks.shape[1]
-    return Columns(
+    return FoldColumns(
         labels, train, np.zeros_like(train), np.arange(n), np.zeros(n, dtype=int)
     )
 
@@ -174,7 +174,7 @@ def split_columns(
     splits: Sequence[Split],
     weight: Array,
     validation_weight: Array | None = None,
-) -> Columns:
+) -> FoldColumns:
     """One column for every split and task that can be trained and validated.
 
     A split that holds out all points of a class has no column for that class's task.
@@ -183,48 +183,42 @@ def split_columns(
     """
     held_weight = weight if validation_weight is None else validation_weight
     whole = training_columns(tasks, weight)
-    labels, train, validation, task, split = [], [], [], [], []
+    columns: list[tuple[Array, Array, Array, int, int]] = []
     for number, (rows, held_out) in enumerate(splits):
-        inside = np.zeros(len(weight))
+        inside, outside = np.zeros((2, len(weight)))
         inside[rows] = 1.0
-        outside = np.zeros(len(weight))
         outside[held_out] = 1.0
-        kept = 0
-        for k in range(tasks.shape[1]):
+        for k, task in enumerate(tasks.T):
             fit = whole.train[:, k] * inside
-            check = (tasks[:, k] != 0) * held_weight * outside
-            one_sided = len(np.unique(tasks[fit > 0, k])) < 2
-            if one_sided or not check.sum() > 0:
-                continue
-            labels.append(whole.labels[:, k])
-            train.append(fit)
-            validation.append(check / check.sum())
-            task.append(k)
-            split.append(number)
-            kept += 1
-        if not kept:
+            check = (task != 0) * held_weight * outside
+            if len(np.unique(task[fit > 0])) == 2 and check.sum() > 0:
+                check /= check.sum()
+                columns.append((whole.labels[:, k], fit, check, k, number))
+        if not columns or columns[-1][-1] != number:
             raise ValueError(
                 f"Split {number} cannot be used: its training part has one class only, "
                 "or its validation part is empty. Use a stratified splitter or fewer "
                 "folds."
             )
     wanted = len(splits) * tasks.shape[1]
-    if len(labels) < wanted:
+    if len(columns) < wanted:
         warnings.warn(
             f"Of {wanted} training problems (splits x class tasks) "
-            f"{wanted - len(labels)} are left out: their training part lacks "
+            f"{wanted - len(columns)} are left out: their training part lacks "
             "a class, or their validation part is empty. A stratified splitter avoids "
             "that.",
             UserWarning,
             stacklevel=2,
         )
-    shares = np.stack(validation, axis=1) / len(validation)
-    return Columns(
+    labels, train, validation, number_of_task, number_of_split = zip(
+        *columns, strict=True
+    )
+    return FoldColumns(
         np.stack(labels, axis=1),
         np.stack(train, axis=1),
-        shares,
-        np.array(task),
-        np.array(split),
+        np.stack(validation, axis=1) / len(columns),
+        np.array(number_of_task),
+        np.array(number_of_split),
     )
 
 
@@ -464,30 +458,16 @@ def _indices(indices: ArrayLike, n: int, k: int) -> Array:
         if len(given) != n:
             raise ValueError(f"cv has a mask of {len(given)} entries for {n} samples.")
         return np.flatnonzero(given)
-    rows = _whole_numbers(given)
-    if rows is None:
+    # NumPy makes an empty list an array of floats.
+    if given.size and given.dtype.kind not in "iu":
         raise ValueError(
             f"Split {k} of cv must have row numbers, or a mask of {n} entries; got "
             f"{_brief(indices)}."
         )
+    rows = given.astype(int)
     if rows.size and not (-n <= rows.min() and rows.max() < n):
         raise ValueError(
             f"cv has an index outside the data: expected 0 to {n - 1}, got "
             f"{rows.min()} to {rows.max()}."
         )
     return rows % n
-
-
-def _whole_numbers(given: Array) -> Array | None:
-    """The same values as integers; None if they are not whole numbers."""
-    if given.dtype.kind in "iu":
-        return given.astype(int)
-    try:
-        values = given.astype(float)
-    except (TypeError, ValueError):
-        return None
-    # NumPy makes an empty list an array of floats.
-    whole = given.dtype.kind in "fO" and np.all(np.isfinite(values))
-    if not whole or np.any(values != np.floor(values)):
-        return None
-    return values.astype(int)

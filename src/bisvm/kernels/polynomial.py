@@ -60,11 +60,9 @@ class Polynomial(Kernel):
         "scale" is 1 / mean |x|^2, so that gamma x'x is one on average. On centred data
         it is scikit-learn's 1 / (n_features X.var()).
     offset : float
-        Positive, since it is learned on a logarithmic scale.
+        Positive, since it is learned on a logarithmic scale, from 1e-2 to 1e2.
     gamma_bounds : "scale" or pair of numbers
         Bounds of gamma; "scale" allows 1e-2 to 1e2 in units of 1 / mean |x|^2.
-    offset_bounds : "scale" or pair of numbers
-        Bounds of the offset; "scale" allows 1e-2 to 1e2.
 
     Examples
     --------
@@ -81,13 +79,11 @@ class Polynomial(Kernel):
         gamma: float | str = "scale",
         offset: float = 1.0,
         gamma_bounds: Bounds = "scale",
-        offset_bounds: Bounds = "scale",
     ):
         self.degree = degree
         self.gamma = gamma
         self.offset = offset
         self.gamma_bounds = gamma_bounds
-        self.offset_bounds = offset_bounds
 
     def validate(self) -> Self:
         self.check_count("degree")
@@ -101,7 +97,7 @@ class Polynomial(Kernel):
         gamma = unit if is_scale(self.gamma) else self.gamma
         return (
             _parameter("gamma", gamma, self.gamma_bounds, unit),
-            _parameter("offset", self.offset, self.offset_bounds, 1.0),
+            _parameter("offset", self.offset, "scale", 1.0),
         )
 
     def gram(self, X: Matrix, Y: Matrix | None = None) -> Array:

@@ -28,8 +28,8 @@ class RelevanceData(NamedTuple):
     values: tuple[float, ...]
     columns: tuple[int, ...]
 
-    def first(self, n: int) -> RelevanceData:
-        """The n most relevant features."""
+    def first(self, n: int | None) -> RelevanceData:
+        """The n most relevant features; all for None."""
         return RelevanceData(self.names[:n], self.values[:n], self.columns[:n])
 
 
@@ -126,12 +126,12 @@ class RelevanceDisplay(Display[RelevanceData]):
         self, *, ax: Axes | None = None, max_features: int | None = None, **kwargs: Any
     ) -> Self:
         """Draw; the arguments are those of `from_estimator`."""
-        data = self.data if max_features is None else self.data.first(max_features)
-        n = len(data.names)
+        names, values, _ = self.data.first(max_features)
+        n = len(names)
         ax = self._open(ax, (6.4, 1.1 + 0.24 * max(n, 4)))
         style = {"color": INK, "height": 0.72, **kwargs}
-        self.bars_ = ax.barh(range(n), data.values, **style)
-        horizontal_bars(ax, data.names)
+        self.bars_ = ax.barh(range(n), values, **style)
+        horizontal_bars(ax, names)
         ax.set_xlabel("relevance")
         ax.xaxis.grid(True, color="white", linewidth=0.8)
         return self
@@ -178,24 +178,10 @@ class GroupWeightsDisplay(Display[GroupWeightsData]):
     """
 
     bars_: BarContainer
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: BaseEstimator, *, ax: Axes | None = None, **kwargs: Any
-    ) -> Self:
-        """Draw the learned C of the groups of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : fitted estimator with `group_names_`
-        ax : matplotlib axes, optional
-            Where to draw; a new figure by default.
-        **kwargs : passed to matplotlib's `barh`
-        """
-        return cls(data=group_weights_data(estimator)).plot(ax=ax, **kwargs)
+    _data_of = staticmethod(group_weights_data)
 
     def plot(self, *, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw; the arguments are those of `from_estimator`."""
+        """Draw; further arguments are passed to matplotlib's `barh`."""
         names, common = self.data.names, self.data.common
         values = np.array(self.data.values)
         ax = self._open(ax, (6.4, 1.2 + 0.3 * max(len(names), 3)))

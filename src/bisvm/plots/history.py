@@ -17,7 +17,6 @@ from bisvm.plots.canvas import (
     LINE_STYLES,
     LOSS_TICKS,
     PALE,
-    Data,
     Display,
     hide_frame,
     literal,
@@ -75,19 +74,16 @@ def _objective(record: Record) -> tuple[int, str, int | None]:
     return record.task, record.stage, record.partition
 
 
-class _HistoryDisplay(Display[Data]):
+def _draw_stages(ax: Axes, stages: Sequence[Stage]) -> None:
     """Evaluations on the x-axis, with a band behind every other stage."""
-
-    def _draw_stages(self, stages: Sequence[Stage], n: int) -> None:
-        for stage in stages[1::2]:
-            edges = stage.first - 0.5, stage.last + 0.5
-            self.ax_.axvspan(*edges, color=PALE, zorder=0, linewidth=0)
-        self.ax_.set_xlim(0.5, n + 0.5)
-        self.ax_.locator_params(axis="x", integer=True)
-        hide_frame(self.ax_)
+    for stage in stages[1::2]:
+        ax.axvspan(stage.first - 0.5, stage.last + 0.5, color=PALE, zorder=0, lw=0)
+    ax.set_xlim(0.5, stages[-1].last + 0.5)
+    ax.locator_params(axis="x", integer=True)
+    hide_frame(ax)
 
 
-class ConvergenceDisplay(_HistoryDisplay[ConvergenceData]):
+class ConvergenceDisplay(Display[ConvergenceData]):
     """Draw the validation loss at every evaluation and the best of each stage.
 
     Attributes
@@ -97,24 +93,13 @@ class ConvergenceDisplay(_HistoryDisplay[ConvergenceData]):
 
     lines_: list[Line2D]
 
-    @classmethod
-    def from_estimator(
-        cls, estimator: BaseEstimator, *, ax: Axes | None = None, **kwargs: Any
-    ) -> Self:
-        """Draw the losses of a fitted estimator's search.
-
-        Parameters
-        ----------
-        estimator : fitted estimator with `history_`
-        ax : matplotlib axes, optional
-            Where to draw; a new figure by default.
-        **kwargs : passed to matplotlib's `step`, for the best so far
-        """
+    @staticmethod
+    def _data_of(estimator: BaseEstimator) -> ConvergenceData:
         check_is_fitted(estimator)
-        return cls(data=convergence_data(estimator.history_)).plot(ax=ax, **kwargs)
+        return convergence_data(estimator.history_)
 
     def plot(self, *, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw; the arguments are those of `from_estimator`."""
+        """Draw; further arguments are passed to matplotlib's `step` of the best."""
         ax = self._open(ax, (6.4, 3.6))
         values = np.array(self.data.values)
         number = np.arange(1, len(values) + 1)
@@ -128,7 +113,7 @@ class ConvergenceDisplay(_HistoryDisplay[ConvergenceData]):
         self.lines_[0].set_label("best of the stage")
         if np.all(values > 0):
             log_axis(ax, "y", LOSS_TICKS)
-        self._draw_stages(self.data.stages, len(values))
+        _draw_stages(ax, self.data.stages)
         self._name_stages()
         ax.set_xlabel("evaluation")
         ax.set_ylabel("validation loss H")
@@ -234,7 +219,7 @@ def _chosen(estimator: BaseEstimator, names: list[str]) -> tuple[float, ...]:
     return tuple(by_name[n] for n in names) if len(by_name) == len(names) else ()
 
 
-class PathDisplay(_HistoryDisplay[PathData]):
+class PathDisplay(Display[PathData]):
     """Draw every hyperparameter against the evaluations.
 
     If there are many, those that end highest and lowest are labelled and the others are
@@ -282,7 +267,7 @@ class PathDisplay(_HistoryDisplay[PathData]):
         ]
         if self.data.log:
             log_axis(ax, "y")
-        self._draw_stages(self.data.stages, len(values))
+        _draw_stages(ax, self.data.stages)
         self._write_names(named)
         ax.set_xlabel("evaluation; bands are stages of the search")
         ax.set_ylabel("hyperparameter")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.ndimage import zoom
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.contour import QuadContourSet
 
+# Powers of ten that the slice covers to either side of the optimum.
+DECADES = 1.5
 # Entries of a vector whose sensitivity is computed: those that moved the most.
 TRIED = 16
 # Points along an axis, however little time there is.
@@ -79,7 +81,6 @@ class LandscapeData(NamedTuple):
     optimum, least : the learned values, and the loss there
     path : (k, 1 or 2), the search, projected onto the slice
     grid : (k, 1 or 2), points of a grid search, maybe none
-    sensitivity : the rise of the loss by a natural step, of every hyperparameter tried
     n_rows, n_all : rows used for these values, and all rows
     learned : number of hyperparameters in total
     """
@@ -92,7 +93,6 @@ class LandscapeData(NamedTuple):
     least: float
     path: Array
     grid: Array
-    sensitivity: dict[str, float]
     n_rows: int
     n_all: int
     learned: int
@@ -104,9 +104,8 @@ def landscape_data(
     y: UserVector,
     *,
     names: Sequence[str] | None = None,
-    grid: Mapping[str, ArrayLike] | str | None = "usual",
+    grid: Literal["usual"] | None = "usual",
     resolution: int = 15,
-    decades: float = 1.5,
     accuracy: float = 3e-3,
     max_rows: int = 1000,
     time_limit: float | None = None,
@@ -127,14 +126,11 @@ def landscape_data(
         "C", "gamma" (all entries move together) or "gamma[3]". By default the two for
         which a factor of e raises the loss most (of a long vector only the entries that
         the search moved most are tried), or one if there is only one.
-    grid : "usual", None, or dict from name to values
-        Points of a grid search to show. "usual" is the grid over C and gamma of
-        `bisvm.selection.comparison`, for RBF kernels, within the slice. The slice
-        is extended to all points of a given grid.
+    grid : "usual" or None
+        Whether to show the points of a usual grid search, as in
+        `bisvm.selection.comparison`. They are shown for RBF kernels.
     resolution : int
         Evaluations along each axis.
-    decades : float
-        Powers of ten that the slice covers to either side of the optimum.
     accuracy : float
         Relative error of the loss that is acceptable.
     max_rows : int
@@ -157,22 +153,13 @@ def landscape_data(
         objective = objective.on_rows(_sample(objective, max_rows))
     loss = _Loss(objective, accuracy)
     if names is None:
-        candidates = _directions(objective, theta, estimator.history_)
-        rises = {one.name: loss.rise(theta, one) for one in candidates}
-        order = sorted(candidates, key=lambda one: -rises[one.name])
-        chosen = sorted(order[:2], key=candidates.index)
+        chosen = _most_sensitive(objective, theta, estimator.history_, loss)
     else:
         chosen = [_called(objective, theta, name) for name in names]
-        rises = {one.name: loss.rise(theta, one) for one in chosen}
-    points = _grid_points(chosen, grid, estimator, X)
-    covered = points[:0] if isinstance(grid, str) else points
-    limits = np.array(
-        [
-            _range(one, theta, covered[:, k], objective.bounds, decades)
-            for k, one in enumerate(chosen)
-        ]
-    )
-    points = points[np.all((points >= limits[:, 0]) & (points <= limits[:, 1]), axis=1)]
+    limits = np.array([_range(one, theta, objective.bounds) for one in chosen])
+    usual = grid is not None and isinstance(estimator.kernel_, RBF)
+    points = _grid_points(chosen, limits, X if usual else None)
+    least = loss(theta)
     if time_limit is not None:
         resolution = loss.affordable(resolution, len(chosen), time_limit)
     places = [np.linspace(low, high, resolution) for low, high in limits]
@@ -189,10 +176,9 @@ def landscape_data(
         tuple(one.natural(p) for one, p in zip(chosen, places, strict=True)),
         loss.over(theta, chosen, places),
         tuple(float(one.natural(one.place(theta))) for one in chosen),
-        loss(theta),
+        least,
         _natural(chosen, path),
         _natural(chosen, points),
-        rises,
         len(objective.problem.sample_weight),
         n_all,
         len(theta),
@@ -281,40 +267,34 @@ def _sample(objective: BilevelObjective, size: int) -> Array:
     return np.sort(order[places])
 
 
-def _directions(
-    objective: BilevelObjective, theta: Array, history: Sequence[Record]
+def _most_sensitive(
+    objective: BilevelObjective, theta: Array, history: Sequence[Record], loss: _Loss
 ) -> list[Direction]:
-    """Numbers, vectors with equal entries, and single entries of other vectors.
+    """The two directions along which a natural step raises the loss most.
 
-    Of a long vector, only the entries that the search moved most.
+    Candidates are numbers, vectors with equal entries, and single entries of other
+    vectors; of a long one, the entries that the search moved most.
     """
     moved = np.ptp(np.array([record.theta for record in history]), axis=0)
     unit = theta - objective.space.log_units
-    found = []
-    for name, entries in _by_parameter(objective):
-        equal = np.ptp(unit[entries]) < 1e-6
-        if len(entries) == 1 or equal:
-            found.append(_direction(objective, theta, name, entries))
+    candidates = []
+    for name, entries in _by_parameter(objective).items():
+        if np.ptp(unit[entries]) < 1e-6:
+            candidates.append(_direction(objective, theta, name, entries))
             continue
         most = entries[np.argsort(-moved[entries], kind="stable")[:TRIED]]
-        found += [
-            _direction(objective, theta, objective.names[k], np.array([k]))
-            for k in np.sort(most)
-        ]
-    return found
+        names = [objective.names[k] for k in np.sort(most)]
+        candidates += [_called(objective, theta, name) for name in names]
+    rises = np.array([loss.rise(theta, one) for one in candidates])
+    return [candidates[k] for k in np.sort(np.argsort(-rises, kind="stable")[:2])]
 
 
-def _by_parameter(objective: BilevelObjective) -> list[tuple[str, Array]]:
-    """Name and learned entries of every parameter."""
-    out, first = [], 0
-    position = np.cumsum(objective.space.learned) - 1
-    for parameter in objective.space.parameters:
-        part = slice(first, first + parameter.size)
-        first += parameter.size
-        entries = position[part][objective.space.learned[part]]
-        if len(entries):
-            out.append((parameter.name, entries))
-    return out
+def _by_parameter(objective: BilevelObjective) -> dict[str, Array]:
+    """The learned entries of every parameter."""
+    space = objective.space
+    owner = np.array([p.name for p in space.parameters for _ in range(p.size)])
+    learned = owner[space.learned]
+    return {name: np.flatnonzero(learned == name) for name in dict.fromkeys(learned)}
 
 
 def _direction(
@@ -328,56 +308,34 @@ def _direction(
 
 def _called(objective: BilevelObjective, theta: Array, name: str) -> Direction:
     """The direction of a name, which is an entry or a whole parameter."""
-    if name in objective.names:
-        entry = np.array([objective.names.index(name)])
-        return _direction(objective, theta, name, entry)
-    for own, entries in _by_parameter(objective):
-        if own == name:
-            return _direction(objective, theta, name, entries)
-    raise ValueError(
-        f"names: {name!r} was not learned; these were: {objective.names[:20]}."
-    )
+    known = {one: np.array([k]) for k, one in enumerate(objective.names)}
+    entries = {**_by_parameter(objective), **known}.get(name)
+    if entries is None:
+        raise ValueError(
+            f"names: {name!r} was not learned; these were: {objective.names[:20]}."
+        )
+    return _direction(objective, theta, name, entries)
 
 
-def _grid_points(
-    chosen: list[Direction],
-    grid: Mapping[str, ArrayLike] | str | None,
-    estimator: BaseEstimator,
-    X: UserData,
-) -> Array:
-    """Points of the grid in the coordinates of the slice."""
-    none = np.empty((0, len(chosen)))
-    if isinstance(grid, str):
-        isotropic = isinstance(estimator.kernel_, RBF) and hasattr(X, "mean")
-        grid = svc_grid(X) if isotropic else None
-    if grid is None:
-        return none
-    axes = []
-    for one in chosen:
-        own = grid.get(one.name, grid.get(one.name.split(" (")[0]))
-        if own is None:
-            return none
-        values = np.asarray(own, dtype=float)
-        axes.append(np.log(values) if one.log else values)
-    return np.stack([m.ravel() for m in np.meshgrid(*axes)], axis=1)
+def _grid_points(chosen: list[Direction], limits: Array, X: UserData) -> Array:
+    """Points of a usual grid on X within the slice, in its coordinates."""
+    grid = svc_grid(X) if hasattr(X, "mean") else {}
+    names = [one.name.split(" (")[0] for one in chosen]
+    if not grid.keys() >= set(names):
+        return np.empty((0, len(chosen)))
+    axes = np.meshgrid(*(np.log(grid[name]) for name in names))
+    points = np.stack([axis.ravel() for axis in axes], axis=1)
+    inside = (points >= limits[:, 0]) & (points <= limits[:, 1])
+    return points[inside.all(axis=1)]
 
 
-def _range(
-    direction: Direction,
-    theta: Array,
-    points: Array,
-    bounds: Array,
-    decades: float,
-) -> tuple[float, float]:
-    """Limits of the slice: `decades` to either side and all points, within bounds."""
+def _range(direction: Direction, theta: Array, bounds: Array) -> tuple[float, float]:
+    """Limits of the slice: DECADES to either side, within bounds."""
     centre = direction.place(theta)
-    reach = decades * (np.log(10.0) if direction.log else 2.0 * direction.size)
-    # Points of the grid keep a distance from the edge.
-    margin = 0.1 * reach
-    low = min([centre - reach, *(points - margin)])
-    high = max([centre + reach, *(points + margin)])
+    reach = DECADES * (np.log(10.0) if direction.log else 2.0 * direction.size)
     room = bounds[direction.entries] - theta[direction.entries, None]
-    return max(low, centre + room[:, 0].max()), min(high, centre + room[:, 1].min())
+    low, high = max(-reach, room[:, 0].max()), min(reach, room[:, 1].min())
+    return centre + low, centre + high
 
 
 def _natural(chosen: list[Direction], points: Array) -> Array:
@@ -403,7 +361,7 @@ class LandscapeDisplay(Display[LandscapeData]):
     contours_: QuadContourSet | None
 
     @classmethod
-    def from_estimator(
+    def from_estimator(  # type: ignore[override]
         cls,
         estimator: BaseEstimator,
         X: UserData,
@@ -485,12 +443,11 @@ class LandscapeDisplay(Display[LandscapeData]):
         fine = zoom(level, FINER, order=3, grid_mode=False)
         fine = np.clip(fine, level.min(), level.max())
         fine = np.exp(fine) if values.min() > 0 else fine
-        return self._finer(0), self._finer(1), fine
-
-    def _finer(self, axis: int) -> Array:
-        places, log = self.data.axes[axis], self.data.log[axis]
-        spaced = np.geomspace if log else np.linspace
-        return spaced(places[0], places[-1], FINER * len(places))
+        x, y = (
+            (np.geomspace if log else np.linspace)(one[0], one[-1], FINER * len(one))
+            for one, log in zip(self.data.axes, self.data.log, strict=True)
+        )
+        return x, y, fine
 
     def _draw_points(self) -> None:
         data = self.data
@@ -500,26 +457,15 @@ class LandscapeDisplay(Display[LandscapeData]):
             )
         if len(data.path):
             beyond = data.learned > len(data.names)
-            self.ax_.plot(
-                *data.path.T,
-                "-o",
-                color=INK,
-                lw=1.2,
-                ms=4.2,
-                mec="white",
-                mew=0.7,
-                label="search, projected" if beyond else "search",
-            )
+            label = "search, projected" if beyond else "search"
+            small: dict[str, Any] = dict(lw=1.2, ms=4.2, mec="white", mew=0.7)
+            self.ax_.plot(*data.path.T, "-o", color=INK, label=label, **small)
         self.ax_.plot(
             *data.optimum, "*", ms=15, mfc="white", mec="black", label="learned"
         )
+        above: dict[str, Any] = dict(bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2)
         self.ax_.legend(
-            loc="lower left",
-            bbox_to_anchor=(0.0, 1.0),
-            ncols=3,
-            frameon=False,
-            fontsize="small",
-            borderaxespad=0.2,
+            loc="lower left", ncols=3, frameon=False, fontsize="small", **above
         )
 
     def _levels(self) -> Array:

@@ -11,7 +11,7 @@ from bisvm.bilevel.objective import Objective
 from bisvm.bilevel.problem import Landmarks
 from bisvm.core.types import Array
 from bisvm.criteria import Criterion, MeanHinge
-from bisvm.data.splits import Columns
+from bisvm.data.splits import FoldColumns
 from bisvm.losses import Hinge, Loss
 from bisvm.optimizers.base import BoundedProblem, Optimizer
 from bisvm.published.program import BilevelProgram, Coordinates, Swaps
@@ -125,7 +125,7 @@ class _OnBothLevels:
         view, stage, tentative = search.view(plan), plan.stage, plan.tentative
         trace = with_landmarks(search, trace, plan.theta)
 
-        def value(x: Array, columns: Columns | None = None) -> float:
+        def value(x: Array, columns: FoldColumns | None = None) -> float:
             nonlocal trace
             at = view.expand(x)
             if columns is None:

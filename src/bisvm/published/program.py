@@ -33,7 +33,7 @@ from scipy import sparse
 
 from bisvm.core.space import Space
 from bisvm.core.types import Array, Matrix
-from bisvm.data.splits import Columns, SampleGroups
+from bisvm.data.splits import FoldColumns, SampleGroups
 from bisvm.hinge.exchange import exchange
 from bisvm.hinge.solution import solve
 from bisvm.machines import KernelMachine, Sensitivity
@@ -118,13 +118,13 @@ class BilevelProgram:
     model: Model
     space: Space
     X: Matrix
-    columns: Columns
+    columns: FoldColumns
     solver: Solver
     coordinates: Coordinates
     regularization: Callable[[Array], tuple[float, Array]]
     sample_groups: SampleGroups | None = None
 
-    def on(self, columns: Columns) -> BilevelProgram:
+    def on(self, columns: FoldColumns) -> BilevelProgram:
         """Return the same program on another partition of the points."""
         return replace(self, columns=columns)
 
@@ -378,12 +378,12 @@ class Swaps:
     passed : exchanges so far
     """
 
-    columns: Columns
+    columns: FoldColumns
     every: int
     passed: int = 0
 
     @property
-    def current(self) -> Columns:
+    def current(self) -> FoldColumns:
         numbers = np.unique(self.columns.split)
         return self.columns.of_split(numbers[self.passed % len(numbers)])
 

@@ -28,7 +28,7 @@ from sklearn.utils import check_random_state
 from bisvm.bilevel.objective import Objective, WarmStart
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.criteria import Criterion
-from bisvm.data.splits import Columns, Split
+from bisvm.data.splits import FoldColumns, Split
 from bisvm.optimizers import Optimizer
 from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED, NOT_FINITE
 from bisvm.published.both_levels import BothLevels, Levels, descend_on_both_levels
@@ -300,7 +300,7 @@ class PartitionDescent:
         swaps = Swaps(search.objective.problem.columns, self.every)
         stops, first_values, last = [theta], [], -1
 
-        def at_partition(x: Array, columns: Columns) -> float:
+        def at_partition(x: Array, columns: FoldColumns) -> float:
             nonlocal last
             number, at = int(columns.split[0]), view.expand(x)
             part, warm = search.objective.on_columns(columns, trace.warm)

@@ -5,26 +5,35 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.metrics import confusion_matrix
 from sklearn.pipeline import Pipeline
 
-from bisvm.core.types import Array, ArrayLike, UserData, UserVector
+from bisvm.core.types import Array, UserData, UserVector
 from bisvm.data.matrices import RowBlocks
 from bisvm.estimators.data import in_blocks
 from bisvm.plots import relevance_data
 from bisvm.reporting import pictures
 from bisvm.reporting.code import rebuild_lines, relearn_lines
-from bisvm.reporting.pictures import Picture, attempt
-from bisvm.reporting.scores import Losses, Share, losses_of, share_of
-from bisvm.reporting.summary import DataSummary, describe
-from bisvm.reporting.words import hyperparameters_of
+from bisvm.reporting.pictures import Picture
+from bisvm.reporting.scores import losses_of, share_of
+from bisvm.reporting.summary import describe
+from bisvm.reporting.words import (
+    certificates_of,
+    difference_in_words,
+    expected_in_words,
+    hyperparameters_of,
+    in_words,
+)
+from bisvm.search.history import Certificate
 from bisvm.selection.comparison import (
     Entry,
     Rows,
@@ -42,107 +51,109 @@ PACKAGES = ("bisvm", "numpy", "scipy", "scikit-learn", "numba", "pandas", "matpl
 MOST_ROWS = 10_000
 
 
-@dataclass(frozen=True)
-class Request:
-    """The arguments of `report`, beside model and data."""
-
-    title: str
-    settings: Mapping[str, str]
-    seconds: float | None
-    compare: bool
-    landscape: bool
-    max_seconds: float
-    data_lines: Sequence[str]
-    fit_params: Mapping[str, UserVector]
-    progress: Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What the report states.
-
-    entries : the compared methods, the model itself last
-    not_compared : why there are no other methods, or None
-    budget : seconds that the grid search was given
-    seconds : time of the tuning
-    confusion : counts, labels, and on which rows; or None
-    pictures : by name; a text is the reason why there is no picture
-    """
-
-    request: Request
-    machine: BaseEstimator
-    data: DataSummary
-    n_folds: int
-    hyperparameters: dict[str, ArrayLike]
-    relevances: dict[str, float] | None
-    entries: list[Entry]
-    not_compared: str | None
-    budget: float
-    seconds: float
-    train: Share
-    test: Share | None
-    losses: Losses | None
-    confusion: tuple[Array, list[str], str] | None
-    pictures: dict[str, Picture | str]
-    relearn: list[str]
-    rebuild: list[str] | None
-    versions: dict[str, str]
-    written: str
-
-    @property
-    def own(self) -> Entry:
-        return self.entries[-1]
-
-
 def gather(
     model: BaseEstimator,
     X: UserData,
     y: Array,
     X_test: UserData,
     y_test: Array | None,
-    request: Request,
-) -> Facts:
+    *,
+    asked: Mapping[str, str],
+    seconds: float | None,
+    compare: bool,
+    landscape: bool,
+    max_seconds: float,
+    fit_params: Mapping[str, UserVector],
+    progress: Callable[[str], None],
+) -> dict[str, Any]:
+    """Collect what the template states, by the names that it uses.
+
+    entries : the compared methods, the model itself (`own`) last
+    not_compared : why there are no other methods, or None
+    budget : seconds that the grid search was given
+    confusion : counts, labels, and on which rows; or None
+    pictures : by name; a text is the reason why there is no picture
+    """
     machine = model[-1] if isinstance(model, Pipeline) else model
-    rows = _rows(model, machine, X, y, X_test, y_test, request)
-    seconds = request.seconds
+    rows = _rows(model, machine, X, y, X_test, y_test, fit_params)
     if seconds is None:
         seconds = max((record.seconds for record in machine.history_), default=0.0)
-    reason = None if request.compare else "compare=False"
-    reason = reason or _why_not(machine, rows)
-    budget = min(seconds, request.max_seconds)
-    entries = [] if reason else _other_methods(rows, budget, request)
-    request.progress("cross-validating the learned values")
+    budget, entries = min(seconds, max_seconds), []
+    reason = _why_not(machine, rows) if compare else "compare=False"
+    if not reason:
+        progress("fitting a default SVC")
+        entries.append(default_entry(rows))
+        progress(f"grid search for {budget:.1f} s")
+        entries.append(grid_entry(rows, seconds=budget))
+    progress("cross-validating the learned values")
     own = own_entry(machine, rows, seconds)
-    request.progress("drawing plots")
+    progress("drawing plots")
     counted = _confusion(machine, rows)
     shares = _relevances(model, machine)
-    names = list(request.fit_params)
-    return Facts(
-        request=request,
+    certificates = certificates_of(machine)
+    return dict(
         machine=machine,
         data=describe(model, machine, X, y, y_test),
-        n_folds=len(rows.folds),
-        hyperparameters=hyperparameters_of(machine),
-        relevances=shares,
+        settings=_settings(machine, asked, len(rows.folds), own),
+        own=own,
         entries=[*entries, own],
+        differences=[difference_in_words(own, other) for other in entries],
         not_compared=reason,
         budget=budget,
         seconds=seconds,
+        expected=expected_in_words(machine),
         train=share_of(np.asarray(machine.predict(rows.X) == y)),
         test=None if own.right is None else share_of(own.right),
         losses=None if y_test is None else losses_of(machine, rows.X_test, y_test),
         confusion=counted,
+        learned=[in_words(*pair) for pair in hyperparameters_of(machine).items()],
+        relevances=shares,
         pictures={
-            **_search_pictures(machine, rows, request, _rename(model)),
-            **({"relevance": pictures.relevance(shares)} if shares else {}),
-            **({"confusion": pictures.confusion(*counted)} if counted else {}),
-            **_other_pictures(machine),
+            **_pictures(machine, shares, counted),
+            **_search_pictures(machine, rows, _rename(model), landscape, fit_params),
         },
-        relearn=relearn_lines(model, names),
-        rebuild=rebuild_lines(model, names),
+        certificates=[(one, _certificate_terms(one)) for one in certificates],
+        relearn=relearn_lines(model, list(fit_params)),
+        rebuild=rebuild_lines(model, list(fit_params)),
         versions=_versions(),
-        written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %z"),
     )
+
+
+def _pictures(
+    machine: BaseEstimator,
+    shares: dict[str, float] | None,
+    counted: tuple[Array, list[str], str] | None,
+) -> dict[str, Picture | str]:
+    found: dict[str, Picture | str] = {}
+    if shares:
+        found["relevance"] = pictures.relevance(shares)
+    if counted:
+        found["confusion"] = pictures.confusion(*counted)
+    if getattr(machine, "group_names_", None) is not None:
+        found["groups"] = pictures.group_weights(machine)
+    with suppress(ValueError):  # Most machines have no filters.
+        found["filters"], found["responses"] = pictures.filters(machine)
+    return found
+
+
+def _search_pictures(
+    machine: BaseEstimator,
+    rows: Rows,
+    rename: Callable[[str], str],
+    landscape: bool,
+    fit_params: Mapping[str, UserVector],
+) -> dict[str, Picture | str]:
+    if not machine.history_:
+        return {}
+    makers: dict[str, Callable[[], Picture]] = {
+        "convergence": partial(pictures.convergence, machine),
+        "paths": partial(pictures.paths, machine, rename),
+    }
+    if landscape:
+        makers["landscape"] = partial(
+            pictures.landscape, machine, rows.X, rows.y, rename, **fit_params
+        )
+    return {name: pictures.attempt(make) for name, make in makers.items()}
 
 
 def _rows(
@@ -152,7 +163,7 @@ def _rows(
     y: Array,
     X_test: UserData,
     y_test: Array | None,
-    request: Request,
+    fit_params: Mapping[str, UserVector],
 ) -> Rows:
     """Inputs as the machine sees them, after the pipeline, one row for each sample."""
 
@@ -168,8 +179,8 @@ def _rows(
         y,
         None if y_test is None else inputs(X_test),
         y_test,
-        folds_of(machine, own, y, request.fit_params.get("groups")),
-        request.fit_params.get("sample_weight"),
+        folds_of(machine, own, y, fit_params.get("groups")),
+        fit_params.get("sample_weight"),
     )
 
 
@@ -182,13 +193,6 @@ def _why_not(machine: BaseEstimator, rows: Rows) -> str | None:
     if len(rows.y) > MOST_ROWS:
         return f"an SVC would take too long on {len(rows.y):,} rows"
     return None
-
-
-def _other_methods(rows: Rows, budget: float, request: Request) -> list[Entry]:
-    request.progress("fitting a default SVC")
-    default = default_entry(rows)
-    request.progress(f"grid search for {budget:.1f} s")
-    return [default, grid_entry(rows, seconds=budget)]
 
 
 def _confusion(
@@ -232,33 +236,46 @@ def _rename(model: BaseEstimator) -> Callable[[str], str]:
     return lambda name: steps.sub("[", name, count=1)
 
 
-def _search_pictures(
-    machine: BaseEstimator, rows: Rows, request: Request, rename: Callable[[str], str]
-) -> dict[str, Picture | str]:
-    if not machine.history_:
-        return {}
-    out = {
-        "convergence": attempt(lambda: pictures.convergence(machine)),
-        "paths": attempt(lambda: pictures.paths(machine, rename)),
+def _settings(
+    machine: BaseEstimator, asked: Mapping[str, str], n_folds: int, own: Entry
+) -> dict[str, object]:
+    kernel = getattr(machine, "kernel", "linear")
+    choice = getattr(machine, "kernel_choice_", None)
+    members = getattr(machine, "estimators_", None)
+    settings = {
+        **asked,
+        "estimator": type(machine).__name__,
+        "kernel": kernel if isinstance(kernel, str) else _short(repr(kernel)),
+        "chosen kernel": None if choice is None else choice.words,
+        "reason": None if choice is None else " ".join(choice.reasons),
+        "folds": n_folds,
+        "criterion": machine.criterion,
+        "learned hyperparameters": own.tuned,
+        "ensemble": None
+        if members is None
+        else f"{len(members)} machines, each tuned on its own folds; the mean of their "
+        "decision values decides. Hyperparameters and search are those of the first.",
+        "duration": f"{own.seconds:.2f} s, {len(machine.history_)} evaluations",
+        "report written": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %z"),
     }
-    if request.landscape:
-        out["landscape"] = attempt(
-            lambda: pictures.landscape(
-                machine, rows.X, rows.y, rename, **request.fit_params
-            )
-        )
-    return out
+    return {name: value for name, value in settings.items() if value is not None}
 
 
-def _other_pictures(machine: BaseEstimator) -> dict[str, Picture | str]:
-    out: dict[str, Picture | str] = {}
-    if getattr(machine, "group_names_", None) is not None:
-        out["groups"] = attempt(lambda: pictures.group_weights(machine))
-    try:
-        out["filters"], out["responses"] = pictures.filters(machine)
-    except ValueError:
-        pass  # Most machines have no filters.
-    return out
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 160 else text[:159] + "…"
+
+
+def _certificate_terms(one: Certificate) -> dict[str, str]:
+    terms = {
+        "residual of the final machine": f"{one.final_residual:.1e}",
+        "residual of the machines on the folds": f"{one.lower_residual:.1e}",
+        "gradient of the validation loss": f"{one.upper_gradient:.1e} of its value",
+        "error of the loss by the residuals": f"{one.criterion_error:.1e} of its value",
+    }
+    more = len(one.at_bounds) - 5
+    bounds = [*one.at_bounds[:5], *([f"and {more} more"] if more > 0 else [])]
+    return {**terms, "at bounds": "; ".join(bounds)} if bounds else terms
 
 
 def _versions() -> dict[str, str]:

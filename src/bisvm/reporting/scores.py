@@ -6,6 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import binomtest
 from sklearn.base import BaseEstimator
 
 from bisvm.core.types import Array, UserData, UserVector
@@ -27,13 +28,10 @@ class Share(NamedTuple):
 
 
 def share_of(right: Array) -> Share:
-    """(p + z^2/2n +- z sqrt(p (1 - p)/n + z^2/4n^2)) / (1 + z^2/n)."""
-    n, z = len(right), NORMAL
-    p = float(np.mean(right))
-    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + (z / (2 * n)) ** 2)
-    # At p = 0 and p = 1, rounding must not move p out of its interval.
-    return Share(p, min(centre - half, p), max(centre + half, p), n)
+    """(p + z^2/2n +- z sqrt(p (1 - p)/n + z^2/4n^2)) / (1 + z^2/n), z = 1.96."""
+    found = binomtest(int(np.sum(right)), len(right))
+    interval = found.proportion_ci(0.95, method="wilson")
+    return Share(float(np.mean(right)), interval.low, interval.high, len(right))
 
 
 class Losses(NamedTuple):

@@ -16,16 +16,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from bisvm.core.types import Array, UserData, UserVector
-from bisvm.reporting.facts import Facts, Request, gather
+from bisvm.reporting.facts import gather
 from bisvm.reporting.scores import NORMAL, share_of
-from bisvm.reporting.words import (
-    certificates_of,
-    difference_in_words,
-    expected_in_words,
-    in_words,
-    share_in_words,
-)
-from bisvm.search.history import Certificate
+from bisvm.reporting.words import share_in_words
 
 # Estimators that have a report, and their subclasses.
 REPORTED = (
@@ -115,23 +108,26 @@ def report(
     given = dict(
         sample_weight=sample_weight, groups=groups, sample_groups=sample_groups
     )
-    request = Request(
-        title=str(title),
-        settings=dict(asked or {}),
+    facts = gather(
+        model,
+        X,
+        y,
+        X_test,
+        y_test,
+        asked=asked or {},
         seconds=seconds,
         compare=compare,
         landscape=landscape,
         max_seconds=max_seconds,
-        data_lines=list(data_lines),
         fit_params={name: value for name, value in given.items() if value is not None},
         progress=progress or (lambda text: None),
     )
-    facts = gather(model, X, y, X_test, y_test, request)
-    path.write_text(page(facts), encoding="utf-8", newline="\n")
+    text = page(title=str(title), data_lines=list(data_lines), **facts)
+    path.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
-def page(facts: Facts) -> str:
+def page(**facts: object) -> str:
     """Fill the template; all values are escaped."""
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
@@ -151,26 +147,13 @@ def page(facts: Facts) -> str:
     environment.filters["interval"] = _interval
     environment.filters["in_words"] = lambda share: share_in_words(*share[:3])
     style, script = _resource("page.css"), _resource("page.js")
-    own = facts.own
     return environment.from_string(_resource("report.html")).render(
-        facts=facts,
-        machine=facts.machine,
-        data=facts.data,
-        own=own,
         style=Markup(style),
         style_hash=_hash(style),
         script=Markup(script),
         script_hash=_hash(script),
         normal=NORMAL,
-        settings=_settings(facts),
-        expected=expected_in_words(facts.machine),
-        differences=filter(
-            None, [difference_in_words(own, other) for other in facts.entries[:-1]]
-        ),
-        learned=[in_words(*pair) for pair in facts.hyperparameters.items()],
-        certificates=[
-            (one, _certificate_terms(one)) for one in certificates_of(facts.machine)
-        ],
+        **facts,
     )
 
 
@@ -186,47 +169,6 @@ def _hash(text: str) -> str:
 def _interval(right: Array) -> str:
     value, low, high, _ = share_of(right)
     return f"{value:.1%} ({100 * low:.1f}-{high:.1%})"
-
-
-def _settings(facts: Facts) -> dict[str, object]:
-    machine = facts.machine
-    kernel = getattr(machine, "kernel", "linear")
-    choice = getattr(machine, "kernel_choice_", None)
-    members = getattr(machine, "estimators_", None)
-    settings = {
-        **facts.request.settings,
-        "estimator": type(machine).__name__,
-        "kernel": kernel if isinstance(kernel, str) else _short(repr(kernel)),
-        "chosen kernel": None if choice is None else choice.words,
-        "reason": None if choice is None else " ".join(choice.reasons),
-        "folds": facts.n_folds,
-        "criterion": machine.criterion,
-        "learned hyperparameters": facts.own.tuned,
-        "ensemble": None
-        if members is None
-        else f"{len(members)} machines, each tuned on its own folds; the mean of their "
-        "decision values decides. Hyperparameters and search are those of the first.",
-        "duration": f"{facts.seconds:.2f} s, {len(machine.history_)} evaluations",
-        "report written": facts.written,
-    }
-    return {name: value for name, value in settings.items() if value is not None}
-
-
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= 160 else text[:159] + "…"
-
-
-def _certificate_terms(one: Certificate) -> dict[str, str]:
-    terms = {
-        "residual of the final machine": f"{one.final_residual:.1e}",
-        "residual of the machines on the folds": f"{one.lower_residual:.1e}",
-        "gradient of the validation loss": f"{one.upper_gradient:.1e} of its value",
-        "error of the loss by the residuals": f"{one.criterion_error:.1e} of its value",
-    }
-    more = len(one.at_bounds) - 5
-    bounds = [*one.at_bounds[:5], *([f"and {more} more"] if more > 0 else [])]
-    return {**terms, "at bounds": "; ".join(bounds)} if bounds else terms
 
 
 def check_can_report(path: Path) -> None:

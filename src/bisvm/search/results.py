@@ -29,7 +29,7 @@ import numpy as np
 from bisvm.bilevel.objective import Objective
 from bisvm.bilevel.problem import Evaluation, Problem
 from bisvm.core.types import Array
-from bisvm.data.splits import Columns, row_kinds, training_columns
+from bisvm.data.splits import FoldColumns, row_kinds, training_columns
 from bisvm.machines.landmarks import LeftOut
 from bisvm.machines.model import Approximation, Frame
 from bisvm.search.descent import Descent, Search
@@ -251,7 +251,7 @@ def _competitors(
     return Competitors(np.array(shares), np.array(values), best.share_weights)
 
 
-def _constants(columns: Columns) -> Iterator[Array]:
+def _constants(columns: FoldColumns) -> Iterator[Array]:
     """(n, q) decision values that give all rows one class, for the largest classes.
 
     Of several classes none may have half of the rows. Then constant machines, one

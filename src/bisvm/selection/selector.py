@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -38,8 +38,9 @@ LEAST_MEMBERS = 2
 # A feature of chance exceeds all of m shadows with probability 1 / (m + 1).
 LEAST_SHADOWS = 20
 
-
-Machine = TypeVar("Machine", BilevelSVC, BilevelLinearSVC)
+Machine: TypeAlias = BilevelSVC | BilevelLinearSVC
+# X, labels, sample weights, and groups or None.
+Sample: TypeAlias = tuple[Matrix, Array, Array, Array | None]
 
 
 @dataclass(eq=False, repr=False)
@@ -150,33 +151,36 @@ class FeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         """
         self._validate_params()
         rng = check_random_state(self.random_state)
-        rows = self._rows(X, y, sample_weight, groups)
-        machine = _rough(self._machine())
+        sample = self._validated(X, y, sample_weight, groups)
+        codes = np.unique(sample[1], return_inverse=True)[1]
+        machine = self._machine()
         with warnings.catch_warnings():
             # These fits are meant to be rough.
             warnings.simplefilter("ignore", ConvergenceWarning)
             pairs = [
-                halves(rows.y, rows.groups, self.max_rows, rng)
+                halves(codes, sample[3], self.max_rows, rng)
                 for _ in range(self.n_pairs)
             ]
             seeds = rng.randint(np.iinfo(np.int32).max, size=(self.n_pairs, 2))
             found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(_relevances)(machine, rows.take(half), seed)
+                delayed(_relevances)(machine, _take(sample, half), seed)
                 for half, seed in zip(sum(pairs, ()), seeds.ravel(), strict=True)
             )
         self._set_fitted(np.array(found))
         return self
 
-    def _machine(self) -> BilevelSVC | BilevelLinearSVC:
-        """An unfitted machine for samples of the rows."""
-        if self.estimator is None:
-            return BilevelSVC(kernel="ard")
-        if not isinstance(self.estimator, (BilevelSVC, BilevelLinearSVC)):
+    def _machine(self) -> Machine:
+        """A machine for half-samples, whose search suffices for relevances.
+
+        It does not start from widths learned on all rows: their mean makes too wide a
+        kernel, from which rings, for example, are not found.
+        """
+        given = BilevelSVC(kernel="ard") if self.estimator is None else self.estimator
+        if not isinstance(given, (BilevelSVC, BilevelLinearSVC)):
             raise TypeError(
-                "estimator must be a BilevelSVC or a BilevelLinearSVC; got "
-                f"{self.estimator!r}."
+                f"estimator must be a BilevelSVC or a BilevelLinearSVC; got {given!r}."
             )
-        machine: BilevelSVC | BilevelLinearSVC = clone(self.estimator)
+        machine: Machine = clone(given)
         if machine._pairwise:
             raise ValueError(
                 "kernel='precomputed' has no features to choose from; use a kernel of "
@@ -189,34 +193,30 @@ class FeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
             )
         alone = dict(callback=None, checkpoint=None, time_limit=None, n_jobs=None)
         machine.set_params(ensemble=False, shared=True, verbose=0, **alone)
+        rough = dict(tol=ROUGHLY * machine.tol, max_iter=min(STEPS, machine.max_iter))
+        machine.set_params(**rough)
         return machine
 
-    def _rows(
+    def _validated(
         self,
         X: UserData,
         y: UserVector,
         sample_weight: UserVector,
         groups: UserVector,
-    ) -> _RowSample:
+    ) -> Sample:
+        """The rows with a positive weight."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
+        if len(np.unique(y)) < 2:
             raise ValueError(
-                f"y has one class only, {classes[0]!s}: there is nothing to tell apart."
+                f"y has one class only, {y[0]!s}: there is nothing to tell apart."
             )
         X = sparse.csr_array(X) if sparse.issparse(X) else X
         weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        numbers = None
-        if groups is not None:
-            labels = np.asarray(groups)
-            if len(labels) != len(y):
-                raise ValueError(
-                    f"groups has {len(labels)} entries for {len(y)} samples."
-                )
-            numbers = np.unique(labels, return_inverse=True)[1]
-        rows = _RowSample(X, codes, weight, numbers, classes)
-        return rows.take(np.flatnonzero(weight > 0))
+        groups = None if groups is None else np.asarray(groups)
+        if groups is not None and len(groups) != len(y):
+            raise ValueError(f"groups has {len(groups)} entries for {len(y)} samples.")
+        return _take((X, y, weight, groups), np.flatnonzero(weight > 0))
 
     def _set_fitted(self, relevance: Array) -> None:
         own, shadows = np.split(relevance, [self.n_features_in_], axis=1)
@@ -253,47 +253,19 @@ class FeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-@dataclass(frozen=True)
-class _RowSample:
-    """Rows with their classes, weights and groups.
-
-    y : numbers of the classes; `classes[y]` are the labels
-    """
-
-    X: Matrix
-    y: Array
-    weight: Array
-    groups: Array | None
-    classes: Array
-
-    @property
-    def labels(self) -> Array:
-        return np.asarray(self.classes[self.y])
-
-    def take(self, rows: Array) -> _RowSample:
-        groups = None if self.groups is None else self.groups[rows]
-        own = self.X[rows], self.y[rows], self.weight[rows]
-        return _RowSample(*own, groups, self.classes)
+def _take(sample: Sample, rows: Array) -> Sample:
+    X, y, weight, groups = sample
+    return X[rows], y[rows], weight[rows], None if groups is None else groups[rows]
 
 
-def _rough(machine: Machine) -> Machine:
-    """The same machine with a search that is accurate enough for relevances.
-
-    It does not start from widths learned on all rows: their mean makes too wide a
-    kernel, from which rings, for example, are not found.
-    """
-    steps = min(STEPS, machine.max_iter)
-    machine.set_params(tol=ROUGHLY * machine.tol, max_iter=steps)
-    return machine
-
-
-def _relevances(machine: Machine, part: _RowSample, seed: int) -> Array:
+def _relevances(machine: Machine, sample: Sample, seed: int) -> Array:
     """Relevance of the features, then of their shadows."""
+    X, y, weight, groups = sample
     rng = np.random.RandomState(seed)
-    X = with_shadows(part.X, rng)
+    both = with_shadows(X, rng)
     found = clone(machine).set_params(random_state=rng.randint(np.iinfo(np.int32).max))
-    found.fit(X, part.labels, sample_weight=part.weight, groups=part.groups)
-    own, shadows = np.split(found.relevance_, [part.X.shape[1]])
+    found.fit(both, y, sample_weight=weight, groups=groups)
+    own, shadows = np.split(found.relevance_, [X.shape[1]])
     if own.any() and not shadows.any():
         raise ValueError(
             f"The kernel {found.kernel_!r} does not see the shadows after the "

@@ -31,9 +31,6 @@ class Stability:
         reach = float(stats.norm.ppf(0.5 * (1.0 + level)) * np.sqrt(self.variance))
         return self.value - reach, min(self.value + reach, 1.0)
 
-    def __float__(self) -> float:
-        return self.value
-
     def __str__(self) -> str:
         low, high = self.interval()
         return f"{self.value:.2f} ({LEVEL:.0%}: {low:.2f} to {high:.2f})"

@@ -81,32 +81,22 @@ def check_optimizer(optimizer: Optimizer) -> None:
 def _check_result(result: OptimizeResult, watched: _Watched) -> None:
     points, values = np.array(watched.points), np.array(watched.values)
     inside = (points >= BOUNDS[:, 0] - 1e-12) & (points <= BOUNDS[:, 1] + 1e-12)
-    require(
-        inside.all(), f"evaluated outside the bounds: {points[~inside.all(axis=1)]}."
-    )
-    least = np.nanmin(values)
-    require(
-        result.fun == least,
-        f"result.fun = {result.fun} is not the lowest value evaluated, {least}.",
-    )
+    outside, least = points[~inside.all(axis=1)], np.nanmin(values)
     value, gradient = watched.fun(result.x)
-    require(result.fun == value, "result.fun is not the value at result.x.")
-    require(
-        np.array_equal(result.jac, gradient), "result.jac is not the gradient at x."
-    )
-    require(
-        result.nfev == len(values),
-        f"result.nfev = {result.nfev}, but there were {len(values)} evaluations.",
-    )
-    require(
-        result.fun < watched.fun(START)[0], "the result is no lower than the start."
-    )
-    require(result.status in (0, 1, 2, 3), f"status {result.status} is not known.")
-    require(
-        bool(result.success) == (result.status == 0), "success and status disagree."
-    )
-    require(isinstance(result.message, str) and result.message, "there is no message.")
-    require(result.nit >= 0, "result.nit is missing.")
+    fun, jac, status, n = result.fun, result.jac, result.status, len(values)
+    for holds, message in (
+        (inside.all(), f"evaluated outside the bounds: {outside}."),
+        (fun == least, f"result.fun = {fun} is not the lowest value, {least}."),
+        (fun == value, "result.fun is not the value at result.x."),
+        (np.array_equal(jac, gradient), "result.jac is not the gradient at x."),
+        (result.nfev == n, f"result.nfev = {result.nfev} of {n} evaluations."),
+        (fun < watched.fun(START)[0], "the result is no lower than the start."),
+        (status in (0, 1, 2, 3), f"status {status} is not known."),
+        (bool(result.success) == (status == 0), "success and status disagree."),
+        (result.message and isinstance(result.message, str), "there is no message."),
+        (result.nit >= 0, "result.nit is missing."),
+    ):
+        require(holds, message)
 
 
 def _check_exceptions(optimizer: Optimizer) -> None:

@@ -61,7 +61,9 @@ def check_shape(name: str, given: Sequence[int]) -> tuple[int, ...]:
     return sizes
 
 
-def unbounded_parameter(name: str, value: Array, ball: float | None) -> Parameter:
+def unbounded_parameter(
+    name: str, value: Array, ball: float | None = None
+) -> Parameter:
     """Return a parameter with any entries, their norm at most `ball` if it is given.
 
     A start outside the ball is shrunk. Entries are labelled by their indices, "0, 2".

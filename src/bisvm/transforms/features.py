@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from bisvm.core.parts import Parameter, Parameters, natural_bounds
+from bisvm.core.parts import Parameter, Parameters
 from bisvm.core.types import Array, ArrayLike, Matrix
 from bisvm.data.matrices import (
     column_dots,
@@ -19,12 +19,15 @@ from bisvm.data.matrices import (
     is_sparse,
     scale_columns,
 )
-from bisvm.transforms.arguments import check_choice, check_seed, unbounded_parameter
+from bisvm.transforms.arguments import unbounded_parameter
 from bisvm.transforms.base import Column, Transform, TransformGradient
 
 # With more features the covariance matrix, 8 MB for 1000, is not formed: Lanczos
 # iterations multiply by it.
 DENSE_FEATURES = 1000
+
+# Bounds of the factors of `Scale`.
+SCALE_RANGE = (1e-5, 1e5)
 
 
 class Columns(Transform):
@@ -129,8 +132,6 @@ class Scale(Transform):
     scale : float or array of the shape of one sample
     per_feature : bool
         Learn one scale for every feature.
-    scale_bounds : pair of numbers or arrays
-        Bounds of the scale.
 
     Examples
     --------
@@ -140,16 +141,9 @@ class Scale(Transform):
 
     linear = True
 
-    def __init__(
-        self,
-        scale: ArrayLike = 1.0,
-        *,
-        per_feature: bool = False,
-        scale_bounds: tuple[ArrayLike, ArrayLike] = (1e-5, 1e5),
-    ):
+    def __init__(self, scale: ArrayLike = 1.0, *, per_feature: bool = False):
         self.scale = scale
         self.per_feature = per_feature
-        self.scale_bounds = scale_bounds
 
     def validate(self) -> Self:
         scale = np.asarray(self.scale, dtype=float)
@@ -160,7 +154,6 @@ class Scale(Transform):
                 f"scale has {scale.size} values, expected one number; for one per "
                 "feature use per_feature=True."
             )
-        natural_bounds("scale_bounds", self.scale_bounds)
         return self
 
     def trace(self, columns: Sequence[Column]) -> Sequence[Column]:
@@ -168,11 +161,11 @@ class Scale(Transform):
 
     def parameters(self, X: Matrix, sample_weight: Array | None = None) -> Parameters:
         """Return one number, or one per feature in units of 1 / deviation."""
-        scale, bounds = self._values(X), natural_bounds("", self.scale_bounds)
+        scale = self._values(X)
         if not self.per_feature:
-            return (Parameter("scale", float(scale), bounds),)
+            return (Parameter("scale", float(scale), SCALE_RANGE),)
         unit = 1.0 / np.sqrt(column_variance(flat(X), sample_weight))
-        return (Parameter("scale", scale, bounds, unit=unit),)
+        return (Parameter("scale", scale, SCALE_RANGE, unit=unit),)
 
     def apply(self, X: Matrix) -> Matrix:
         X = X if is_sparse(X) else np.asarray(X, dtype=float)
@@ -212,16 +205,8 @@ class Projection(Transform):
     Parameters
     ----------
     matrix : array of shape (n_components, n_features), optional
-        If None, `n_components` and `start` determine the first matrix.
+        If None, the first matrix has `n_components` principal axes of X.
     n_components : int, optional
-    start : {"pca", "random"}
-        "pca" takes the principal axes of X, "random" Gaussian entries of variance
-        1 / n_features.
-    ball : float, optional
-        Largest norm of the matrix, sqrt(sum_kd A_kd^2). A start with a larger norm is
-        shrunk.
-    random_state : int
-        For the start "random".
 
     Examples
     --------
@@ -232,33 +217,20 @@ class Projection(Transform):
     linear = True
 
     def __init__(
-        self,
-        matrix: ArrayLike | None = None,
-        *,
-        n_components: int | None = None,
-        start: Literal["pca", "random"] = "pca",
-        ball: float | None = None,
-        random_state: int = 0,
+        self, matrix: ArrayLike | None = None, *, n_components: int | None = None
     ):
         self.matrix = matrix
         self.n_components = n_components
-        self.start = start
-        self.ball = ball
-        self.random_state = random_state
 
     @property
     def needs_data(self) -> bool:
         return self.matrix is None
 
     def validate(self) -> Self:
-        if self.ball is not None:
-            self.check_positive("ball")
         if self.matrix is None:
             if self.n_components is None:
                 raise ValueError("Projection needs a matrix or n_components.")
             self.check_count("n_components")
-            check_choice(self, "start", ("pca", "random"))
-            check_seed(self)
             return self
         matrix = np.asarray(self.matrix, dtype=float)
         if matrix.ndim != 2 or not matrix.size or not np.all(np.isfinite(matrix)):
@@ -270,7 +242,7 @@ class Projection(Transform):
 
     def parameters(self, X: Matrix, sample_weight: Array | None = None) -> Parameters:
         matrix = self._values(flat(X), sample_weight)
-        return (unbounded_parameter("matrix", matrix, self.ball),)
+        return (unbounded_parameter("matrix", matrix),)
 
     def apply(self, X: Matrix) -> Matrix:
         X = flat(X)
@@ -291,7 +263,8 @@ class Projection(Transform):
         """The matrix, or its start from X if none was given."""
         self.validate()
         if self.matrix is None:
-            return self._start(X, sample_weight)
+            assert self.n_components is not None
+            return principal_axes(X, self.n_components, sample_weight)
         matrix = np.asarray(self.matrix, dtype=float)
         if matrix.shape[1] != X.shape[1]:
             raise ValueError(
@@ -299,21 +272,6 @@ class Projection(Transform):
                 f"X have {X.shape[1]} features."
             )
         return matrix
-
-    def _start(self, X: Matrix, sample_weight: Array | None) -> Array:
-        assert self.n_components is not None
-        p = X.shape[1]
-        if self.start == "random":
-            rng = np.random.default_rng(self.random_state)
-            out: Array = rng.normal(size=(self.n_components, p)) / np.sqrt(p)
-            return out
-        if self.n_components > min(X.shape):
-            raise ValueError(
-                f"Projection: {X.shape[0]} samples of {p} features have no "
-                f"{self.n_components} principal axes; use start='random', or fewer "
-                "components."
-            )
-        return principal_axes(X, self.n_components, sample_weight)
 
 
 def principal_axes(X: Matrix, number: int, sample_weight: Array | None = None) -> Array:
@@ -323,6 +281,11 @@ def principal_axes(X: Matrix, number: int, sample_weight: Array | None = None) -
     stays sparse.
     """
     n, p = X.shape
+    if number > min(n, p):
+        raise ValueError(
+            f"Projection: {n} samples of {p} features have no {number} principal axes; "
+            "use fewer components, or give a matrix."
+        )
     weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, float)
     weight = weight / weight.sum()
     mean = X.T @ weight
