@@ -1,4 +1,4 @@
-"""Filters, and what they let through."""
+"""Filters, what they let through, and feature maps."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,11 @@ from sklearn.datasets import load_digits
 from bisvm import BilevelSVC, ConvolutionalLinearSVC
 from bisvm.kernels import RBF
 from bisvm.plots import (
+    FeatureMapsDisplay,
     FiltersData,
     FiltersDisplay,
     FrequencyResponseDisplay,
+    feature_maps_data,
     filters_data,
 )
 from bisvm.plots.filters import LINE, SPECTRUM, responses
@@ -94,7 +96,19 @@ def test_channels_are_colours_or_tiles():
     FiltersDisplay(data=FiltersData(bank, ("",), False)).plot().figure_.canvas.draw()
 
 
+def test_feature_maps_stand_beside_their_images(images):
+    display = FeatureMapsDisplay.from_estimator(images, DIGITS[:2], names=["a", "$b"])
+    np.testing.assert_array_equal(display.data.images[1], DIGITS[1].reshape(8, 8))
+    np.testing.assert_array_equal(display.data.maps, images.feature_maps(DIGITS[:2]))
+    assert len(display.ax_.get_images()) == 2 * 3
+    display.figure_.canvas.draw()
+    with pytest.raises(ValueError, match="1 names given for 2 images"):
+        feature_maps_data(images, DIGITS[:2], names=["a"])
+
+
 def test_what_has_no_filters_says_so():
     model = BilevelSVC("rbf", learn=()).fit(DIGITS, LABELS)
     with pytest.raises(ValueError, match="fit a ConvolutionalSVC"):
         filters_data(model)
+    with pytest.raises(ValueError, match="no feature maps"):
+        feature_maps_data(model, DIGITS)

@@ -25,7 +25,7 @@ def no_figures_left():
 
 @pytest.fixture(scope="module")
 def rbf():
-    return BilevelSVC("rbf", random_state=0).fit(X, y)
+    return BilevelSVC("rbf", starts=1, random_state=0).fit(X, y)
 
 
 @pytest.fixture(scope="module")

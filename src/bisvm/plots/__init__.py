@@ -16,9 +16,12 @@ from bisvm.plots.bars import (
     relevance_data,
 )
 from bisvm.plots.filters import (
+    FeatureMapsData,
+    FeatureMapsDisplay,
     FiltersData,
     FiltersDisplay,
     FrequencyResponseDisplay,
+    feature_maps_data,
     filters_data,
 )
 from bisvm.plots.history import (
@@ -35,6 +38,8 @@ from bisvm.plots.landscape import LandscapeData, LandscapeDisplay, landscape_dat
 __all__ = [
     "ConvergenceData",
     "ConvergenceDisplay",
+    "FeatureMapsData",
+    "FeatureMapsDisplay",
     "FiltersData",
     "FiltersDisplay",
     "FrequencyResponseDisplay",
@@ -48,6 +53,7 @@ __all__ = [
     "RelevanceDisplay",
     "Stage",
     "convergence_data",
+    "feature_maps_data",
     "filters_data",
     "group_weights_data",
     "landscape_data",

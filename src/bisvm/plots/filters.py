@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from bisvm.core.types import Array
+from bisvm.core.types import Array, UserData
 from bisvm.plots.canvas import (
     INK,
     LIGHT,
     LINE_STYLES,
     MEDIUM,
+    Data,
     Display,
     hide_frame,
     literal,
@@ -24,8 +26,76 @@ if TYPE_CHECKING:
 
 # Frequencies along each axis of a two-dimensional spectrum, and of a signal's.
 SPECTRUM, LINE = 33, 256
+
+
 # The share of its cell that a small image fills, and the size of a cell in inches.
 FILL, CELL = 0.9, 0.95
+
+
+class Tiles(Display[Data]):
+    """Small images in rows: filters, spectra, feature maps."""
+
+    def _draw_tiles(
+        self,
+        cells: Sequence[Sequence[Array]],
+        *,
+        columns: Sequence[str],
+        rows: Sequence[str],
+        signed: Sequence[bool],
+        ax: Axes | None,
+    ) -> None:
+        """Draw one image in each cell, each with its own scale.
+
+        cells : rows of arrays: (length,) is drawn as a line, (height, width) in grey,
+            (height, width, 3) in colour
+        signed : for each column, whether zero is middle grey; else the lowest value is
+            black
+        """
+        n_rows, n_columns = len(cells), len(cells[0])
+        ax = self._open(ax, (max(1.0 + CELL * n_columns, 2.5), 0.5 + CELL * n_rows))
+        for i, row in enumerate(cells):
+            for j, cell in enumerate(row):
+                draw = _draw_line if np.ndim(cell) == 1 else _draw_image
+                draw(ax, np.asarray(cell, dtype=float), i, j, signed[j])
+        ax.set_aspect("equal")
+        ax.set_xlim(0, n_columns)
+        ax.set_ylim(n_rows, 0)
+        ax.set_xticks(np.arange(n_columns) + 0.5, [literal(one, 14) for one in columns])
+        ax.set_yticks(np.arange(n_rows) + 0.5, [literal(name, 28) for name in rows])
+        ax.tick_params(length=0, labelsize="small", labeltop=True, labelbottom=False)
+        ax.spines[:].set_visible(False)
+
+
+def _draw_image(ax: Axes, cell: Array, i: int, j: int, signed: bool) -> None:
+    """As large as fits, with square pixels."""
+    height, width = cell.shape[:2]
+    x, y = 0.5 * FILL * np.array([width, height]) / max(height, width)
+    left, right, bottom, top = j + 0.5 - x, j + 0.5 + x, i + 0.5 + y, i + 0.5 - y
+    ax.imshow(
+        _brightness(cell, signed),
+        cmap="gray",
+        vmin=0.0,
+        vmax=1.0,
+        extent=(left, right, bottom, top),
+        interpolation="nearest",
+    )
+    outline = [left, right, right, left, left], [bottom, bottom, top, top, bottom]
+    ax.plot(*outline, color="0.6", linewidth=0.6)
+
+
+def _brightness(cell: Array, signed: bool) -> Array:
+    """Map to [0, 1]: zero to the middle, or the lowest value to 0."""
+    if signed:
+        return 0.5 + 0.5 * cell / max(float(np.abs(cell).max()), 1e-300)
+    low, high = float(cell.min()), float(cell.max())
+    return (cell - low) / max(high - low, 1e-300)
+
+
+def _draw_line(ax: Axes, cell: Array, i: int, j: int, signed: bool) -> None:
+    level = cell / max(float(np.abs(cell).max()), 1e-300)
+    x = j + 0.5 + FILL * (np.linspace(0.0, 1.0, len(cell)) - 0.5)
+    ax.plot([x[0], x[-1]], [i + 0.5] * 2, color=LIGHT, linewidth=0.7)
+    ax.plot(x, i + 0.5 - 0.5 * FILL * level, color=INK, linewidth=1.2)
 
 
 class FiltersData(NamedTuple):
@@ -41,20 +111,22 @@ class FiltersData(NamedTuple):
     tasks: tuple[str, ...]
     signal: bool
 
-    def planes(self) -> tuple[Array, list[str]]:
+    def planes(self) -> tuple[list[list[Array]], list[str]]:
         """Images of every task's filters, and names of the columns.
 
         Three channels of an image are drawn in colour, others as one image each.
         """
-        bank = self.filters
-        n_tasks, n = bank.shape[:2]
+        bank, names = self.filters, []
         spatial = 1 if self.signal else 2
-        in_colour = not self.signal and bank.shape[-1] == 3
-        if bank.ndim == 2 + spatial or in_colour:
-            return bank, [f"{k + 1}" for k in range(n)]
-        planes = np.moveaxis(bank, -1, 2)
-        names = [f"{k + 1}, ch. {c + 1}" for k, c in np.ndindex(planes.shape[1:3])]
-        return planes.reshape(n_tasks, -1, *planes.shape[3:]), names
+        channels = bank.shape[2 + spatial] if bank.ndim > 2 + spatial else 1
+        whole = bank.ndim == 2 + spatial or (not self.signal and channels == 3)
+        rows: list[list[Array]] = [[] for _ in bank]
+        for k in range(bank.shape[1]):
+            for c in [None] if whole else range(channels):
+                names.append(f"{k + 1}" if c is None else f"{k + 1}, ch. {c + 1}")
+                for row, filters in zip(rows, bank, strict=True):
+                    row.append(filters[k] if c is None else filters[k][..., c])
+        return rows, names
 
 
 def filters_data(estimator: BaseEstimator) -> FiltersData:
@@ -99,7 +171,7 @@ def _task_names(estimator: BaseEstimator, n: int) -> tuple[str, ...]:
     )
 
 
-class FiltersDisplay(Display[FiltersData]):
+class FiltersDisplay(Tiles[FiltersData]):
     """Draw the learned filters, one row for each class task.
 
     Filters of images are in grey with zero in the middle, each on its own scale.
@@ -109,65 +181,17 @@ class FiltersDisplay(Display[FiltersData]):
     _data_of = staticmethod(filters_data)
 
     def plot(self, *, ax: Axes | None = None) -> Self:
-        """Draw on these axes, or on those of a new figure."""
-        planes, names = self.data.planes()
-        self._draw_tiles(planes, names, ax, signed=True)
+        """Draw; the arguments are those of `from_estimator`."""
+        cells, names = self.data.planes()
+        signed = [True] * len(names)
+        self._draw_tiles(
+            cells, columns=names, rows=self.data.tasks, signed=signed, ax=ax
+        )
         self.ax_.set_xlabel("filter", fontsize="small")
         return self
 
-    def _draw_tiles(
-        self, planes: Array, columns: list[str], ax: Axes | None, *, signed: bool
-    ) -> None:
-        """Draw one image in each cell, each with its own scale.
 
-        planes : (rows, columns, ...) arrays: (length,) is drawn as a line, (height,
-            width) in grey, (height, width, 3) in colour
-        signed : whether zero is middle grey; else the lowest value is black
-        """
-        n_rows, n_columns = planes.shape[:2]
-        ax = self._open(ax, (max(1.0 + CELL * n_columns, 2.5), 0.5 + CELL * n_rows))
-        for i, j in np.ndindex(n_rows, n_columns):
-            if planes.ndim == 3:
-                _draw_line(ax, planes[i, j], i, j)
-            else:
-                _draw_image(ax, planes[i, j], i, j, signed)
-        ax.set_aspect("equal")
-        ax.set_xlim(0, n_columns)
-        ax.set_ylim(n_rows, 0)
-        ax.set_xticks(np.arange(n_columns) + 0.5, columns)
-        rows = [literal(name, 28) for name in self.data.tasks]
-        ax.set_yticks(np.arange(n_rows) + 0.5, rows)
-        ax.tick_params(length=0, labelsize="small", labeltop=True, labelbottom=False)
-        ax.spines[:].set_visible(False)
-
-
-def _draw_image(ax: Axes, cell: Array, i: int, j: int, signed: bool) -> None:
-    """As large as fits, with square pixels."""
-    height, width = cell.shape[:2]
-    x, y = 0.5 * FILL * np.array([width, height]) / max(height, width)
-    left, right, bottom, top = j + 0.5 - x, j + 0.5 + x, i + 0.5 + y, i + 0.5 - y
-    high = max(float(np.abs(cell).max()), 1e-300)
-    low = -high if signed else cell.min()
-    ax.imshow(
-        (cell - low) / max(high - low, 1e-300),
-        cmap="gray",
-        vmin=0.0,
-        vmax=1.0,
-        extent=(left, right, bottom, top),
-        interpolation="nearest",
-    )
-    outline = [left, right, right, left, left], [bottom, bottom, top, top, bottom]
-    ax.plot(*outline, color="0.6", linewidth=0.6)
-
-
-def _draw_line(ax: Axes, cell: Array, i: int, j: int) -> None:
-    level = cell / max(float(np.abs(cell).max()), 1e-300)
-    x = j + 0.5 + FILL * (np.linspace(0.0, 1.0, len(cell)) - 0.5)
-    ax.plot([x[0], x[-1]], [i + 0.5] * 2, color=LIGHT, linewidth=0.7)
-    ax.plot(x, i + 0.5 - 0.5 * FILL * level, color=INK, linewidth=1.2)
-
-
-class FrequencyResponseDisplay(FiltersDisplay):
+class FrequencyResponseDisplay(Tiles[FiltersData]):
     """Draw the frequency responses of the learned filters.
 
     For signals it draws |h(f)| against f, up to half a cycle per sample. For images it
@@ -175,30 +199,65 @@ class FrequencyResponseDisplay(FiltersDisplay):
     pixel at the edges, and white is the largest. Channels are added up by their
     squares.
 
+    Parameters
+    ----------
+    data : FiltersData
+        The filters.
+    sampling_rate : float, optional
+        Samples per second of a signal.
+
     Attributes
     ----------
+    ax_, figure_ : matplotlib's axes and figure
     responses_ : array (n_tasks, n_filters, ...), the magnitudes drawn
     """
 
-    def plot(
-        self, *, ax: Axes | None = None, sampling_rate: float | None = None
-    ) -> Self:
-        """Draw on these axes, or on those of a new figure.
+    def __init__(self, *, data: FiltersData, sampling_rate: float | None = None):
+        super().__init__(data=data)
+        self.sampling_rate = sampling_rate
 
-        sampling_rate : samples per second of a signal: the axis is then in hertz, else
-            in cycles per sample
+    @classmethod
+    def from_estimator(  # type: ignore[override]
+        cls,
+        estimator: BaseEstimator,
+        *,
+        sampling_rate: float | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw the frequency responses of a fitted estimator's filters.
+
+        Parameters
+        ----------
+        estimator : fitted ConvolutionalSVC, or BilevelSVC with a convolution
+        sampling_rate : float, optional
+            Samples per second of a signal: the axis is then in hertz, else in cycles
+            per sample.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
         """
+        display = cls(data=filters_data(estimator), sampling_rate=sampling_rate)
+        return display.plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw; the arguments are those of `from_estimator`."""
         self.responses_ = responses(self.data)
         if self.data.signal:
-            self._draw_lines(ax, sampling_rate)
+            self._draw_lines(ax)
             return self
-        names = [f"{k + 1}" for k in range(self.responses_.shape[1])]
-        self._draw_tiles(self.responses_, names, ax, signed=False)
+        n = self.responses_.shape[1]
+        self._draw_tiles(
+            [list(row) for row in self.responses_],
+            columns=[f"{k + 1}" for k in range(n)],
+            rows=self.data.tasks,
+            signed=[False] * n,
+            ax=ax,
+        )
         self.ax_.set_xlabel("frequency response of filter", fontsize="small")
         return self
 
-    def _draw_lines(self, ax: Axes | None, rate: float | None) -> None:
+    def _draw_lines(self, ax: Axes | None) -> None:
         ax = self._open(ax, (6.4, 3.4))
+        rate = self.sampling_rate
         frequency = np.linspace(0.0, 0.5 * (1.0 if rate is None else rate), LINE)
         several = len(self.data.tasks) > 1
         for t, bank in enumerate(self.responses_):
@@ -230,3 +289,77 @@ def responses(data: FiltersData) -> Array:
         spectrum = np.fft.fftshift(spectrum, axes=(2, 3))
     magnitude: Array = np.sqrt(np.sum(np.abs(spectrum) ** 2, axis=-1))
     return magnitude
+
+
+class FeatureMapsData(NamedTuple):
+    """Images or signals, and the feature maps of each: (n, n_filters, ...)."""
+
+    images: Array
+    maps: Array
+    names: tuple[str, ...]
+
+
+def feature_maps_data(
+    estimator: BaseEstimator,
+    X: UserData,
+    task: int = 0,
+    names: Sequence[str] | None = None,
+) -> FeatureMapsData:
+    """Compute feature maps of some images by a fitted ConvolutionalLinearSVC."""
+    check_is_fitted(estimator)
+    if not hasattr(estimator, "feature_maps"):
+        raise ValueError(
+            f"{type(estimator).__name__} has no feature maps; fit a "
+            "ConvolutionalLinearSVC."
+        )
+    X = np.asarray(X, dtype=float)
+    images = X.reshape(len(X), *estimator.image_shape_)
+    if images.ndim == 4 and images.shape[-1] != 3:
+        images = images.mean(axis=-1)
+    names = [f"{k + 1}" for k in range(len(X))] if names is None else names
+    if len(names) != len(X):
+        raise ValueError(f"{len(names)} names given for {len(X)} images.")
+    maps = estimator.feature_maps(X, task)
+    return FeatureMapsData(images, maps, tuple(str(name) for name in names))
+
+
+class FeatureMapsDisplay(Tiles[FeatureMapsData]):
+    """Draw some images, each followed by its feature maps, with zero in middle grey."""
+
+    @classmethod
+    def from_estimator(  # type: ignore[override]
+        cls,
+        estimator: BaseEstimator,
+        X: UserData,
+        *,
+        task: int = 0,
+        names: Sequence[str] | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw feature maps of a fitted ConvolutionalLinearSVC.
+
+        Parameters
+        ----------
+        estimator : fitted ConvolutionalLinearSVC
+        X : a few images, as for `predict`
+        task : int
+            Which class task's filters are used, see `tasks_`.
+        names : sequence of str, optional
+            Names of the images; numbers by default.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        """
+        return cls(data=feature_maps_data(estimator, X, task, names)).plot(ax=ax)
+
+    def plot(self, *, ax: Axes | None = None) -> Self:
+        """Draw; the arguments are those of `from_estimator`."""
+        images, maps, names = self.data
+        n = maps.shape[1]
+        self._draw_tiles(
+            [[image, *own] for image, own in zip(images, maps, strict=True)],
+            columns=["input", *(f"map {k + 1}" for k in range(n))],
+            rows=names,
+            signed=[False, *[True] * n],
+            ax=ax,
+        )
+        return self
