@@ -21,11 +21,11 @@ from bisvm.search.starts import (
     first_starts,
     gain_over_constant,
     grid_of_starts,
+    largest_C_starts,
     local_average_loss,
     lowest,
     nearby_starts,
     other_valleys,
-    separating_starts,
     starts_between,
     tried_starts,
 )
@@ -267,8 +267,8 @@ def test_one_coordinate_has_starts_on_either_side():
 
 def test_few_rows_are_separated_by_wide_kernels_and_the_largest_C():
     few, many = (make_search(toy_data(n)).objective for n in (60, 210))
-    assert separating_starts(many, many.theta0) == []
-    C, gamma = np.transpose(separating_starts(few, few.theta0))
+    assert largest_C_starts(many, many.theta0) == []
+    C, gamma = np.transpose(largest_C_starts(few, few.theta0))
     assert np.all(few.bounds[0, 1] == C)
     assert gamma.min() < few.theta0[1] - 5 * np.log(5.0)
     assert few.theta0[1] < gamma.max() <= few.theta0[1] + np.log(5.0)

@@ -39,7 +39,7 @@ TELLING = 1e-7
 NO_LEVERAGE = float(np.finfo(float).tiny)
 # Landmarks are chosen for inverse widths larger by this factor, so that they stay good
 # while theta moves.
-NARROWER = 1.3
+LANDMARK_REACH = 1.3
 # Smallest tolerance for which single precision is tried, and the share of a tolerance
 # that its errors of fitted values may reach.
 SINGLE_TOL = 1e-5
@@ -380,7 +380,7 @@ class Objective:
         rule = self.problem.approximation
         if rule is None:
             return warm
-        narrower = theta + np.log(NARROWER) * self.space.has_role(INVERSE_WIDTH)
+        narrower = theta + np.log(LANDMARK_REACH) * self.space.has_role(INVERSE_WIDTH)
         values = self.hyperparameters(narrower)
         kernel = self.problem.model.kernel_at(values)
         rows = rule.landmarks(kernel, self.problem.X, values)
@@ -412,7 +412,7 @@ class Objective:
         if landmarks is None:
             return not self.problem.approximated
         moved = (theta - landmarks.theta)[self.space.has_role(INVERSE_WIDTH)]
-        return bool(np.max(moved, initial=0.0) <= np.log(NARROWER))
+        return bool(np.max(moved, initial=0.0) <= np.log(LANDMARK_REACH))
 
     # --- related objectives, each with where its solves start -------------------------
 

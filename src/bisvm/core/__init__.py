@@ -1,4 +1,4 @@
-"""Parts and their parameters, theta as a vector with names, BLAS threads and memory.
+"""Parts and their parameters, theta as a vector with names, and BLAS threads.
 
 Imports no other folder of the package. Add here only what several folders need and what
 knows nothing of SVMs.

@@ -1,8 +1,9 @@
 """Criteria and priors: what the upper level minimises.
 
 May import `core`, `data` and `losses`. A new criterion is a subclass of `Criterion` in
-`validation.py`, or in its own file if points interact (`smoothed.py`, `ranking.py`),
-with a name in `CRITERIA`. A new prior goes into `priors.py`.
+`validation.py` with a name in `VALIDATION`, or in its own file if points interact
+(`smoothed.py`, `ranking.py`, `structural.py`) with a name in `CRITERIA`. A new prior
+goes into `priors.py`.
 """
 
 from bisvm.criteria.ranking import PairwiseRanking

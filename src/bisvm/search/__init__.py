@@ -16,7 +16,7 @@ import.
 | `results` | the final machine, held-out decision values, the certificate |
 | `history` | records of evaluations, and comparisons of held-out losses |
 | `observer` | who watches: records, callback, time limit; `progress` shows it |
-| `checkpoint`, `records` | evaluations on file, from which a fit is resumed |
+| `checkpoint` | evaluations on file, to resume a fit from; `packing` writes values |
 
 A new stage of the search goes into `stages`, a new candidate kernel into
 `kernel_choice`.

@@ -45,10 +45,10 @@ from bisvm.search.starts import (
     first_starts,
     gain_over_constant,
     grid_of_starts,
+    largest_C_starts,
     lowest,
     nearby_starts,
     other_valleys,
-    separating_starts,
     starts_between,
     tried_starts,
 )
@@ -445,7 +445,7 @@ def _from_starts(
         ends.append(end)
     best = min(ends, key=lambda descent: descent.best.value)
     best, trace = _from_nearby(search, trace, best, stage, worth)
-    best, trace = _from_separating(search, trace, best, stage)
+    best, trace = _from_largest_C(search, trace, best, stage)
     tried = tried_starts(objective, starts, best.best)
     return replace(best, tried_starts=tried), trace
 
@@ -465,11 +465,11 @@ def _from_nearby(
     return found, trace
 
 
-def _from_separating(
+def _from_largest_C(
     search: Search, trace: Trace, found: Descent, stage: str
 ) -> tuple[Descent, Trace]:
     """The lower of a minimum and of another in the valley of the largest C."""
-    points = separating_starts(search.objective, found.best.theta)
+    points = largest_C_starts(search.objective, found.best.theta)
     starts, trace = _evaluated(search, trace, points, ROUGH_ACCURACY)
     for start in other_valleys(found.best, starts):
         end, trace = search.descend(trace, start.theta, stage, shared=True)

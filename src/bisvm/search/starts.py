@@ -67,7 +67,7 @@ WIDEST = -6.0 * GRID_STEP
 FEW_NEIGHBOURS = 0.5
 # A local average smooths more than a machine of the same width, and is best where it is
 # narrower: by this factor in gamma, in the median of forty sets (docs/defaults.md).
-NARROWER = np.log(3.0)
+AVERAGE_NARROWER = np.log(3.0)
 # Starts closer than this, about half a decade, count as one.
 DISTINCT = np.log(3.5)
 # Rows that baselines are tried on, for a standard error of 3 points in accuracy, and
@@ -258,7 +258,7 @@ def _best_local_average(
         found.append((held_out.loss(average), theta, average))
         x = shared.moved(x, AVERAGE_STEP)
     _, theta, average = min(found, key=lambda one: one[0])
-    start = shared.moved(view.reduce(theta), -NARROWER)
+    start = shared.moved(view.reduce(theta), -AVERAGE_NARROWER)
     words = "local averages of the labels"
     return held_out.baseline(words, average, view.expand(start))
 
@@ -414,7 +414,7 @@ def nearby_starts(objective: Objective, theta: Array) -> list[Array]:
     return [shared.view.expand(x) for x in moved if np.all((x >= low) & (x <= high))]
 
 
-def separating_starts(objective: Objective, theta: Array) -> list[Array]:
+def largest_C_starts(objective: Objective, theta: Array) -> list[Array]:
     """Return kernels of all widths down to that of theta, with the largest C.
 
     Such machines separate the rows if they can. With few rows H often has a second
