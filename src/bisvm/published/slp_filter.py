@@ -40,7 +40,6 @@ from scipy.optimize import OptimizeResult, linprog
 from bisvm.core.parts import DegenerateError
 from bisvm.core.types import Array
 from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED
-from bisvm.published.alternating import check_choice
 from bisvm.published.both_levels import BothLevels, Levels
 from bisvm.published.program import (
     BilevelProgram,
@@ -110,7 +109,7 @@ class SLPFilter(BothLevels):
     def validate(self) -> Self:
         self.check_count("max_iter")
         self.check_positive("tol", "radius", "epsilon", "penalty")
-        check_choice(self, "complementarity", ("relaxed", "penalty"))
+        self.check_choice("complementarity", ("relaxed", "penalty"))
         return self
 
     def within(self, tol: float, max_iter: int) -> Self:
