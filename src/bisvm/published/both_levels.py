@@ -14,12 +14,13 @@ from bisvm.criteria import Criterion, MeanHinge
 from bisvm.data.splits import Columns
 from bisvm.losses import Hinge, Loss
 from bisvm.optimizers.base import BoundedProblem, Optimizer
-from bisvm.published.program import BilevelProgram, Coordinates, Swaps
+from bisvm.published.program import BilevelProgram, Swaps
 from bisvm.search.descent import (
     Descent,
     DescentMethod,
     Plan,
     Search,
+    View,
     descent_at,
     evaluate,
     evaluate_elsewhere,
@@ -40,7 +41,7 @@ class Levels:
     """
 
     objective: Objective
-    coordinates: Coordinates
+    coordinates: View
     evaluate: Callable[..., float]
     seed: int = 0
     swaps: Swaps | None = None
