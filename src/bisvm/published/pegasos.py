@@ -158,7 +158,6 @@ class Pegasos(DualSolver):
     epochs: int = 50
     projection: bool = True
     seed: int = 0
-    jacobian: str = "exact"
 
     def validate(self) -> Self:
         self.check_count("epochs")
