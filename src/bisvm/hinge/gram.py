@@ -60,7 +60,8 @@ class DenseGram(Gram):
         return self.array.diagonal()
 
     def block(self, rows: Array, columns: Array) -> Array:
-        return self.array[np.ix_(rows, columns)]
+        out: Array = self.array[np.ix_(rows, columns)]
+        return out
 
     def functions(self, rows: Array, beta: Array) -> Array:
         f = np.zeros(len(self))

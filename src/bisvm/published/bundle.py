@@ -263,8 +263,11 @@ class _BundleRun:
         still = longest <= _SHORTEST * (1.0 + float(np.abs(self.x).max(initial=0.0)))
         promised = self._promised(step)
         if promised <= self.options.tol * self.unit and (self._tried or longest == 0.0):
-            if self._worse_than_asked():
-                return ABNORMAL, self._inaccurate()
+            if self.reached > max(self.asked, self.options.tol):
+                return ABNORMAL, (
+                    f"An accuracy of {self.asked:.1e} was asked for, and "
+                    f"{self.reached:.1e} reached: too little for tol."
+                )
             return (CONVERGED, _DONE) if not self._stale(step) else None
         if not still:
             return None
@@ -360,16 +363,6 @@ class _BundleRun:
             self.planes = self.planes.corrected(value - self.value, gradient)
             self.value, self.gradient = value, gradient
         return True
-
-    def _worse_than_asked(self) -> bool:
-        """Return whether the oracle's error is above what was asked, and above tol."""
-        return self.reached > max(self.asked, self.options.tol)
-
-    def _inaccurate(self) -> str:
-        return (
-            f"An accuracy of {self.asked:.1e} was asked for, and {self.reached:.1e} "
-            "reached: too little for tol."
-        )
 
     def result(self, nit: int, status: int, message: str) -> OptimizeResult:
         return self.problem.result(nit, status, message, accuracy=self.reached)

@@ -51,16 +51,6 @@ from bisvm.search.settings import Data, MultiClass
 _STRENGTHS = ("lambda_w", "lambda_f")
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """The parts that an estimator's arguments name."""
-
-    step: HalfStep
-    loss: Loss
-    criterion: Criterion
-    optimizer: Optimizer
-
-
 @dataclass(eq=False, repr=False)
 class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArguments):
     __doc__ = f"""Linear SVM on feature maps x * f, with learned filters f.
@@ -174,7 +164,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
         self : object
             The fitted estimator.
         """
-        parts = self._parts()
+        _, _, criterion, _ = parts = self._parts()
         watched = Watched(self, X, y, sample_weight)
         random_state = check_random_state(self.random_state)
         shape, flat = flattened(X, self.image_shape)
@@ -182,7 +172,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
             self,
             Given(flat, y, sample_weight, groups),
             random_state,
-            criterion=parts.criterion,
+            criterion=criterion,
             cv=None if self.learn is None else self.cv,
             multi_class=self.multi_class,
             class_weight=self.class_weight,
@@ -194,7 +184,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
         watched.end()
         return self
 
-    def _parts(self) -> _Parts:
+    def _parts(self) -> tuple[HalfStep, Loss, Criterion, Optimizer]:
         """Return the parts named by the arguments, after a check of the arguments."""
         self._validate_params()
         self._check_strengths()
@@ -210,7 +200,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
         optimizer = self._optimizer()
         if self.checkpoint is not None:
             check_resumable(self.checkpoint, self.random_state, optimizer)
-        return _Parts(step, loss, get_criterion(self.criterion), optimizer)
+        return step, loss, get_criterion(self.criterion), optimizer
 
     def _check_strengths(self) -> None:
         for name in _STRENGTHS:
@@ -225,12 +215,13 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
 
     def _fit(
         self,
-        parts: _Parts,
+        parts: tuple[HalfStep, Loss, Criterion, Optimizer],
         patches: Patches,
         data: Data,
         random_state: np.random.RandomState,
         callback: Callable[[Progress], object] | None,
     ) -> None:
+        step, loss, criterion, optimizer = parts
         seed = int(random_state.randint(2**30))
         n_tasks = data.tasks.shape[1]
         strengths = np.array([self._strength(n, n_tasks) for n in _STRENGTHS])
@@ -242,9 +233,9 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
                 self.get_params(deep=False),
                 patches,
                 data,
-                parts.loss,
-                parts.criterion,
-                parts.optimizer,
+                loss,
+                criterion,
+                optimizer,
                 seed,
                 callback,
                 self._builder(data, patches),
@@ -264,14 +255,14 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
                 patches,
                 X[rows],
                 data.tasks[rows, task],
-                parts.loss,
+                loss,
                 data.weight[rows],
                 lambda_w=float(lambda_w),
                 lambda_f=float(lambda_f),
             )
             return train(
                 problem,
-                parts.step,
+                step,
                 self.n_filters,
                 start=starts[task],
                 tol=self.tol,

@@ -353,17 +353,17 @@ def _stopped(
     return StopSearch(str(stop), end.theta, replace(after, best=best))
 
 
-def within_noise(first_values: Sequence[float], window: int = WINDOW) -> bool:
+def within_noise(first_values: Sequence[float]) -> bool:
     """Return whether H falls no more from partition to partition.
 
     The value on a partition that was not searched yet is hardly biased by the search.
     The last of them are compared with as many before: their mean has to be lower by
     more than its standard error.
     """
-    if len(first_values) < 2 * window:
+    if len(first_values) < 2 * WINDOW:
         return False
-    old, new = np.split(np.asarray(first_values[-2 * window :]), 2)
-    error = np.sqrt((old.var(ddof=1) + new.var(ddof=1)) / window)
+    old, new = np.split(np.asarray(first_values[-2 * WINDOW :]), 2)
+    error = np.sqrt((old.var(ddof=1) + new.var(ddof=1)) / WINDOW)
     return bool(old.mean() - new.mean() <= error)
 
 
