@@ -124,7 +124,7 @@ def test_one_seed_one_answer():
     ("change", "message"),
     [
         ({"y": np.zeros(60)}, "y must hold"),
-        ({"y": np.ones(3)}, "one entry a row"),
+        ({"y": np.ones(3)}, "one entry per row"),
         ({"lam": 0.0}, "lam must be a positive"),
         ({"n_iter": 0}, "n_iter must be"),
     ],

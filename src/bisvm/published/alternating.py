@@ -20,7 +20,7 @@ from bisvm.solvers.rows import as_matrix, as_rows, check_finite, squares
 
 @dataclass(frozen=True)
 class LinearFolds:
-    """Linear training problems side by side, one a column.
+    """Linear training problems, one per column.
 
     X : (n, d), an array or a sparse matrix, which become float64 in C order or CSR; or
         chunks, for methods that read them

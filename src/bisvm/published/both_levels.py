@@ -31,7 +31,7 @@ from bisvm.search.observer import Trace
 
 @dataclass(frozen=True)
 class Levels:
-    """What an optimizer that steps on both levels gets of an objective.
+    """What an optimizer that steps on both levels is given.
 
     coordinates : x, theta as the search sees it
     evaluate : H at x, recorded by the observer of the search
@@ -90,7 +90,7 @@ class Levels:
 
 
 class BothLevels(Optimizer):
-    """Moves theta with the training problems in sight, and not only H."""
+    """Moves theta by steps on the training problems, and not by H alone."""
 
     resumes = False
     any_machine = False

@@ -71,7 +71,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
     {IMAGES}
     lambda_w, lambda_f : float, default=0.1
         Strengths of the penalties; where the search starts if they are learned. With
-        `learn=None` also one a class task.
+        `learn=None` also an array with one value per class task.
     learn : {{"all", None}}, default="all"
         None takes the strengths as they are given.
     solver : {{"newton", "pegasos", "liblinear"}} or Step, default="newton"
@@ -280,7 +280,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
         if given.shape not in ((1,), (n_tasks,)):
             raise ValueError(
                 f"{name} has {given.size} entries for {n_tasks} class tasks: give one "
-                "number, or one a task."
+                "number, or one per task."
             )
         several = any(np.ndim(getattr(self, own)) for own in _STRENGTHS)
         return np.broadcast_to(given, n_tasks) if several else given

@@ -48,10 +48,10 @@ class FoldNewton(Alternating):
     is searched by `Scan`, which does not stop in a shallow minimum: there is no step
     size and no rate.
 
-    With many rows most of that is done on a sample of them, then on one `growth` times
-    as large, and so on; a sample's minimum is off by its noise, so that the next one,
-    and at last the whole data, take two or three evaluations. Few rows are scanned once
-    more at the end, with a corner a third as wide.
+    With many rows the search runs on a sample first, then on one `growth` times as
+    large, and so on. The minimum on a sample is close to the next one, which takes two
+    or three evaluations. Few rows are scanned once more at the end, with a corner a
+    third as wide.
 
     Parameters
     ----------

@@ -130,7 +130,7 @@ class SGDDCD(SingleLoop):
     reading : {"sweep", "single"}, default="sweep"
         How many coordinates l an iteration visits: all those of the fold in random
         order, as section 5 says and the first author's program does, or one at random,
-        as the listing has it.
+        as in the listing.
     jacobian : {"published", "exact"}, default="published"
         dw/dC from the vectors B at their bound and the free ones M. Published is
         dalpha/dC = train on B and 0 elsewhere, equation 23::

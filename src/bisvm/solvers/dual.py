@@ -235,7 +235,7 @@ class DCD(DualSolver):
 class Sharpening(DualSolver):
     """Newton's method on smooth hinges whose corner gets ever sharper.
 
-    Linear machines with any intercept: a step costs as much whatever C is.
+    For linear machines with any intercept. The cost of a step does not depend on C.
 
     Parameters
     ----------
