@@ -239,14 +239,14 @@ def test_arguments_that_make_no_sense(images, arguments, message):
     "X, shape, message",
     [
         (np.zeros((3, 784)), None, r"rows of pixels.*image_shape=\(28, 28\)"),
-        (np.zeros((3, 780)), (28, 28), "780 pixels in a row; .* has 784"),
-        (np.zeros((3, 8, 8)), (28, 28), r"of shape \(8, 8\); expected \(28, 28\)"),
+        (np.zeros((3, 780)), (28, 28), "780 pixels; expected .* 784 pixels"),
+        (np.zeros((3, 8, 8)), (28, 28), r"of shape \(8, 8\).*expected \(28, 28\)"),
         (np.zeros((3, 8, 8, 5)), None, "expected images of shape"),
         (np.zeros(8), None, "expected images of shape"),
-        (np.full((3, 8, 8), np.nan), None, "NaN or infinite"),
-        (np.zeros((0, 8, 8)), None, "there is no image"),
-        ([np.zeros((3, 3)), np.zeros((4, 4))], None, "images of one shape"),
-        (np.array([["a"]]), None, "expected an array of numbers"),
+        (np.full((3, 8, 8), np.nan), None, "NaN"),
+        (np.zeros((0, 8, 8)), None, "0 sample"),
+        ([np.zeros((3, 3)), np.zeros((4, 4))], None, "inhomogeneous"),
+        (np.array([["a"]]), None, "dtype=.numeric.|not convert"),
     ],
 )
 def test_images_that_are_none(X, shape, message):

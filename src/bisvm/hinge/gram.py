@@ -60,8 +60,7 @@ class DenseGram(Gram):
         return self.array.diagonal()
 
     def block(self, rows: Array, columns: Array) -> Array:
-        out = np.empty((len(rows), len(columns)))
-        take_block(self.array, rows, columns, out)
+        out: Array = self.array[np.ix_(rows, columns)]
         return out
 
     def functions(self, rows: Array, beta: Array) -> Array:
@@ -70,9 +69,7 @@ class DenseGram(Gram):
         return f
 
     def values(self, points: Array, rows: Array, beta: Array) -> Array:
-        spread, out = np.zeros(len(self)), np.empty(len(points))
-        np.add.at(spread, rows, beta)
-        row_products(self.array, points, spread, out)
+        out: Array = self.array[points] @ np.bincount(rows, beta, len(self))
         return out
 
     def restricted(self, points: Array) -> DenseGram:
@@ -156,36 +153,6 @@ def add_rows(array: Array, rows: Array, beta: Array, f: Array) -> None:
         for j in range(m - m % 4, m):
             for i in range(start, stop):
                 f[i] += beta[j] * array[rows[j], i]
-
-
-@njit(cache=True, fastmath={"reassoc", "contract"})
-def row_products(array: Array, rows: Array, w: Array, out: Array) -> None:
-    """out_i = array[rows_i]'w, four rows at a time."""
-    m = len(rows)
-    for i in range(0, m - 3, 4):
-        r0, r1 = array[rows[i]], array[rows[i + 1]]
-        r2, r3 = array[rows[i + 2]], array[rows[i + 3]]
-        s0 = s1 = s2 = s3 = 0.0
-        for j in range(len(w)):
-            s0 += r0[j] * w[j]
-            s1 += r1[j] * w[j]
-            s2 += r2[j] * w[j]
-            s3 += r3[j] * w[j]
-        out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
-    for i in range(m - m % 4, m):
-        row, total = array[rows[i]], 0.0
-        for j in range(len(w)):
-            total += row[j] * w[j]
-        out[i] = total
-
-
-@njit(cache=True)
-def take_block(array: Array, rows: Array, columns: Array, out: Array) -> None:
-    """out = array[rows][:, columns], row by row: a row stays in the cache."""
-    for i in range(len(rows)):
-        row, target = array[rows[i]], out[i]
-        for j in range(len(columns)):
-            target[j] = row[columns[j]]
 
 
 @njit(cache=True)

@@ -23,6 +23,14 @@ def two_classes(y: Array) -> Array:
     return classes
 
 
+def labelled(y: Array, sample_weight: UserVector) -> tuple[Array, Array, Array]:
+    """Return the two classes, labels +1 and -1, and weights; both classes have some."""
+    weight, classes = checked_weight(sample_weight, len(y)), two_classes(y)
+    labels = signs(y, classes)
+    two_classes(labels[weight > 0])
+    return classes, labels, weight
+
+
 def signs(y: Array, classes: Array) -> Array:
     """Return +1 for the second class, -1 for the first."""
     unknown = np.setdiff1d(y, classes)

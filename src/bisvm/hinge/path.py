@@ -23,7 +23,7 @@ from bisvm.core.types import Array, ArrayLike, UserData, UserVector
 from bisvm.data.splits import freeze_splits
 from bisvm.hinge.active_set import ActiveSet
 from bisvm.hinge.breakpoints import PathError, follow
-from bisvm.hinge.inputs import checked_weight, kernel_for, signs, two_classes
+from bisvm.hinge.inputs import kernel_for, labelled, signs
 from bisvm.hinge.solution import make_exact, solve
 from bisvm.kernels import Kernel
 
@@ -141,10 +141,7 @@ def svm_path(
     """
     X, y = check_X_y(X, y, dtype=float)
     _check_range(C_min, C_max)
-    weight = checked_weight(sample_weight, len(y))
-    classes = two_classes(y)
-    labels = signs(y, classes)
-    two_classes(labels[weight > 0])
+    classes, labels, weight = labelled(y, sample_weight)
     kernel = kernel_for(kernel, X)
     with one_blas_thread():
         nodes, passed, residual = _nodes(

@@ -39,8 +39,8 @@ _AT_BOUND = 1e-12
 _UPDATES = 20
 # A path from nothing has targets that differ by this much, and so no ties.
 _SPREAD = 1e-3
-# The least size of a working set; points besides the margin vectors, at least and for
-# each of them. Few margin vectors are cheap, so that others can be watched too.
+# The least size of a working set, and the points in it besides the margin vectors: at
+# least, and per margin vector. Few margin vectors are cheap: others are watched too.
 _SIZE = 1000
 _LEAST = 400
 _SHARE = 0.25

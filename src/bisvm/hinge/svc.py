@@ -16,7 +16,7 @@ from bisvm.core.types import Array, ArrayLike, UserData, UserVector
 from bisvm.hinge.active_set import ABSENT, ERROR, MARGIN, REST, ActiveSet
 from bisvm.hinge.exchange import exchange
 from bisvm.hinge.gram import DenseGram
-from bisvm.hinge.inputs import check_C, checked_weight, kernel_for, signs, two_classes
+from bisvm.hinge.inputs import check_C, checked_weight, kernel_for, labelled, signs
 from bisvm.hinge.solution import solve
 from bisvm.kernels import Kernel
 
@@ -89,10 +89,7 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=float)
         check_classification_targets(y)
         check_C(self.C)
-        weight = checked_weight(sample_weight, len(y))
-        classes = two_classes(y)
-        labels = signs(y, classes)
-        two_classes(labels[weight > 0])
+        classes, labels, weight = labelled(y, sample_weight)
         kernel = kernel_for(self.kernel, X, self.gamma)
         with one_blas_thread():
             gram = kernel.gram(X)

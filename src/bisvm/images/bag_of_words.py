@@ -9,7 +9,7 @@ from typing import Literal, Self
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.metrics import pairwise_distances_argmin
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags, check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -295,53 +295,22 @@ def as_images(X: UserData, image_shape: Sequence[int] | None = None) -> Array:
 
     Rows of pixels are reshaped to `image_shape`; other images must have this shape.
     """
-    images = _numbers(X)
-    shape = None if image_shape is None else tuple(image_shape)
-    if images.ndim == 2:
-        images = _shaped(images, shape)
-    if images.ndim not in (3, 4) or (
-        images.ndim == 4 and images.shape[3] not in (1, 3)
-    ):
+    images: Array = check_array(X, ensure_2d=False, allow_nd=True)
+    shape = images.shape[1:] if image_shape is None else tuple(image_shape)
+    if images.ndim == 2 and np.prod(shape) == images.shape[1]:
+        images = images.reshape(len(images), *shape)
+    if images.shape[1:] != shape:
+        raise ValueError(
+            f"X has images of shape {images.shape[1:]}, {images[0].size} pixels; "
+            f"expected {shape}, {np.prod(shape)} pixels."
+        )
+    if images.ndim not in (3, 4) or images.shape[3:] not in ((), (1,), (3,)):
         raise ValueError(
             f"X has shape {images.shape}; expected images of shape (n, height, width), "
             "(n, height, width, 1) or (n, height, width, 3), or rows of pixels and "
-            "image_shape."
+            "their shape, for instance image_shape=(28, 28)."
         )
-    if shape is not None and images.shape[1:] != shape:
-        raise ValueError(f"X has images of shape {images.shape[1:]}; expected {shape}.")
-    if not images.size:
-        raise ValueError(f"X has shape {images.shape}: there is no image, or no pixel.")
     return images
-
-
-def _numbers(given: UserData) -> Array:
-    try:
-        X = np.asarray(given)
-    except ValueError as error:
-        raise ValueError(
-            "X is no array; expected images of one shape. Resize them first."
-        ) from error
-    if X.dtype.kind not in "buif":
-        raise ValueError(
-            f"X has type {X.dtype}; expected an array of numbers, images of one shape."
-        )
-    if X.dtype.kind == "f" and not np.isfinite(X).all():
-        raise ValueError("X has pixels that are NaN or infinite; fill them in first.")
-    return X
-
-
-def _shaped(X: Array, shape: tuple[int, ...] | None) -> Array:
-    if shape is None:
-        raise ValueError(
-            f"X has shape {X.shape}: rows of pixels. Say what an image is, for "
-            "instance image_shape=(28, 28), or pass X of shape (n, height, width)."
-        )
-    if X.shape[1] != np.prod(shape):
-        raise ValueError(
-            f"X has {X.shape[1]} pixels in a row; an image of shape {shape} has "
-            f"{np.prod(shape)}."
-        )
-    return X.reshape(len(X), *shape)
 
 
 def _pixel_range(images: Array) -> tuple[float, float]:

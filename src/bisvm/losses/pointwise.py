@@ -19,17 +19,6 @@ from numba import njit
 from bisvm.core.parts import Part, resolve
 from bisvm.core.types import Array, ArrayLike
 
-__all__ = [
-    "LOSSES",
-    "Hinge",
-    "Logistic",
-    "Loss",
-    "ModifiedLog",
-    "Quartic",
-    "SquaredHinge",
-    "get_loss",
-]
-
 # A branch of `at`, and the two numbers that it depends on: width and shift.
 Formula = tuple[int, float, float]
 QUARTIC, SOFTPLUS, SQUARED_HINGE, HINGE = 0, 1, 2, 3

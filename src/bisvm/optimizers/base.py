@@ -111,6 +111,15 @@ class Optimizer(Part):
         )
         return self._minimize(problem, previous)
 
+    def check_choice(self, name: str, choices: tuple[str, ...]) -> None:
+        """Raise a ValueError if this argument is none of the names."""
+        given = getattr(self, name)
+        if given not in choices:
+            raise ValueError(
+                f"{type(self).__name__}: {name} must be one of {choices}; got "
+                f"{given!r}."
+            )
+
     def accuracy(self, evaluation: int) -> float | None:
         """Return the accuracy to ask of an oracle, unless an evaluation names another.
 

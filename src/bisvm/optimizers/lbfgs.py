@@ -23,8 +23,6 @@ from bisvm.optimizers.base import (
     Optimizer,
 )
 
-TRANSFORMS = ("log", "none")
-
 # A value this far below the first one counts as zero when changes are judged.
 _FLOOR = 1e-6
 # The search got stuck, but at a gradient only this much above gtol: that is the
@@ -96,10 +94,7 @@ class LBFGS(Optimizer):
     def validate(self) -> Self:
         self.check_count("max_iter", "memory")
         self.check_positive("ftol", "gtol", "max_step")
-        if self.transform not in TRANSFORMS:
-            raise ValueError(
-                f"LBFGS: transform must be one of {TRANSFORMS}; got {self.transform!r}."
-            )
+        self.check_choice("transform", ("log", "none"))
         return self
 
     def _minimize(

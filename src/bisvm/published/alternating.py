@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import OptimizeResult
-from scipy.sparse import issparse
 
 from bisvm.core.types import Array, Matrix
 from bisvm.data.matrices import RowBlocks
 from bisvm.losses import Hinge, Loss
 from bisvm.machines import LinearMachine
-from bisvm.optimizers.base import BoundedProblem, Optimizer
 from bisvm.published.both_levels import BothLevels, Levels
 from bisvm.solvers.dual import features
-from bisvm.solvers.rows import as_matrix, as_rows, squares
+from bisvm.solvers.rows import as_matrix, as_rows, check_finite, squares
 
 
 @dataclass(frozen=True)
 class LinearFolds:
-    """Linear training problems side by side, one a column.
+    """Linear training problems, one per column.
 
-    X : (n, d), a float64 array in C order, or a SciPy matrix in CSR format; or chunks,
-        for methods that read them
+    X : (n, d), an array or a sparse matrix, which become float64 in C order or CSR; or
+        chunks, for methods that read them
     labels : (n, q), +1 or -1
     train : (n, q), relative weight of a point's training loss, 0 where it is held out
     validation : (n, q), weight of a point's validation loss, 0 where it is trained on
@@ -41,7 +38,9 @@ class LinearFolds:
     intercept: bool = False
 
     def __post_init__(self) -> None:
-        _check_matrix(self.X)
+        if not isinstance(self.X, RowBlocks):
+            object.__setattr__(self, "X", as_matrix(self.X))
+            check_finite("X", self.X)
         shape = np.shape(self.labels)
         if len(shape) != 2 or shape[0] != self.X.shape[0] or shape[1] == 0:
             raise ValueError(
@@ -64,31 +63,6 @@ class LinearFolds:
     def n_features(self) -> int:
         """p, the number of features without the constant one."""
         return int(self.X.shape[1]) - int(self.intercept)
-
-
-def _check_matrix(X: Any) -> None:
-    if isinstance(X, RowBlocks):
-        return
-    if issparse(X):
-        good = X.format == "csr" and X.dtype == np.float64
-        given = f"a sparse matrix in {X.format} format of {X.dtype}"
-        values = X.data
-    else:
-        good = isinstance(X, Array) and X.ndim == 2 and X.dtype == np.float64
-        good = good and X.flags.c_contiguous
-        given = (
-            f"an array of shape {X.shape} and {X.dtype}"
-            if isinstance(X, Array)
-            else f"a {type(X).__name__}"
-        )
-        values = X
-    if not good:
-        raise ValueError(
-            f"X is {given}; expected a float64 matrix, in C order or in CSR format. "
-            "Use np.ascontiguousarray(X, dtype=float), or scipy.sparse.csr_array(X)."
-        )
-    if not np.isfinite(values).all():
-        raise ValueError("X must be finite; impute or drop what is missing first.")
 
 
 def _check_weights(name: str, weights: Array, shape: tuple[int, ...]) -> None:
@@ -155,23 +129,13 @@ def _positive(weights: Array) -> tuple[Array, Array]:
     return points, np.searchsorted(problem, np.arange(len(weights) + 1))
 
 
-class FoldsTask(NamedTuple):
-    """The checked arguments of `Alternating.alternate`."""
-
-    folds: LinearFolds
-    C: float | None
-    bounds: tuple[float, float]
-    rng: np.random.Generator
-    record: bool
-
-
 class Alternating(BothLevels):
     """Moves the C of a linear machine by steps on both levels.
 
     Parameters
     ----------
     C_min, C_max : float
-        Bounds of C, where `alternate` is given none.
+        Bounds of C.
     """
 
     # It has its own start.
@@ -199,7 +163,6 @@ class Alternating(BothLevels):
         self,
         folds: LinearFolds,
         C: float | None = None,
-        bounds: tuple[float, float] | None = None,
         seed: int = 0,
         *,
         record: bool = False,
@@ -210,9 +173,7 @@ class Alternating(BothLevels):
         ----------
         folds : LinearFolds
         C : float, optional
-            The start, projected into the bounds; the method chooses one by default.
-        bounds : (float, float), optional
-            Of C itself, not of its logarithm; (C_min, C_max) by default.
+            The start, clipped to [C_min, C_max]; the method chooses one by default.
         seed : int
             Of all draws. One seed, one answer.
         record : bool
@@ -226,30 +187,20 @@ class Alternating(BothLevels):
             (d, q) after the last step, `nit`, `status`, `success`, `message`.
         """
         self.validate()
-        low, high = self._bounds(folds) if bounds is None else bounds
-        if not 0.0 < low <= high < math.inf:
-            raise ValueError(
-                f"bounds = {bounds!r}; expected 0 < low <= high, both finite and those "
-                "of C itself, not of log C."
-            )
         if C is not None and not 0.0 < C < math.inf:
             raise ValueError(
                 f"C = {C!r}; expected a positive, finite start, C and not log C."
             )
-        if not isinstance(seed, Integral) or seed < 0:
-            raise ValueError(
-                f"seed = {seed!r}; expected an integer of at least 0, so that a run "
-                "can be repeated."
-            )
-        rng = np.random.default_rng(seed)
-        task = FoldsTask(folds, C, (float(low), float(high)), rng, record)
-        return self._alternate(task)
+        return self._alternate(folds, C, np.random.default_rng(seed), record)
 
-    def _alternate(self, task: FoldsTask) -> OptimizeResult:
+    def _alternate(
+        self,
+        folds: LinearFolds,
+        C: float | None,
+        rng: np.random.Generator,
+        record: bool,
+    ) -> OptimizeResult:
         raise NotImplementedError
-
-    def _bounds(self, folds: LinearFolds) -> tuple[float, float]:
-        return self.C_min, self.C_max
 
     def within(self, tol: float, max_iter: int) -> Self:
         return self
@@ -257,16 +208,6 @@ class Alternating(BothLevels):
     def for_loss(self, loss: Loss) -> Self:
         """Return this optimizer for one of the losses that it can step on."""
         return self
-
-    def _minimize(
-        self, problem: BoundedProblem, previous: OptimizeResult | None = None
-    ) -> OptimizeResult:
-        raise TypeError(
-            f"{type(self).__name__} cannot minimise a function of theta: it steps on "
-            "the training problems of a linear hinge machine. Call "
-            "alternate(LinearFolds(...)), or choose an optimizer that needs H alone, "
-            "such as 'lbfgs'."
-        )
 
 
 def folds_of(
@@ -309,13 +250,3 @@ def folds_of(
         problem.columns.validation,
         intercept=model.intercept == "penalized",
     )
-
-
-def check_choice(part: Optimizer, name: str, choices: tuple[str, ...]) -> None:
-    """This argument must be one of the names."""
-    given = getattr(part, name)
-    if given not in choices:
-        expected = " or ".join(map(repr, choices))
-        raise ValueError(
-            f"{type(part).__name__}: {name} must be {expected}; got {given!r}."
-        )

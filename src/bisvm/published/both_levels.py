@@ -14,12 +14,13 @@ from bisvm.criteria import Criterion, MeanHinge
 from bisvm.data.splits import FoldColumns
 from bisvm.losses import Hinge, Loss
 from bisvm.optimizers.base import BoundedProblem, Optimizer
-from bisvm.published.program import BilevelProgram, Coordinates, Swaps
+from bisvm.published.program import BilevelProgram, Swaps
 from bisvm.search.descent import (
     Descent,
     DescentMethod,
     Plan,
     Search,
+    View,
     descent_at,
     evaluate,
     evaluate_elsewhere,
@@ -30,7 +31,7 @@ from bisvm.search.observer import Trace
 
 @dataclass(frozen=True)
 class Levels:
-    """What an optimizer that steps on both levels gets of an objective.
+    """What an optimizer that steps on both levels is given.
 
     coordinates : x, theta as the search sees it
     evaluate : H at x, recorded by the observer of the search
@@ -40,7 +41,7 @@ class Levels:
     """
 
     objective: Objective
-    coordinates: Coordinates
+    coordinates: View
     evaluate: Callable[..., float]
     seed: int = 0
     swaps: Swaps | None = None
@@ -89,7 +90,7 @@ class Levels:
 
 
 class BothLevels(Optimizer):
-    """Moves theta with the training problems in sight, and not only H."""
+    """Moves theta by steps on the training problems, and not by H alone."""
 
     resumes = False
     any_machine = False

@@ -59,7 +59,7 @@ class Bundle(Optimizer):
 
     From all evaluations (x_j, f_j, g_j) a model of f around the best point x is made,
     whose planes are those of f + eta/2 |. - x|^2, with eta large enough to make their
-    errors c_j at x nonnegative (see `planes`)::
+    errors c_j at x nonnegative (see `bundle_model`)::
 
         d     = argmin  max_j (s_j'd - c_j) + |d|^2 / 2t   within the bounds
         delta = sum_j lambda_j c_j + |d|^2 / t
@@ -67,9 +67,9 @@ class Bundle(Optimizer):
 
     with the multipliers lambda. If f(x + d) <= f(x) - m delta the step is serious: x
     moves there. Otherwise it is null: x stays, and the model has a plane more. Null
-    steps may shorten t and serious ones lengthen it. How much the theory leaves open;
-    here it is what the last change of the gradient says, so that where H is smooth
-    steps become those of a secant method.
+    steps may shorten t and serious ones lengthen it. The theory does not say by how
+    much. Here t follows from the last change of the gradient, so that steps become
+    those of a secant method where H is smooth.
 
     Heights are measured in units of H at x, or of its slope, and lengths as they are:
     an estimator gives coordinates in which natural steps are about one.
@@ -263,14 +263,17 @@ class _BundleRun:
         still = longest <= _SHORTEST * (1.0 + float(np.abs(self.x).max(initial=0.0)))
         promised = self._promised(step)
         if promised <= self.options.tol * self.unit and (self._tried or longest == 0.0):
-            if self._worse_than_asked():
-                return ABNORMAL, self._inaccurate()
+            if self.reached > max(self.asked, self.options.tol):
+                return ABNORMAL, (
+                    f"An accuracy of {self.asked:.1e} was asked for, and "
+                    f"{self.reached:.1e} reached: too little for tol."
+                )
             return (CONVERGED, _DONE) if not self._stale(step) else None
         if not still:
             return None
         if self._edge:
             return STUCK
-        # A step that is much shorter than t would have it: the planes leave no room.
+        # The step is much shorter than by t alone: the planes leave no room.
         by_planes = longest <= 1e-3 * self.t * float(np.linalg.norm(self.gradient))
         if by_planes and self.delta(step) <= self.options.tol * self.unit:
             return ACCURATE
@@ -320,7 +323,7 @@ class _BundleRun:
         return float(d @ d) / curvature if curvature > 0.0 else np.inf
 
     def _longer(self, natural: float) -> float:
-        """t after a serious step: as the curvature has it, and no step too long."""
+        """t after a serious step, by the observed curvature and within max_step."""
         options = self.options
         t = float(np.clip(natural, options.grow * self.t, _LEAP * self.t))
         slope = float(np.linalg.norm(self._pressed()))
@@ -360,16 +363,6 @@ class _BundleRun:
             self.planes = self.planes.corrected(value - self.value, gradient)
             self.value, self.gradient = value, gradient
         return True
-
-    def _worse_than_asked(self) -> bool:
-        """Return whether the oracle's error is above what was asked, and above tol."""
-        return self.reached > max(self.asked, self.options.tol)
-
-    def _inaccurate(self) -> str:
-        return (
-            f"An accuracy of {self.asked:.1e} was asked for, and {self.reached:.1e} "
-            "reached: too little for tol."
-        )
 
     def result(self, nit: int, status: int, message: str) -> OptimizeResult:
         return self.problem.result(nit, status, message, accuracy=self.reached)

@@ -34,7 +34,8 @@ is not negative, and u_j > 0 only where it is zero.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -82,9 +83,9 @@ class Planes:
 
     def with_trial(self, d: Array, rise: float, gradient: Array) -> Planes:
         """Add the plane of a trial point x + d, where f is higher by `rise`."""
-        error = float(gradient @ d) - rise
-        return self._joined(
-            gradient[None], np.array([error]), d[None], np.array([0.5 * (d @ d)])
+        error, half = float(gradient @ d) - rise, 0.5 * (d @ d)
+        return self._and(
+            Planes(gradient[None], np.array([error]), d[None], np.array([half]))
         )
 
     def moved(self, d: Array, rise: float, gradient: Array) -> Planes:
@@ -92,15 +93,14 @@ class Planes:
         errors = self.errors + rise - self.gradients @ d
         halves = self.halves - self.offsets @ d + 0.5 * (d @ d)
         seen = Planes(self.gradients, errors, self.offsets - d, np.maximum(halves, 0.0))
-        own = Planes.of(gradient)
-        return own._joined(seen.gradients, seen.errors, seen.offsets, seen.halves)
+        return Planes.of(gradient)._and(seen)
 
     def below(self, noise: float) -> Planes:
         """Drop planes that lie above f at the centre, beyond the noise of f.
 
         They come from places where f is concave, and would shorten every further step.
         """
-        return self._rows(np.flatnonzero(self.errors >= -noise))
+        return self._each(lambda part: part[self.errors >= -noise])
 
     def corrected(self, rise: float, gradient: Array) -> Planes:
         """Return the planes after a second, more accurate evaluation of the centre."""
@@ -118,36 +118,20 @@ class Planes:
         """
         if len(self) <= limit:
             return self
-        aggregate = self._combined(multipliers)
         order = 1 + np.argsort(-multipliers[1:], kind="stable")
-        kept = self._rows(np.concatenate([[0], np.sort(order[: max(limit - 2, 0)])]))
-        return kept._joined(*aggregate)
+        rows = np.concatenate([[0], np.sort(order[: max(limit - 2, 0)])])
+        kept = self._each(lambda part: part[rows])
+        return kept._and(self._each(lambda part: multipliers[None] @ part))
 
-    def _combined(self, weights: Array) -> tuple[Array, Array, Array, Array]:
-        row = weights[None]
-        return (
-            row @ self.gradients,
-            row @ self.errors,
-            row @ self.offsets,
-            row @ self.halves,
-        )
+    def _each(self, function: Callable[[Array], Array]) -> Planes:
+        return Planes(*(function(getattr(self, one.name)) for one in fields(self)))
 
-    def _rows(self, rows: Array) -> Planes:
+    def _and(self, other: Planes) -> Planes:
         return Planes(
-            self.gradients[rows],
-            self.errors[rows],
-            self.offsets[rows],
-            self.halves[rows],
-        )
-
-    def _joined(
-        self, gradients: Array, errors: Array, offsets: Array, halves: Array
-    ) -> Planes:
-        return Planes(
-            np.concatenate([self.gradients, gradients]),
-            np.concatenate([self.errors, errors]),
-            np.concatenate([self.offsets, offsets]),
-            np.concatenate([self.halves, halves]),
+            *(
+                np.concatenate([getattr(self, one.name), getattr(other, one.name)])
+                for one in fields(self)
+            )
         )
 
 

@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import Literal, Self
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -32,16 +33,15 @@ from bisvm.estimators.docstrings import LIMITS
 from bisvm.estimators.settings import COMMON, SearchArguments, chosen, decisions
 from bisvm.losses import Loss, get_loss
 from bisvm.optimizers import Optimizer
-from bisvm.published.bilinear.model import (
-    Bank,
-    LinearConvolution,
-    Strengths,
+from bisvm.published.bilinear.patches import Patches
+from bisvm.published.bilinear.problem import BilinearProblem, Point
+from bisvm.published.bilinear.steps import HalfStep, NewtonStep, get_step, own_loss
+from bisvm.published.bilinear.strengths import (
+    FoundStrengths,
+    StrengthObjective,
     search_strengths,
 )
-from bisvm.published.bilinear.patches import Patches
-from bisvm.published.bilinear.steps import HalfStep, NewtonStep, get_step, own_loss
-from bisvm.published.bilinear.strengths import StrengthObjective
-from bisvm.published.bilinear.training import TrainedBilinear
+from bisvm.published.bilinear.training import TrainedBilinear, train
 from bisvm.search.checkpoint import check_resumable
 from bisvm.search.descent import Descent
 from bisvm.search.history import Certificate, Progress
@@ -49,16 +49,6 @@ from bisvm.search.observer import CALLBACK_STOP
 from bisvm.search.settings import Data, MultiClass
 
 _STRENGTHS = ("lambda_w", "lambda_f")
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """The parts that an estimator's arguments name."""
-
-    step: HalfStep
-    loss: Loss
-    criterion: Criterion
-    optimizer: Optimizer
 
 
 @dataclass(eq=False, repr=False)
@@ -81,7 +71,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
     {IMAGES}
     lambda_w, lambda_f : float, default=0.1
         Strengths of the penalties; where the search starts if they are learned. With
-        `learn=None` also one a class task.
+        `learn=None` also an array with one value per class task.
     learn : {{"all", None}}, default="all"
         None takes the strengths as they are given.
     solver : {{"newton", "pegasos", "liblinear"}} or Step, default="newton"
@@ -174,7 +164,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
         self : object
             The fitted estimator.
         """
-        parts = self._parts()
+        _, _, criterion, _ = parts = self._parts()
         watched = Watched(self, X, y, sample_weight)
         random_state = check_random_state(self.random_state)
         shape, flat = flattened(X, self.image_shape)
@@ -182,7 +172,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
             self,
             Given(flat, y, sample_weight, groups),
             random_state,
-            criterion=parts.criterion,
+            criterion=criterion,
             cv=None if self.learn is None else self.cv,
             multi_class=self.multi_class,
             class_weight=self.class_weight,
@@ -194,7 +184,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
         watched.end()
         return self
 
-    def _parts(self) -> _Parts:
+    def _parts(self) -> tuple[HalfStep, Loss, Criterion, Optimizer]:
         """Return the parts named by the arguments, after a check of the arguments."""
         self._validate_params()
         self._check_strengths()
@@ -210,7 +200,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
         optimizer = self._optimizer()
         if self.checkpoint is not None:
             check_resumable(self.checkpoint, self.random_state, optimizer)
-        return _Parts(step, loss, get_criterion(self.criterion), optimizer)
+        return step, loss, get_criterion(self.criterion), optimizer
 
     def _check_strengths(self) -> None:
         for name in _STRENGTHS:
@@ -225,56 +215,72 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
 
     def _fit(
         self,
-        parts: _Parts,
+        parts: tuple[HalfStep, Loss, Criterion, Optimizer],
         patches: Patches,
         data: Data,
         random_state: np.random.RandomState,
         callback: Callable[[Progress], object] | None,
     ) -> None:
-        model = LinearConvolution(
-            patches,
-            self.n_filters,
-            parts.loss,
-            parts.step,
-            self.tol,
-            self.max_iter,
-            self.n_jobs,
-        )
+        step, loss, criterion, optimizer = parts
         seed = int(random_state.randint(2**30))
         n_tasks = data.tasks.shape[1]
         strengths = np.array([self._strength(n, n_tasks) for n in _STRENGTHS])
-        found: list[Strengths] = []
-        start = None
+        found: list[FoundStrengths] = []
+        starts: list[Point | None] = [None] * n_tasks
         if self.learn is not None:
             found = search_strengths(
                 type(self).__name__,
                 self.get_params(deep=False),
-                model,
+                patches,
                 data,
-                parts.criterion,
-                parts.optimizer,
+                loss,
+                criterion,
+                optimizer,
                 seed,
                 callback,
                 self._builder(data, patches),
             )
             strengths = np.array([[one.values[n] for one in found] for n in _STRENGTHS])
-            start = (
+            starts = (
                 [found[0].point_of(task) for task in range(n_tasks)]
                 if self.shared
                 else [one.point_of(0) for one in found]
             )
-        X = np.asarray(data.X)
-        trained = model.train(
-            X, data.tasks, data.weight, *strengths, starts=start, seed=seed
+        X, by_task = np.asarray(data.X), np.broadcast_to(strengths, (2, n_tasks))
+
+        def trained(task: int) -> TrainedBilinear:
+            rows = np.flatnonzero(data.tasks[:, task])
+            lambda_w, lambda_f = by_task[:, task]
+            problem = BilinearProblem.of(
+                patches,
+                X[rows],
+                data.tasks[rows, task],
+                loss,
+                data.weight[rows],
+                lambda_w=float(lambda_w),
+                lambda_f=float(lambda_f),
+            )
+            return train(
+                problem,
+                step,
+                self.n_filters,
+                start=starts[task],
+                tol=self.tol,
+                max_iter=self.max_iter,
+                seed=seed + task,
+            )
+
+        all_tasks = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+            delayed(trained)(task) for task in range(n_tasks)
         )
-        self._set_fitted(data, patches, strengths, trained, found)
+        self._set_fitted(data, patches, strengths, all_tasks, found)
 
     def _strength(self, name: str, n_tasks: int) -> Array:
         given = np.atleast_1d(np.asarray(getattr(self, name), dtype=float))
         if given.shape not in ((1,), (n_tasks,)):
             raise ValueError(
                 f"{name} has {given.size} entries for {n_tasks} class tasks: give one "
-                "number, or one a task."
+                "number, or one per task."
             )
         several = any(np.ndim(getattr(self, own)) for own in _STRENGTHS)
         return np.broadcast_to(given, n_tasks) if several else given
@@ -305,7 +311,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
         patches: Patches,
         strengths: Array,
         trained: list[TrainedBilinear],
-        found: list[Strengths],
+        found: list[FoundStrengths],
     ) -> None:
         """Set all that a fit leaves on the estimator."""
         self.classes_, self.n_features_in_ = data.classes, data.n_features
@@ -315,7 +321,19 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
         self.lambda_w_, self.lambda_f_ = (
             float(s[0]) if s.size == 1 else s for s in strengths
         )
-        self._set_bank(Bank.of(patches, [one.point for one in trained]))
+        points, n_tasks = [one.point for one in trained], len(trained)
+        self._patches, self._task_kind = patches, self.multi_class
+        self.filters_ = np.stack([point.filters for point in points]).reshape(
+            n_tasks, -1, *patches.filter_shape
+        )
+        self.maps_ = np.stack([point.maps for point in points]).reshape(
+            n_tasks, -1, *patches.map_shape
+        )
+        self.coef_ = np.stack(
+            [patches.template(point.maps, point.filters) for point in points]
+        )
+        self.intercept_ = np.array([point.intercept for point in points])
+        self.tasks_ = task_names(self.classes_.tolist(), self.multi_class)
         self.paths_ = [one.path for one in trained]
         self.history_ = [record for one in found for record in one.records]
         self.coordinates_ = [(name, "log") for name in StrengthObjective.names]
@@ -326,19 +344,6 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
         certificates = certificates or [_certificate(None, trained)]
         self.certificate_ = certificates[0] if len(certificates) == 1 else certificates
         _warn_of_doubt(certificates)
-
-    def _set_bank(self, bank: Bank) -> None:
-        n_tasks = len(bank.intercept)
-        shapes = bank.patches.filter_shape, bank.patches.map_shape
-        self._bank = bank
-        self.filters_, self.maps_ = (
-            part.reshape(n_tasks, -1, *shape)
-            for part, shape in zip((bank.filters, bank.maps), shapes, strict=True)
-        )
-        self.coef_ = bank.templates
-        self.intercept_ = bank.intercept
-        self._task_kind = self.multi_class
-        self.tasks_ = task_names(self.classes_.tolist(), self.multi_class)
 
     # --- prediction -------------------------------------------------------------------
 
@@ -359,7 +364,9 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
         """
         check_is_fitted(self)
         check_task(task, self.tasks_)
-        return self._bank.feature_maps(validated_rows(self, X), task)
+        filters = self.filters_[task].reshape(len(self.filters_[task]), -1)
+        flat = validated_rows(self, X) @ self._patches.filtering(filters)
+        return flat.reshape(len(flat), -1, *self._patches.map_shape)
 
 
 def _warn_of_doubt(certificates: list[Certificate]) -> None:

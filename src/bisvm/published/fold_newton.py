@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -19,13 +18,7 @@ from bisvm.losses import Hinge, Loss, Quartic
 from bisvm.machines import LinearMachine
 from bisvm.optimizers.bfgs import BFGS
 from bisvm.optimizers.scan import Scan
-from bisvm.published.alternating import (
-    Alternating,
-    Arrays,
-    FoldsTask,
-    LinearFolds,
-    arrays_of,
-)
+from bisvm.published.alternating import Alternating, LinearFolds, arrays_of
 from bisvm.solvers.newton import Newton
 from bisvm.solvers.rows import axpy, dot
 
@@ -55,10 +48,10 @@ class FoldNewton(Alternating):
     is searched by `Scan`, which does not stop in a shallow minimum: there is no step
     size and no rate.
 
-    With many rows most of that is done on a sample of them, then on one `growth` times
-    as large, and so on; a sample's minimum is off by its noise, so that the next one,
-    and at last the whole data, take two or three evaluations. Few rows are scanned once
-    more at the end, with a corner a third as wide.
+    With many rows the search runs on a sample first, then on one `growth` times as
+    large, and so on. The minimum on a sample is close to the next one, which takes two
+    or three evaluations. Few rows are scanned once more at the end, with a corner a
+    third as wide.
 
     Parameters
     ----------
@@ -98,11 +91,17 @@ class FoldNewton(Alternating):
     def for_loss(self, loss: Loss) -> Self:
         return self.replace(eps=loss.eps) if isinstance(loss, Quartic) else self
 
-    def _alternate(self, task: FoldsTask) -> OptimizeResult:
-        folds, C, bounds, rng, _ = task
-        box, n = np.log([bounds]), folds.X.shape[0]
+    def _alternate(
+        self,
+        folds: LinearFolds,
+        C: float | None,
+        rng: np.random.Generator,
+        record: bool,
+    ) -> OptimizeResult:
+        unit, n = _unit(folds), folds.X.shape[0]
+        box = np.log([[self.C_min or 1e-6 * unit, self.C_max or 1e8 * unit]])
         order = rng.permutation(n)
-        x = np.log([_unit(folds) if C is None else float(C)])
+        x = np.log([unit if C is None else float(C)])
         path, result, done, coef = [float(np.exp(x[0]))], None, 0, None
         for rows in self._sizes(n):
             if done:
@@ -110,7 +109,7 @@ class FoldNewton(Alternating):
             part = folds if rows == n else sample(folds, np.sort(order[:rows]))
             if part is None:
                 continue
-            lower = _lower(part, self.eps, n / rows, coef)
+            lower = _Lower(part, self.eps, n / rows, coef)
             ftol = self.ftol * math.sqrt(n / rows)
             search = Scan(self.spacing, ftol=ftol) if not done else BFGS(ftol=ftol)
             result = search.minimize(lower.evaluate, x, box, result)
@@ -118,7 +117,7 @@ class FoldNewton(Alternating):
             path.extend(lower.path)
         if n <= self.first:
             # With few rows H is jagged, and its corners are smaller than eps.
-            lower = _lower(folds, _SHARPER * self.eps, 1.0, coef)
+            lower = _Lower(folds, _SHARPER * self.eps, 1.0, coef)
             search = Scan(_CLOSER * self.spacing, ftol=self.ftol)
             result = search.minimize(lower.evaluate, x, box)
             x, coef = result.x, lower.best_coef
@@ -127,10 +126,6 @@ class FoldNewton(Alternating):
         result.C, result.C_path = float(np.exp(x[0])), np.array(path)
         result.coef, result.nit = coef, len(path) - 1
         return result
-
-    def _bounds(self, folds: LinearFolds) -> tuple[float, float]:
-        unit = _unit(folds)
-        return self.C_min or 1e-6 * unit, self.C_max or 1e8 * unit
 
     def _sizes(self, n: int) -> list[int]:
         sizes, rows = [], float(self.first)
@@ -180,52 +175,36 @@ class _Lower:
     def __init__(
         self, folds: LinearFolds, eps: float, ratio: float, coef: Array | None
     ):
-        self.folds, self.eps, self.ratio = folds, eps, ratio
+        self.folds, self.loss, self.ratio = folds, Quartic(eps), ratio
         shape = (folds.X.shape[1], folds.labels.shape[1])
         self.coef = np.zeros(shape) if coef is None else coef
         self.path: list[float] = []
         self.lowest, self.best_coef = np.inf, self.coef
+        whole = not (issparse(folds.X) or isinstance(folds.X, RowBlocks))
+        small = whole and shape[0] <= _COMPILED
+        self.arrays = arrays_of(folds) if small else None
 
     def evaluate(self, x: Array) -> tuple[float, Array]:
         C = math.exp(float(x[0]))
         self.path.append(C)
-        value, slope = self._evaluate(C * self.ratio)
+        solve = self.by_machine if self.arrays is None else self.compiled
+        value, slope = solve(C * self.ratio)
         if value < self.lowest:
             self.lowest, self.best_coef = value, self.coef.copy()
         return value, np.array([slope])
 
-    def _evaluate(self, C: float) -> tuple[float, float]:
-        raise NotImplementedError
-
-
-class _Compiled(_Lower):
-    """Dense rows, few columns: loops without temporaries."""
-
-    def __init__(
-        self, folds: LinearFolds, eps: float, ratio: float, coef: Array | None
-    ):
-        super().__init__(folds, eps, ratio, coef)
-        self._arrays: Arrays = arrays_of(folds)
-
-    def _evaluate(self, C: float) -> tuple[float, float]:
+    def compiled(self, C: float) -> tuple[float, float]:
+        """Dense rows, few columns: loops without temporaries."""
         w = np.ascontiguousarray(self.coef.T)
-        value, slope = solve_folds(self._arrays, C, self.eps, w)
+        value, slope = solve_folds(self.arrays, C, self.loss.eps, w)
         self.coef = w.T
         return value, slope
 
-
-class _ByMachine(_Lower):
-    """Sparse rows, or many columns: the library's own machine."""
-
-    def _evaluate(self, C: float) -> tuple[float, float]:
-        folds = self.folds
+    def by_machine(self, C: float) -> tuple[float, float]:
+        """Sparse rows, or many columns: the library's own machine."""
+        folds, every_feature = self.folds, np.ones(self.folds.X.shape[1])
         machine = LinearMachine(
-            folds.labels,
-            C * folds.train,
-            Quartic(self.eps),
-            "none",
-            folds.X,
-            np.ones(folds.X.shape[1]),
+            folds.labels, C * folds.train, self.loss, "none", folds.X, every_feature
         )
         solution = Newton().solve(machine, folds.X @ self.coef, 0.01 * _INNER_TOL)
         self.coef = solution.x.coef
@@ -235,13 +214,6 @@ class _ByMachine(_Lower):
         cotangent = -violating * folds.labels
         gradient = implicit_gradient(machine, solution, cotangent)
         return value, float(gradient.weights.sum())
-
-
-def _lower(folds: LinearFolds, eps: float, ratio: float, coef: Array | None) -> _Lower:
-    whole = not (issparse(folds.X) or isinstance(folds.X, RowBlocks))
-    small = whole and folds.X.shape[1] <= _COMPILED
-    kind: Callable[..., _Lower] = _Compiled if small else _ByMachine
-    return kind(folds, eps, ratio, coef)
 
 
 @njit(cache=True, nogil=True)

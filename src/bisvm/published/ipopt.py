@@ -58,29 +58,21 @@ class Ipopt(BothLevels):
         return self.replace(max_iter=max_iter, tol=1e-3 * tol)
 
     def search(self, levels: Levels, x0: Array) -> OptimizeResult:
-        if levels.swaps is not None:
-            raise ValueError(
-                "IPOPT takes no exchanges of points on its way; use 'slp-filter'."
-            )
         return self.solve(levels.program(repr(self)), x0, levels.evaluate)
 
     def solve(
         self,
         program: BilevelProgram,
         start: Array,
-        evaluate: Callable[[Array], float] | None = None,
+        evaluate: Callable[[Array], float],
     ) -> OptimizeResult:
         """Solve the program from coordinates x.
 
-        `evaluate` returns H at x, and is called where a relaxation was solved; None
-        for the program's. The result is as that of `SLPFilter.solve`: `x`, `fun`,
-        `nit`, `point`, `kkt`, `kkt_before`, `status`, `success`, `message`.
+        `evaluate` returns H at x, and is called where a relaxation was solved. The
+        result is as that of `SLPFilter.solve`.
         """
         self.validate()
         casadi = _casadi()
-        exact = evaluate or (
-            lambda x: program.evaluate(program.trained_at(x)).objective
-        )
         x = program.projected(np.asarray(start, dtype=float))
         oracle = _Oracle(program, x)
         called = _callback(casadi, oracle)
@@ -100,11 +92,11 @@ class Ipopt(BothLevels):
             },
         )
         point = program.trained_at(x)
-        best, eps, nit = (exact(x), x), self.epsilon, 0
+        best, eps, nit = (evaluate(x), x), self.epsilon, 0
         while True:
             point, steps, solved = _solved(solver, program, point, eps)
             nit += steps
-            best = min(best, (exact(point.x), point.x), key=lambda pair: pair[0])
+            best = min(best, (evaluate(point.x), point.x), key=lambda pair: pair[0])
             if eps <= LAST_EPS:
                 break
             eps = max(SHARPER * eps, LAST_EPS)
@@ -117,10 +109,8 @@ class Ipopt(BothLevels):
             status=status,
             success=status == CONVERGED,
             message=f"IPOPT, last relaxation: {solver.stats()['return_status']}.",
-            point=last,
             kkt=program.residual(last),
             kkt_before=program.residual(point),
-            eps=eps,
         )
 
 

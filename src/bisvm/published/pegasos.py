@@ -8,7 +8,6 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from numba import njit
-from scipy import sparse
 
 from bisvm.core.types import Array, Matrix
 from bisvm.data.matrices import Inputs
@@ -33,8 +32,7 @@ def pegasos(
     projection: bool = True,
     seed: int = 0,
     *,
-    average: bool = False,
-    intercept: str = "free",
+    fit_intercept: bool = True,
     sample_weight: Array | None = None,
 ) -> PegasosResult:
     r"""Minimise lam/2 |w|^2 + (1/N) sum_i max(0, 1 - y_i (w'x_i + b)).
@@ -59,15 +57,12 @@ def pegasos(
         optimum.
     seed : int
         Draws the points. One seed, one answer.
-    average : bool
-        Return the mean of the iterates of the second half, in place of the last one,
-        which is what the original returns.
-    intercept : {"free", "penalized", "none"}
-        A free intercept is not penalised, so E is not strongly convex in it: it
-        follows its subgradients, as in section 6 of the paper, but with steps for
-        such functions. With those of w, which begin at 1 / lam, it is thrown so far
-        off at first that a million steps may not bring it back. It plays no part in
-        the projection. A penalised one is the weight of a constant feature.
+    fit_intercept : bool
+        The intercept is not penalised, so E is not strongly convex in it: it follows
+        its subgradients, as in section 6 of the paper, but with steps for such
+        functions. With those of w, which begin at 1 / lam, it is thrown so far off at
+        first that a million steps may not bring it back. It plays no part in the
+        projection. For a penalised one add a constant feature.
     sample_weight : array of shape (n,), optional
         Points are drawn in proportion to it: the mean of E is a weighted one.
 
@@ -87,17 +82,14 @@ def pegasos(
     """
     X, y = as_matrix(X), np.ascontiguousarray(y, dtype=np.float64)
     check_labels(X.shape, y)
-    _check(lam, n_iter, intercept)
+    if not 0.0 < lam < math.inf:
+        raise ValueError(f"lam must be a positive, finite number; got {lam!r}.")
+    if n_iter < 1:
+        raise ValueError(f"n_iter must be an integer of at least 1; got {n_iter!r}.")
     order = draws(len(y), n_iter, seed, sample_weight)
-    if intercept == "penalized":
-        stack = sparse.hstack if sparse.issparse(X) else np.hstack
-        X = as_matrix(stack([X, np.ones((len(y), 1))]))
-    lam, d, free = float(lam), X.shape[1], intercept == "free"
     w, b, alpha = pegasos_steps(
-        as_rows(X), y, d, lam, order, bool(projection), free, average
+        as_rows(X), y, X.shape[1], float(lam), order, bool(projection), fit_intercept
     )
-    if intercept == "penalized":
-        w, b = w[:-1], w[-1]
     return PegasosResult(w, float(b), alpha)
 
 
@@ -112,20 +104,16 @@ def draws(n: int, n_iter: int, seed: int, sample_weight: Array | None = None) ->
 
 
 @njit(cache=True, nogil=True)
-def pegasos_steps(rows, y, d, lam, order, projection, free, average):
+def pegasos_steps(rows, y, d, lam, order, projection, fit_intercept):
     """The steps of `pegasos` on the points in `order`.
 
     w = scale * direction, so that the shrinking of a step costs one multiplication and
     only points inside the margin cost a pass over w. |w|^2 is updated along the way.
-    The duals, scale * counts, follow: direction = sum_i counts_i y_i x_i. Their sum
-    over the steps is brought up to date where a count is about to change; `summed` is
-    the sum of the scales, and `since` what it was when point i was last seen to.
+    The duals, scale * counts, follow: direction = sum_i counts_i y_i x_i.
     """
-    n, n_iter = len(y), len(order)
     direction, scale, squared, b = np.zeros(d), 1.0, 0.0, 0.0
-    mean, mean_b, first = np.zeros(d), 0.0, n_iter // 2
-    counts, total, since, summed = np.zeros(n), np.zeros(n), np.zeros(n), 0.0
-    for step in range(n_iter):
+    counts = np.zeros(len(y))
+    for step in range(len(order)):
         i, t = order[step], step + 1.0
         eta = 1.0 / (lam * t)
         value = scale * dot(rows, i, direction)
@@ -139,42 +127,18 @@ def pegasos_steps(rows, y, d, lam, order, projection, free, average):
             squared = squared * shrink * shrink
         if violates:
             axpy(rows, i, eta * y[i] / scale, direction)
-            total[i] += counts[i] * (summed - since[i])
-            since[i] = summed
             counts[i] += eta / scale
             squared += 2.0 * eta * y[i] * value + eta * eta * square(rows, i)
-            if free:
+            if fit_intercept:
                 b += min(eta, 1.0 / math.sqrt(t)) * y[i]
         if projection and lam * squared > 1.0:
             scale /= math.sqrt(lam * squared)
             squared = 1.0 / lam
         if scale < 1e-100:
-            total += counts * (summed - since)
-            since[:] = summed
             direction *= scale
             counts *= scale
             scale = 1.0
-        if average and step >= first:
-            mean_b += b
-            summed += scale
-            for j in range(d):
-                mean[j] += scale * direction[j]
-    if average:
-        total += counts * (summed - since)
-        kept = n_iter - first
-        return mean / kept, mean_b / kept, total / kept
     return scale * direction, b, scale * counts
-
-
-def _check(lam: float, n_iter: int, bias: str) -> None:
-    if not 0.0 < lam < math.inf:
-        raise ValueError(f"lam must be a positive, finite number; got {lam!r}.")
-    if n_iter < 1:
-        raise ValueError(f"n_iter must be an integer of at least 1; got {n_iter!r}.")
-    if bias not in ("free", "penalized", "none"):
-        raise ValueError(
-            f"intercept={bias!r} is not known; expected 'free', 'penalized' or 'none'."
-        )
 
 
 @dataclass(eq=False, repr=False)
@@ -194,7 +158,6 @@ class Pegasos(DualSolver):
     epochs: int = 50
     projection: bool = True
     seed: int = 0
-    jacobian: str = "exact"
 
     def validate(self) -> Self:
         self.check_count("epochs")
@@ -223,7 +186,7 @@ class Pegasos(DualSolver):
             n_iter=self.epochs * len(present),
             projection=self.projection,
             seed=self.seed,
-            intercept="free" if bias else "none",
+            fit_intercept=bias,
             sample_weight=c[present],
         ).alpha
         return np.clip(alpha, 0.0, c)

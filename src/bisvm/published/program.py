@@ -26,7 +26,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from scipy import sparse
@@ -40,21 +39,11 @@ from bisvm.machines import KernelMachine, Sensitivity
 from bisvm.machines.model import Model
 from bisvm.optimizers.base import Ball, into_balls
 from bisvm.published.jacobians import function_gradients
+from bisvm.search.descent import View
 from bisvm.solvers import Solver
 
 # Optimality residual asked of a batch of SVMs.
 EXACT = 1e-10
-
-
-class Coordinates(Protocol):
-    """Coordinates x in which theta is searched, with their bounds and balls."""
-
-    bounds: Array
-    balls: list[Ball]
-
-    def expand(self, x: Array) -> Array: ...
-
-    def pullback(self, theta: Array, gradient: Array) -> Array: ...
 
 
 @dataclass(frozen=True)
@@ -120,7 +109,7 @@ class BilevelProgram:
     X: Matrix
     columns: FoldColumns
     solver: Solver
-    coordinates: Coordinates
+    coordinates: View
     regularization: Callable[[Array], tuple[float, Array]]
     sample_groups: SampleGroups | None = None
 

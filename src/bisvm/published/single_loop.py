@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numba import njit
@@ -26,13 +26,7 @@ from bisvm.core.types import Array
 from bisvm.data.matrices import RowBlocks
 from bisvm.hinge.active_set import ERROR, MARGIN, REST
 from bisvm.optimizers.base import CONVERGED
-from bisvm.published.alternating import (
-    Alternating,
-    Arrays,
-    FoldsTask,
-    arrays_of,
-    check_choice,
-)
+from bisvm.published.alternating import Alternating, Arrays, LinearFolds, arrays_of
 from bisvm.solvers.rows import axpy, dot
 
 # What projections leave of a vector that lies in their span is smaller than this.
@@ -47,20 +41,6 @@ class Upper(NamedTuple):
     rate: float
 
 
-class LoopRun(NamedTuple):
-    """What the iterations of one run get, and the room for what they record.
-
-    C_path : (iterations + 1,), C from the start on
-    coefs : (iterations, q, d), weights after every iteration; empty to record none
-    """
-
-    arrays: Arrays
-    upper: Upper
-    C_path: Array
-    coefs: Array
-    rng: np.random.Generator
-
-
 class SingleLoop(Alternating):
     """One step below, one above, and so on: no lower level is ever solved.
 
@@ -69,7 +49,7 @@ class SingleLoop(Alternating):
     iterations : int
         How many; there is no other test of when to stop.
     C_min, C_max : float
-        Bounds of C, where `alternate` is given none.
+        Bounds of C.
     """
 
     iterations: int
@@ -78,19 +58,25 @@ class SingleLoop(Alternating):
         self.check_count("iterations")
         return super().validate()
 
-    def _alternate(self, task: FoldsTask) -> OptimizeResult:
-        folds, C, (low, high), rng, record = task
+    def _alternate(
+        self,
+        folds: LinearFolds,
+        C: float | None,
+        rng: np.random.Generator,
+        record: bool,
+    ) -> OptimizeResult:
         if isinstance(folds.X, RowBlocks):
             raise ValueError(
                 f"{type(self).__name__} visits rows in random order, and X comes in "
                 "chunks; use FoldNewton ('fold-newton'), or rows in memory."
             )
+        low, high = float(self.C_min), float(self.C_max)
         start = low if C is None else min(max(C, low), high)
         shape = (folds.labels.shape[1], folds.X.shape[1])
         coefs = np.empty((self.iterations if record else 0, *shape))
         C_path = np.full(self.iterations + 1, float(start))
         upper = Upper(low, high, 1.0 / math.sqrt(folds.n_features))
-        coef = self._iterate(LoopRun(arrays_of(folds), upper, C_path, coefs, rng))
+        coef = self._iterate(arrays_of(folds), upper, C_path, coefs, rng)
         result = OptimizeResult(
             x=np.log(C_path[-1:]),
             C=float(C_path[-1]),
@@ -108,10 +94,17 @@ class SingleLoop(Alternating):
             result.coefs = coefs.transpose(0, 2, 1)
         return result
 
-    def _iterate(self, run: LoopRun) -> Array:
-        """Fill `C_path` from its first entry on, and `coefs` if it has room.
+    def _iterate(
+        self,
+        arrays: Arrays,
+        upper: Upper,
+        C_path: Array,
+        coefs: Array,
+        rng: np.random.Generator,
+    ) -> Array:
+        """Fill `C_path` from its first entry on; return the last weights (q, d).
 
-        Returns the last weights (q, d).
+        coefs : (iterations, q, d), for the weights after every iteration, or empty
         """
         raise NotImplementedError
 
@@ -137,7 +130,7 @@ class SGDDCD(SingleLoop):
     reading : {"sweep", "single"}, default="sweep"
         How many coordinates l an iteration visits: all those of the fold in random
         order, as section 5 says and the first author's program does, or one at random,
-        as the listing has it.
+        as in the listing.
     jacobian : {"published", "exact"}, default="published"
         dw/dC from the vectors B at their bound and the free ones M. Published is
         dalpha/dC = train on B and 0 elsewhere, equation 23::
@@ -181,13 +174,13 @@ class SGDDCD(SingleLoop):
     C_max: float = 1e6
 
     def validate(self) -> Self:
-        check_choice(self, "reading", ("sweep", "single"))
-        check_choice(self, "jacobian", ("published", "exact"))
+        self.check_choice("reading", ("sweep", "single"))
+        self.check_choice("jacobian", ("published", "exact"))
         return super().validate()
 
-    def _iterate(self, run: LoopRun) -> Array:
+    def _iterate(self, *run: Any) -> Array:
         sweep, exact = self.reading == "sweep", self.jacobian == "exact"
-        coef: Array = sgd_dcd(*run, sweep, exact)
+        coef: Array = sgd_dcd(*run, sweep, exact)  # type: ignore[call-arg]
         return coef
 
 
@@ -234,9 +227,10 @@ class BilevelSGD(SingleLoop):
     C_min: float = 1e-4
     C_max: float = 1e6
 
-    def _iterate(self, run: LoopRun) -> Array:
-        w: Array = run.rng.random(run.coefs.shape[1:])
-        bilevel_sgd(*run, w)
+    def _iterate(self, *run: Any) -> Array:
+        *_, coefs, rng = run
+        w: Array = rng.random(coefs.shape[1:])
+        bilevel_sgd(*run, w)  # type: ignore[call-arg]
         return w
 
 
@@ -417,55 +411,16 @@ def visit(rows, sizes, y, train, C, points, alpha, state, w, pull):
 def without_free(rows, points, state, vector):
     """(I - P_M) vector, with P_M the projection on the span of the free points.
 
-    Gram and Schmidt, each step twice, until the span is the whole space.
+    What is left of a vector in the span is rounding, and becomes zero.
     """
-    d = len(vector)
-    free = 0
-    for i in points:
-        free += state[i] == MARGIN
-    basis, rank = np.zeros((min(free, d), d)), 0
-    for i in points:
-        if rank == len(basis):
-            break
-        if state[i] == MARGIN:
-            new = basis[rank]
-            new.fill(0.0)
-            axpy(rows, i, 1.0, new)
-            left = leave_span(basis, rank, new)
-            if left > 0.0:
-                for j in range(d):
-                    new[j] /= left
-                rank += 1
-    rest = vector.copy()
-    leave_span(basis, rank, rest)
+    free = points[state[points] == MARGIN]
+    if len(free) == 0:
+        return vector.copy()
+    span = np.zeros((len(free), len(vector)))
+    for r in range(len(free)):
+        axpy(rows, free[r], 1.0, span[r])
+    combination = np.linalg.lstsq(span.T, vector, _ROUNDING)[0]
+    rest = vector - np.dot(span.T, combination)
+    if np.linalg.norm(rest) <= _ROUNDING * np.linalg.norm(vector):
+        rest[:] = 0.0
     return rest
-
-
-@njit(cache=True, nogil=True)
-def leave_span(basis, rank, vector):
-    """Subtract from a vector its part in the span; the norm of what is left.
-
-    The first `rank` rows of the basis are orthonormal. Mere rounding becomes zero.
-    """
-    d = len(vector)
-    size = math.sqrt(square(vector))
-    for _ in range(2):
-        for r in range(rank):
-            along = 0.0
-            for j in range(d):
-                along += basis[r, j] * vector[j]
-            for j in range(d):
-                vector[j] -= along * basis[r, j]
-    left = math.sqrt(square(vector))
-    if rank == d or left <= _ROUNDING * size:
-        vector.fill(0.0)
-        return 0.0
-    return left
-
-
-@njit(cache=True, nogil=True)
-def square(vector):
-    total = 0.0
-    for value in vector:
-        total += value * value
-    return total

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
@@ -40,7 +40,6 @@ from scipy.optimize import OptimizeResult, linprog
 from bisvm.core.parts import DegenerateError
 from bisvm.core.types import Array
 from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED
-from bisvm.published.alternating import check_choice
 from bisvm.published.both_levels import BothLevels, Levels
 from bisvm.published.program import (
     BilevelProgram,
@@ -110,7 +109,7 @@ class SLPFilter(BothLevels):
     def validate(self) -> Self:
         self.check_count("max_iter")
         self.check_positive("tol", "radius", "epsilon", "penalty")
-        check_choice(self, "complementarity", ("relaxed", "penalty"))
+        self.check_choice("complementarity", ("relaxed", "penalty"))
         return self
 
     def within(self, tol: float, max_iter: int) -> Self:
@@ -125,19 +124,19 @@ class SLPFilter(BothLevels):
     def solve(
         self,
         program: BilevelProgram,
-        start: Array | ProgramPoint,
-        evaluate: Callable[..., float] | None = None,
+        start: Array,
+        evaluate: Callable[..., float],
         swaps: Swaps | None = None,
     ) -> OptimizeResult:
-        """Solve the program from a start.
+        """Solve the program from coordinates x, at the exact SVMs there.
 
         Parameters
         ----------
         program : BilevelProgram
-        start : coordinates x, to which the exact SVMs are added, or a whole point
-        evaluate : callable, optional
-            H at x, called at every accepted point; by the program itself if None. In a
-            search with swaps it gets the columns as well.
+        start : array of shape (p,)
+        evaluate : callable
+            H at x, called at every accepted point. In a search with swaps it gets the
+            columns as well.
         swaps : Swaps, optional
             Swaps of points after every so many accepted steps. H then belongs to a
             partition: the answer is the last point, not the best.
@@ -146,20 +145,13 @@ class SLPFilter(BothLevels):
         -------
         OptimizeResult
             `x`, `fun` (H there), `nit` (linear programs), `status`, `success`,
-            `message`; `point`, that of the exact SVMs at x, and `kkt`, the largest
-            violation of their optimality; `kkt_before`, the same of the program's own
-            last point; `restarts`, a list of (iteration, reason); `accepted`,
-            `corrected` and `swapped`, numbers of steps, and `batches`, of exact SVMs
-            that were solved besides those of `evaluate`.
+            `message`; `kkt`, the largest violation of optimality of the exact SVMs at
+            x; `kkt_before`, the same of the program's own last point.
         """
         self.validate()
-        if isinstance(start, ProgramPoint):
-            _check_point(program, start)
-        else:
-            start = program.trained_at(
-                program.projected(np.asarray(start, dtype=float))
-            )
-        return _FilterSearch(self, program, start, evaluate, swaps).run()
+        x = program.projected(np.asarray(start, dtype=float))
+        point = program.trained_at(x)
+        return _FilterSearch(self, program, point, evaluate, swaps).run()
 
 
 @dataclass
@@ -169,15 +161,11 @@ class _FilterSearch:
     settings: SLPFilter
     program: BilevelProgram
     point: ProgramPoint
-    evaluate: Callable[..., float] | None
+    evaluate: Callable[..., float]
     swaps: Swaps | None
     filter: list[tuple[float, float]] = field(default_factory=list)
-    restarts: list[tuple[int, str]] = field(default_factory=list)
     iteration: int = 0
     accepted: int = 0
-    corrected: int = 0
-    swapped: int = 0
-    batches: int = 0
     best: tuple[float, Array] = (np.inf, np.empty(0))
     linear: Linearized | None = None
 
@@ -210,18 +198,17 @@ class _FilterSearch:
             self.linear = self.program.linearize(self.point, self.values)
         small = self.settings.tol * max(self.objective, NO_LOSS)
         cost = STEP_COST * self.worth
-        try:
-            proposed = linear_step(
-                self.program,
-                self.point,
-                self.linear,
-                eps=self.eps,
-                radius=self.radius,
-                cost=cost,
-                penalty=self.penalty,
-            )
-        except NoStep as reason:
-            return self.restart(str(reason))
+        proposed = linear_step(
+            self.program,
+            self.point,
+            self.linear,
+            eps=self.eps,
+            radius=self.radius,
+            cost=cost,
+            penalty=self.penalty,
+        )
+        if proposed is None:
+            return self.restart()
         if self.violation <= FEASIBLE and proposed.decrease <= small:
             # It may be that no step was worth its cost.
             self.worth = 0.1 * min(self.worth, small / STEP_COST)
@@ -249,14 +236,11 @@ class _FilterSearch:
         if self.passes(point, values, proposed):
             return point, values
         try:
-            point = self.trained(point.x)
+            point = self.program.trained_at(point.x)
         except (np.linalg.LinAlgError, DegenerateError):
             return None
         values = self.program.evaluate(point)
-        if self.passes(point, values, proposed):
-            self.corrected += 1
-            return point, values
-        return None
+        return (point, values) if self.passes(point, values, proposed) else None
 
     def passes(self, point: ProgramPoint, values: Values, proposed: LinearStep) -> bool:
         h, f = self.measure(point, values)
@@ -274,10 +258,6 @@ class _FilterSearch:
     def promising(self, proposed: LinearStep) -> bool:
         """Whether the step is for the objective, rather than for feasibility."""
         return proposed.decrease > 1e-4 * self.violation**2
-
-    def trained(self, x: Array) -> ProgramPoint:
-        self.batches += 1
-        return self.program.trained_at(x)
 
     # --- the state --------------------------------------------------------------------
 
@@ -302,23 +282,15 @@ class _FilterSearch:
     def record(self) -> None:
         """Evaluate H at this theta exactly, and remember it if it is the lowest."""
         columns = () if self.swaps is None else (self.program.columns,)
-        H = self.exact() if self.evaluate is None else self.evaluate(self.x, *columns)
+        H = self.evaluate(self.point.x, *columns)
         if H < self.best[0]:
-            self.best = H, self.x
+            self.best = H, self.point.x
 
-    def exact(self) -> float:
-        return self.program.evaluate(self.trained(self.x)).objective
-
-    @property
-    def x(self) -> Array:
-        return self.point.x
-
-    def restart(self, reason: str) -> bool:
-        """Training variables by a batch of SVMs; False, as nothing is over by that."""
-        self.restarts.append((self.iteration, reason))
+    def restart(self) -> bool:
+        """Go on from the exact SVMs at this theta; return whether that is no use."""
         feasible = self.violation <= FEASIBLE
         self.filter.clear()
-        self.move(self.trained(self.x))
+        self.move(self.program.trained_at(self.point.x))
         if feasible:
             # At a feasible point d = 0 is allowed: it was rounding.
             self.radius *= 0.5
@@ -336,7 +308,7 @@ class _FilterSearch:
         """Go to a feasible point; return whether the present one was not feasible."""
         if self.violation <= FEASIBLE:
             return False
-        self.restart("No step is acceptable from a point that is not feasible.")
+        self.restart()
         self.radius = 0.1 * self.settings.radius
         return True
 
@@ -349,7 +321,6 @@ class _FilterSearch:
         self.program = program
         self.filter.clear()
         self.move(point)
-        self.swapped += 1
 
     def onward(self) -> bool:
         """Start the next stage (other points, or a sharper relaxation), if any."""
@@ -365,7 +336,7 @@ class _FilterSearch:
         else:
             return False
         self.filter.clear()
-        self.move(self.trained(self.best[1]))
+        self.move(self.program.trained_at(self.best[1]))
         return True
 
     def begin(self) -> None:
@@ -388,8 +359,8 @@ class _FilterSearch:
 
     def result(self, status: int, message: str) -> OptimizeResult:
         before = self.program.residual(self.point)
-        x = self.best[1] if self.swaps is None else self.x
-        point = self.trained(x)
+        x = self.best[1] if self.swaps is None else self.point.x
+        point = self.program.trained_at(x)
         return OptimizeResult(
             x=x,
             fun=self.program.evaluate(point).objective,
@@ -397,37 +368,9 @@ class _FilterSearch:
             status=status,
             success=status == CONVERGED or self.swaps is not None,
             message=message,
-            point=point,
             kkt=self.program.residual(point),
             kkt_before=before,
-            eps=self.eps,
-            restarts=self.restarts,
-            accepted=self.accepted,
-            corrected=self.corrected,
-            swapped=self.swapped,
-            batches=self.batches,
         )
-
-
-def _check_point(program: BilevelProgram, point: ProgramPoint) -> None:
-    p, q, m, r = program.sizes
-    for name, size in (("x", p), ("b", q), ("a", m), ("xi", m), ("mu", r)):
-        given = np.shape(getattr(point, name))
-        if given != (size,):
-            raise ValueError(
-                f"The start's {name} has shape {given}; expected ({size},). Use "
-                "program.trained_at(x) for a point that fits."
-            )
-    if not np.isfinite(point.flat()).all():
-        raise ValueError("The start has entries that are not finite.")
-
-
-# What multiplies d, ds and t; None for what has no part.
-Row = tuple[Any, Any, Any]
-
-
-class NoStep(Exception):
-    """The linear program has no solution, or none was found; the message says which."""
 
 
 class LinearStep(NamedTuple):
@@ -446,8 +389,8 @@ def linear_step(
     radius: float,
     cost: float,
     penalty: float | None = None,
-) -> LinearStep:
-    """Return the step of the linearised program; raises NoStep if there is none.
+) -> LinearStep | None:
+    """Return the step of the linearised program; None if it has no solution.
 
     cost : of a step as long as the radius
     penalty : of the products of complementarity in the objective; None bounds them by
@@ -462,24 +405,28 @@ def linear_step(
         gradient = gradient + penalty * J[products].sum(axis=0)
     gap, held, balance = J[:m], J[m : m + r], J[m + r : m + r + q]
     own, more = np.eye(p, len(flat)), np.ones((p, 1))
-    rows: list[Row] = [(-held, None, None), (J[products.stop :], None, None)]
+    # Blocks are what multiplies d, ds and t; the first row says how wide they are.
+    no_gap, no_t = sparse.csr_array((r, m)), sparse.csr_array((r, 1))
+    rows = [[-held, no_gap, no_t], [J[products.stop :], None, None]]
     right = [c[m : m + r] - 1.0, program.limits(eps)[products.stop :, 1]]
     right[1] = right[1] - c[products.stop :]
-    rows += [(own, None, -more), (-own, None, -more)]
+    rows += [[own, None, -more], [-own, None, -more]]
     right += [np.zeros(2 * p)]
     if penalty is None:
         error = slice(products.start, products.start + m)
         by_a = sparse.diags_array(c[:m], offsets=p + q, shape=(m, len(flat)))
-        rows += [(J[error], None, None), (by_a, sparse.diags_array(point.a), None)]
+        rows += [[J[error], None, None], [by_a, sparse.diags_array(point.a), None]]
         right += [eps - c[products]]
     # The gaps' own variables are behind d, and t is the last.
     limits = np.vstack([bounds, np.column_stack([-c[:m], np.full(m, np.inf)])])
-    A_ub = _stacked(rows, m)
+    A_ub = sparse.block_array(rows, format="csr")
+    no_t = sparse.csr_array((q, 1))
+    same = [[gap, -sparse.eye_array(m), None], [balance, None, no_t]]
     result = linprog(
         np.concatenate([gradient, np.zeros(m), [cost / radius]]),
         A_ub=A_ub,
         b_ub=np.concatenate(right),
-        A_eq=_stacked([(gap, -sparse.eye_array(m), None), (balance, None, None)], m),
+        A_eq=sparse.block_array(same, format="csr"),
         b_eq=np.concatenate([np.zeros(m), -c[m + r : m + r + q]]),
         bounds=np.vstack([limits, [0.0, radius]]),
         method="highs",
@@ -489,17 +436,6 @@ def linear_step(
         },
     )
     if result.status != 0:
-        why = "is infeasible" if result.status == 2 else "was not solved"
-        raise NoStep(f"The linear program {why}. HiGHS said: {result.message}")
+        return None
     change = result.x[: len(flat)]
     return LinearStep(change, -float(gradient @ change))
-
-
-def _stacked(rows: list[Row], m: int) -> sparse.csr_array:
-    blocks = []
-    for by_d, by_gap, by_t in rows:
-        height = by_d.shape[0]
-        by_gap = sparse.csr_array((height, m)) if by_gap is None else by_gap
-        by_t = sparse.csr_array((height, 1)) if by_t is None else by_t
-        blocks.append(sparse.hstack([by_d, by_gap, by_t]))
-    return sparse.csr_array(sparse.vstack(blocks))

@@ -51,6 +51,7 @@ NOISE = "The decrease from partition to partition is within their noise."
 LIMIT = "The last partition was reached."
 
 
+@dataclass(eq=False)
 class SwapHoldout:
     """Cross-validation splitter: a chain of stratified partitions, each like the last.
 
@@ -94,32 +95,24 @@ class SwapHoldout:
     # Rows change places during the search: its splits are no cross-validation.
     swaps_rows = True
 
-    def __init__(
-        self,
-        train_size: float = 0.6,
-        n_swaps: int | None = None,
-        every: int = 2,
-        n_partitions: int = 20,
-        random_state: int | np.random.RandomState | None = None,
-    ):
-        self.train_size = train_size
-        self.n_swaps = n_swaps
-        self.every = every
-        self.n_partitions = n_partitions
-        self.random_state = random_state
-        if not (isinstance(train_size, Real) and 0.0 < float(train_size) < 1.0):
-            raise ValueError(f"train_size must be between 0 and 1; got {train_size!r}.")
-        _check_count("every", every)
-        _check_count("n_partitions", n_partitions)
-        if n_swaps is not None:
-            _check_count("n_swaps", n_swaps)
+    train_size: float = 0.6
+    n_swaps: int | None = None
+    every: int = 2
+    n_partitions: int = 20
+    random_state: int | np.random.RandomState | None = None
 
-    def __repr__(self) -> str:
-        return (
-            f"SwapHoldout(train_size={self.train_size!r}, n_swaps={self.n_swaps!r}, "
-            f"every={self.every!r}, n_partitions={self.n_partitions!r}, "
-            f"random_state={self.random_state!r})"
-        )
+    def __post_init__(self) -> None:
+        if not (isinstance(self.train_size, Real) and 0.0 < self.train_size < 1.0):
+            raise ValueError(
+                f"train_size must be between 0 and 1; got {self.train_size!r}."
+            )
+        for name in ("n_swaps", "every", "n_partitions"):
+            given = getattr(self, name)
+            integer = isinstance(given, Integral) and not isinstance(given, bool)
+            if not (integer and given >= 1) and (name, given) != ("n_swaps", None):
+                raise ValueError(
+                    f"{name} must be an integer of at least 1; got {given!r}."
+                )
 
     def get_n_splits(
         self, X: UserData = None, y: UserVector = None, groups: UserVector = None
@@ -172,9 +165,7 @@ class SwapHoldout:
         """Return this splitter with `rng`, unless it has a random_state."""
         if self.random_state is not None:
             return self
-        return SwapHoldout(
-            self.train_size, self.n_swaps, self.every, self.n_partitions, rng
-        )
+        return replace(self, random_state=rng)
 
     def swapped(self, split: Split, y: UserVector, rng: np.random.RandomState) -> Split:
         """Return the partition after the next exchange; class sizes stay."""
@@ -362,17 +353,17 @@ def _stopped(
     return StopSearch(str(stop), end.theta, replace(after, best=best))
 
 
-def within_noise(first_values: Sequence[float], window: int = WINDOW) -> bool:
+def within_noise(first_values: Sequence[float]) -> bool:
     """Return whether H falls no more from partition to partition.
 
     The value on a partition that was not searched yet is hardly biased by the search.
     The last of them are compared with as many before: their mean has to be lower by
     more than its standard error.
     """
-    if len(first_values) < 2 * window:
+    if len(first_values) < 2 * WINDOW:
         return False
-    old, new = np.split(np.asarray(first_values[-2 * window :]), 2)
-    error = np.sqrt((old.var(ddof=1) + new.var(ddof=1)) / window)
+    old, new = np.split(np.asarray(first_values[-2 * WINDOW :]), 2)
+    error = np.sqrt((old.var(ddof=1) + new.var(ddof=1)) / WINDOW)
     return bool(old.mean() - new.mean() <= error)
 
 
@@ -432,8 +423,3 @@ def drawn_exchange(
         for kind, count in zip(*np.unique(kinds[new], return_counts=True), strict=True)
     ]
     return new, np.concatenate(out)
-
-
-def _check_count(name: str, given: object) -> None:
-    if not isinstance(given, Integral) or isinstance(given, bool) or given < 1:
-        raise ValueError(f"{name} must be an integer of at least 1; got {given!r}.")

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
-from scipy import sparse
 
 from bisvm.core.types import Array, ArrayLike, UserData
 from bisvm.hinge.active_set import ERROR, MARGIN, REST
@@ -34,7 +33,6 @@ from bisvm.solvers.rows import (
     as_rows,
     axpy,
     check_finite,
-    check_labels,
     dot,
     squares,
 )
@@ -63,15 +61,17 @@ class DualDescent:
 def dual_coordinate_descent(
     X: UserData,
     y: Array,
-    c: Array | float,
-    alpha: Array | None = None,
+    c: ArrayLike,
     *,
+    precomputed: bool = False,
     tol: float = 1e-3,
     max_sweeps: int = 1000,
     seed: int = 0,
-    shrinking: bool = True,
 ) -> DualDescent:
     """Minimise 1/2 |sum_i alpha_i y_i x_i|^2 - sum_i alpha_i over 0 <= alpha_i <= c_i.
+
+    Linear machines leave out points at a bound that hold to it by more than any
+    violation of the last sweep, until the others are solved; then all are checked.
 
     Parameters
     ----------
@@ -79,96 +79,29 @@ def dual_coordinate_descent(
     y : array of shape (n,), +1 or -1
     c : array of shape (n,), or one number for all
         Upper bounds; a point with c_i = 0 takes no part.
-    alpha : array of shape (n,), optional
-        Where to start. Entries out of bounds are brought back to them.
+    precomputed : bool
+        Whether X is the whole Gram matrix K, and the first term
+        1/2 (y alpha)'K (y alpha). A step then reads one fitted value and, where alpha_i
+        moves, adds row i of K to all.
     tol : float
         Stop when the largest less the smallest projected gradient is at most this.
     max_sweeps : int
         Passes over the points, each in a new random order.
     seed : int
         Draws the orders. One seed, one answer.
-    shrinking : bool
-        Leave out points at a bound that hold to it by more than any violation of the
-        last sweep, until the others are solved; then check all.
     """
     X = as_matrix(X)
     check_finite("X", X)
-    return _solve(as_rows(X), X.shape, y, c, alpha, tol, max_sweeps, seed, shrinking)
-
-
-def kernel_coordinate_descent(
-    gram: Array,
-    y: Array,
-    c: Array | float,
-    alpha: Array | None = None,
-    *,
-    tol: float = 1e-3,
-    max_sweeps: int = 1000,
-    seed: int = 0,
-) -> DualDescent:
-    """Minimise 1/2 (y alpha)'K (y alpha) - sum_i alpha_i over 0 <= alpha_i <= c_i.
-
-    `gram` is the whole of K, symmetric. A step reads one fitted value and, where
-    alpha_i moves, adds row i of K to all; the rest is `dual_coordinate_descent`.
-    """
-    gram = as_matrix(gram)
-    if sparse.issparse(gram) or gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
-        raise ValueError(
-            f"gram must be a dense square matrix, k(X, X); got {type(gram).__name__} "
-            f"of shape {gram.shape}. Rows of features go to dual_coordinate_descent."
-        )
-    check_finite("gram", gram)
-    diagonal = np.diagonal(gram).copy()
-    if np.any(diagonal < 0):
-        raise ValueError(
-            f"gram must be positive semidefinite; its diagonal holds {diagonal.min()}. "
-            "Use a positive-definite kernel."
-        )
-    rows, shape = GramRows(gram, diagonal), gram.shape
-    return _solve(rows, shape, y, c, alpha, tol, max_sweeps, seed, shrinking=False)
-
-
-def _solve(
-    rows: Rows,
-    shape: tuple[int, ...],
-    y: ArrayLike,
-    c: ArrayLike,
-    alpha: ArrayLike | None,
-    tol: float,
-    max_sweeps: int,
-    seed: int,
-    shrinking: bool,
-) -> DualDescent:
-    """Check the arguments, and make the arrays that `descend` changes in place."""
-    y = np.ascontiguousarray(y, dtype=np.float64)
-    check_labels(shape, y)
-    c = _per_point("c", c, len(y))
-    bounds = {"tol": tol, "max_sweeps": max_sweeps, "c": c.min(initial=0.0)}
-    for name, least in bounds.items():
-        if not least >= 0:
-            raise ValueError(f"{name} must not be negative; got {least}.")
-    start = _per_point("alpha", 0.0 if alpha is None else alpha, len(y))
-    # A start comes without its sets: entries at a bound or beyond it are at the bound.
-    at_zero, at_c = (start <= 0) | (c == 0), start >= c
-    state = np.select([at_zero, at_c], [REST, ERROR], MARGIN).astype(np.int8)
-    found, w = np.clip(start, 0.0, c), np.zeros(shape[1])
+    rows = GramRows(X, X.diagonal().copy()) if precomputed else as_rows(X)
+    n, y = len(y), np.ascontiguousarray(y, dtype=np.float64)
+    # A copy, never a read-only view: that would be another type to compile for.
+    c = np.broadcast_to(np.asarray(c, dtype=np.float64), n).copy()
+    alpha, state, w = np.zeros(n), np.full(n, REST, np.int8), np.zeros(X.shape[1])
     noise = np.random.SeedSequence(seed).generate_state(1, np.uint64)
     sweeps, violation = descend(
-        rows, y, c, found, state, w, float(tol), max_sweeps, noise, bool(shrinking)
+        rows, y, c, alpha, state, w, float(tol), max_sweeps, noise, not precomputed
     )
-    return DualDescent(found, state, w, sweeps, violation, violation <= tol)
-
-
-def _per_point(name: str, values: ArrayLike, n: int) -> Array:
-    given = np.asarray(values, dtype=np.float64)
-    if given.shape not in ((), (n,)):
-        raise ValueError(
-            f"{name} must be a number or have one entry a point, shape {(n,)}; got "
-            f"shape {given.shape}."
-        )
-    check_finite(name, given)
-    # A copy, never a read-only view: that would be another type to compile for.
-    return np.broadcast_to(given, (n,)).copy()
+    return DualDescent(alpha, state, w, sweeps, violation, violation <= tol)
 
 
 @njit(nogil=True, error_model="numpy")

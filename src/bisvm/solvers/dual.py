@@ -12,8 +12,7 @@ the sets: slope S = -beta, and an infinite curvature on the margin.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -21,13 +20,13 @@ from scipy import sparse
 
 from bisvm.core.types import Array, Matrix
 from bisvm.data.matrices import Inputs, RowBlocks, each
-from bisvm.hinge.active_set import ERROR, MARGIN, REST, ActiveSet
+from bisvm.hinge.active_set import MARGIN, ActiveSet
 from bisvm.hinge.gram import DenseGram, LinearGram
 from bisvm.hinge.solution import solve
 from bisvm.losses import Hinge, Loss, Quartic
 from bisvm.machines import Coefficients, KernelMachine, LinearMachine, Machine, Tangent
 from bisvm.solvers.base import Solution, Solver
-from bisvm.solvers.dcd import dual_coordinate_descent, kernel_coordinate_descent
+from bisvm.solvers.dcd import dual_coordinate_descent
 from bisvm.solvers.newton import Newton
 
 JACOBIANS = ("exact", "published")
@@ -95,6 +94,7 @@ def _scaled(rows: Matrix, scale: Array) -> Matrix:
     return np.ascontiguousarray(rows * scale)
 
 
+@dataclass(eq=False, repr=False)
 class DualSolver(Solver):
     """Solve the dual: a subclass approximates, this class makes it exact.
 
@@ -114,6 +114,7 @@ class DualSolver(Solver):
     """
 
     needs_curvature = False
+
     jacobian: str = "exact"
 
     def validate(self) -> Self:
@@ -171,9 +172,6 @@ class SMO(DualSolver):
         See `DualSolver`.
     """
 
-    def __init__(self, jacobian: str = "exact"):
-        self.jacobian = jacobian
-
     def _approximate(
         self, machine: Machine, form: DualForm, start: Array | None
     ) -> list[Array | None]:
@@ -185,6 +183,7 @@ class SMO(DualSolver):
         return [None] * machine.n_columns
 
 
+@dataclass(eq=False, repr=False)
 class DCD(DualSolver):
     """Dual coordinate descent, with random permutations and shrinking.
 
@@ -200,17 +199,9 @@ class DCD(DualSolver):
         See `DualSolver`.
     """
 
-    def __init__(
-        self,
-        tol: float = 1e-4,
-        max_sweeps: int = 300,
-        seed: int = 0,
-        jacobian: str = "exact",
-    ):
-        self.tol = tol
-        self.max_sweeps = max_sweeps
-        self.seed = seed
-        self.jacobian = jacobian
+    tol: float = 1e-4
+    max_sweeps: int = 300
+    seed: int = 0
 
     def validate(self) -> Self:
         self.check_positive("tol")
@@ -226,13 +217,16 @@ class DCD(DualSolver):
                 "the coordinates together); use fit_intercept='penalized' or False, or "
                 "solver='auto'."
             )
-        if isinstance(form.gram, DenseGram):
-            descend = partial(kernel_coordinate_descent, form.gram.array)
-        else:
-            descend = partial(dual_coordinate_descent, form.features)
+        X = form.gram.array if isinstance(form.gram, DenseGram) else form.features
         return [
-            descend(
-                y, c, tol=self.tol, max_sweeps=self.max_sweeps, seed=self.seed
+            dual_coordinate_descent(
+                X,
+                y,
+                c,
+                precomputed=form.features is None,
+                tol=self.tol,
+                max_sweeps=self.max_sweeps,
+                seed=self.seed,
             ).alpha
             for y, c in zip(machine.labels.T, machine.weights.T, strict=True)
         ]
@@ -241,16 +235,13 @@ class DCD(DualSolver):
 class Sharpening(DualSolver):
     """Newton's method on smooth hinges whose corner gets ever sharper.
 
-    Linear machines with any intercept: a step costs as much whatever C is.
+    For linear machines with any intercept. The cost of a step does not depend on C.
 
     Parameters
     ----------
     jacobian : {"exact", "published"}
         See `DualSolver`.
     """
-
-    def __init__(self, jacobian: str = "exact"):
-        self.jacobian = jacobian
 
     def _approximate(
         self, machine: Machine, form: DualForm, start: Array | None
@@ -280,9 +271,6 @@ class Dual(DualSolver):
         See `DualSolver`.
     """
 
-    def __init__(self, jacobian: str = "exact"):
-        self.jacobian = jacobian
-
     def _approximate(
         self, machine: Machine, form: DualForm, start: Array | None
     ) -> list[Array | None]:
@@ -310,22 +298,13 @@ def _solution(
         np.where(on_margin & exact, np.inf, 0.0),
     )
     residual = np.array(
-        [_residual(machine, sets, fitted[:, k]) for k, sets in enumerate(columns)]
+        [
+            replace(sets, gap=sets.y * fitted[:, k] - 1.0).residual()
+            for k, sets in enumerate(columns)
+        ]
     )
     status = "converged" if residual.max() <= _ACCEPTABLE else "max_iter"
     return Solution(x, tangent, residual, breakpoints, status)
-
-
-def _residual(machine: Machine, sets: ActiveSet, fitted: Array) -> float:
-    """Largest violation of optimality, in units of the margin."""
-    gap = sets.y * fitted - 1.0
-    wrong = np.where(sets.state == MARGIN, np.abs(gap), 0.0)
-    wrong = np.where(sets.state == ERROR, np.maximum(gap, 0.0), wrong)
-    wrong = np.where(sets.state == REST, np.maximum(-gap, 0.0), wrong)
-    balance = 0.0
-    if machine.intercept == "free":
-        balance = abs(sets.y @ sets.alpha) / max(sets.alpha.sum(), 1e-300)
-    return max(float(wrong.max(initial=0.0)), float(balance))
 
 
 def _intercepts(machine: Machine, columns: list[ActiveSet], beta: Array) -> Array:

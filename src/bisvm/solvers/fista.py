@@ -32,15 +32,12 @@ class FISTA(Solver):
     ----------
     max_iter : int
         Steps for every column.
-    growth : float
-        Factor by which M grows in backtracking.
     """
 
     needs_curvature = False
 
-    def __init__(self, max_iter: int = 20000, growth: float = 2.0):
+    def __init__(self, max_iter: int = 20000):
         self.max_iter = max_iter
-        self.growth = growth
 
     def solve(
         self, machine: Machine, start: Array | None = None, tol: float = 1e-8
@@ -95,7 +92,7 @@ class FISTA(Solver):
                 value = machine.tangent(new_values).value
                 if np.all(value <= model + 1e-12 * np.abs(model)):
                     break
-                lipschitz = lipschitz * self.growth
+                lipschitz = 2.0 * lipschitz
             if np.all(machine.residual(new, machine.tangent(new_values)) <= tol):
                 x, status = new, "converged"
                 break

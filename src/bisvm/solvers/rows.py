@@ -119,7 +119,7 @@ def check_labels(shape: tuple[int, ...], y: Array) -> None:
     """Refuse labels that do not fit a matrix of this shape."""
     if len(shape) != 2 or y.shape != shape[:1]:
         raise ValueError(
-            f"X must be a matrix and y have one entry a row; got shapes {shape} and "
+            f"X must be a matrix and y have one entry per row; got shapes {shape} and "
             f"{y.shape}."
         )
     if not np.isin(y, (-1.0, 1.0)).all():

@@ -49,3 +49,9 @@ def random_point(problem: BilinearProblem, n_filters: int = 1, seed: int = 0) ->
         0.3 * rng.normal(size=(n_filters, problem.patches.n_entries)),
         0.1,
     )
+
+
+def excess(problem: BilinearProblem, point: Point) -> float:
+    """Largest singular value of G over lambda; up to one proves the optimum."""
+    pull = problem.pull(problem.tangent(problem.fitted(point)).slope)
+    return np.linalg.norm(pull, 2) / np.sqrt(problem.lambda_w * problem.lambda_f)

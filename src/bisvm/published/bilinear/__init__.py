@@ -13,8 +13,7 @@ to train one half is a `HalfStep` in `steps.py`.
 | `steps` | linear SVMs for one half: Newton, Pegasos, LIBLINEAR |
 | `joint` | Newton on both at once, and the derivatives by the strengths |
 | `training` | maps, filters, maps, ..., and joint steps |
-| `strengths` | the upper level: a validation loss as a function of the strengths |
-| `model` | all class tasks, and the search for their strengths |
+| `strengths` | the upper level: a validation loss of the strengths, and its search |
 
 Reference: B. Sugg, Convolutional Support Vector Machines for Image Classification,
 2018, chapter 3.

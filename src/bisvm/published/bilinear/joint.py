@@ -48,7 +48,7 @@ _DEAD, _WANTED = 1e-9, 1e-3
 class Stationary:
     """Where the joint Newton method stopped.
 
-    residual : as `Problem.residual`
+    residual : as `BilinearProblem.residual`
     status : "converged", "stalled" (no step lowers E further) or "max_iter"
     """
 
@@ -206,47 +206,24 @@ def hessian(problem: BilinearProblem, point: Point, tangent: BilinearTangent) ->
     return H
 
 
-@dataclass(frozen=True)
-class BilinearSensitivity:
-    """Derivatives of the solution by log lambda_w and log lambda_f, side by side.
+def sensitivity(problem: BilinearProblem, at: Stationary) -> tuple[Array, float]:
+    """Return d/d log lambda of the image v and of b, with F = x'v + b.
 
-    template : (n_pixels, 2), d/d log lambda of the image v with F = x'v + b
-    intercept : (2,)
-    """
+    lambda_w and lambda_f grow together with lambda, and so do the terms lambda_w w and
+    lambda_f f of the optimality conditions dE = 0::
 
-    template: Array
-    intercept: Array
+        H d(w, f, b)/d log lambda = -(lambda_w w, lambda_f f, 0)
 
-
-def sensitivity(problem: BilinearProblem, at: Stationary) -> BilinearSensitivity:
-    """Return how the decision function moves with the strengths.
-
-    The optimality conditions dE = 0 move by lambda_w w and lambda_f f, and so::
-
-        H d(w, f, b)/d log lambda_w = -(lambda_w w, 0, 0)
-        H d(w, f, b)/d log lambda_f = -(0, lambda_f f, 0)
-
-    Two right-hand sides, and no need to know the upper level: with so few
-    hyperparameters this is as cheap as the adjoint. H may be indefinite where the
-    solver stopped at a saddle, which Bunch and Kaufman's factorisation allows.
+    One right-hand side, and no need to know the upper level: with one hyperparameter
+    this is as cheap as the adjoint. H may be indefinite where the solver stopped at a
+    saddle, which Bunch and Kaufman's factorisation allows.
     """
     point, template = at.point, problem.patches.template
-    maps, filters = np.zeros_like(point.maps), np.zeros_like(point.filters)
-    rhs = [
-        Point(problem.lambda_w * point.maps, filters, 0.0).flat,
-        Point(maps, problem.lambda_f * point.filters, 0.0).flat,
-    ]
+    moved = Point(problem.lambda_w * point.maps, problem.lambda_f * point.filters, 0.0)
     H = hessian(problem, point, at.tangent)
-    moves = [
-        point.like(-move) for move in solve(H, np.stack(rhs, axis=1), assume_a="sym").T
-    ]
-    templates = [
-        template(move.maps, point.filters) + template(point.maps, move.filters)
-        for move in moves
-    ]
-    return BilinearSensitivity(
-        np.stack(templates, axis=1), np.array([move.intercept for move in moves])
-    )
+    move = point.like(-solve(H, moved.flat, assume_a="sym"))
+    by_maps = template(move.maps, point.filters)
+    return by_maps + template(point.maps, move.filters), move.intercept
 
 
 def _penalties(problem: BilinearProblem, point: Point) -> Array:

@@ -8,7 +8,7 @@ r"""The training problem of a linear convolutional SVM, bilinear in maps and fil
 with weights W that sum to one (1/N each, as a rule). For fixed f it is a linear SVM
 on the feature maps, for fixed w one on the vectors w'X_i; together it is not convex.
 
-Everything there is to know of the losses is one small matrix, the patches of the
+The losses enter the derivatives through one small matrix, the patches of the
 gradient image X'S with S_i = W_i y_i loss'(y_i F_i)::
 
     G = sum_i S_i X_i,      dE/dw_k = lambda_w w_k + G f_k,
@@ -28,10 +28,10 @@ lambda_w |w_k|^2 = lambda_f |f_k|^2. So the minimum of E, and all decision value
 depend on the strength lambda alone. The ratio says how a scale is shared out between w
 and f: a convention.
 
-**With as many filters as a filter has entries nothing is left of the local minima.**
+**With as many filters as a filter has entries there are no other local minima.**
 The least sum_k |w_k| |f_k| over all ways to write a matrix M = sum_k w_k f_k' is its
 nuclear norm, and F_i = <X_i, M> + b: a convex problem in M. A solution with fewer
-filters solves it too if no singular value of G exceeds lambda (`Problem.excess`).
+filters solves it too if no singular value of G exceeds lambda.
 
 Reference: Sugg (2018), (3.2) and (3.5), which lack the "1 -" in the hinge and have the
 wrong sign before the sum.
@@ -177,16 +177,6 @@ class BilinearProblem:
             1.0,
         ).flat
         return float(np.max(np.abs(gradient.flat) / np.where(sizes > 0, sizes, 1.0)))
-
-    def excess(self, point: Point) -> float:
-        """Return the largest singular value of G over lambda.
-
-        One, or less where all is zero, proves the optimum over any number of filters.
-        Above one, another filter would lower E.
-        """
-        G = self.pull(self.tangent(self.fitted(point)).slope)
-        strength = np.sqrt(self.lambda_w * self.lambda_f)
-        return float(np.linalg.norm(G, 2) / strength)
 
     @cached_property
     def _magnitude(self) -> Array:

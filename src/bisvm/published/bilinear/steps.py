@@ -28,11 +28,9 @@ class HalfStep(Part):
     """Solves the linear SVM of one half.
 
     losses : types of the losses that it can minimise; the first is its own choice
-    exact : whether E cannot rise, up to rounding
     """
 
     losses: ClassVar[tuple[type[Loss], ...]] = (Loss,)
-    exact: ClassVar[bool] = True
 
     def check(self, loss: Loss) -> None:
         if not isinstance(loss, self.losses):
@@ -79,7 +77,6 @@ class PegasosStep(HalfStep):
     """
 
     losses = (Hinge,)
-    exact = False
 
     n_iter: int = 100_000
     projection: bool = True

@@ -15,9 +15,10 @@ followed this way.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -27,10 +28,16 @@ from bisvm.core.types import Array, ArrayLike
 from bisvm.criteria import Criterion, Points
 from bisvm.data.splits import Split
 from bisvm.losses import Loss
-from bisvm.published.bilinear.joint import minimize, sensitivity
+from bisvm.optimizers import Optimizer
+from bisvm.published.bilinear.joint import Stationary, minimize, sensitivity
 from bisvm.published.bilinear.patches import Patches
 from bisvm.published.bilinear.problem import BilinearProblem, Point
 from bisvm.published.bilinear.training import sketch
+from bisvm.search.checkpoint import checkpoint_of
+from bisvm.search.descent import Descent, Search, evaluate
+from bisvm.search.history import Progress, Record
+from bisvm.search.observer import Observer, StopSearch, Trace
+from bisvm.search.settings import Data
 
 Found = TypeVar("Found")
 
@@ -64,70 +71,33 @@ def columns_of(tasks: Array, splits: Sequence[Split]) -> list[SplitColumn]:
     return columns
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """One column at one theta: held-out decision values, and how they move."""
+class Outcome(NamedTuple):
+    """One column at one theta: its machine, held-out decision values, their moves."""
 
-    point: Point
+    at: Stationary
     values: Array
     moves: Array
-    residual: float
-    iterations: int
-    converged: bool
 
 
 @dataclass(frozen=True)
 class Followed:
     """Where the columns ended: the warm start of the next evaluation.
 
-    maps, filters, intercepts : at the last theta, one entry a column; None before
-    best_maps, best_filters, best_intercepts : at the theta with the lowest H
+    points, best : `Point.flat` of every column, at the last theta and at the one with
+        the lowest H; None before the first evaluation
     least : that H
     number : of the evaluation on file that has left it, or 0
     """
 
-    maps: Array | None = None
-    filters: Array | None = None
-    intercepts: Array | None = None
-    best_maps: Array | None = None
-    best_filters: Array | None = None
-    best_intercepts: Array | None = None
+    points: Array | None = None
+    best: Array | None = None
     least: float = np.inf
     number: int = 0
 
-    def point(self, column: int) -> Point | None:
-        """Where a column ended last."""
-        return _point(self.maps, self.filters, self.intercepts, column)
-
-    def best_point(self, column: int) -> Point | None:
-        """Where a column ended at the theta with the lowest H."""
-        parts = self.best_maps, self.best_filters, self.best_intercepts
-        return _point(*parts, column)
-
-    def after(self, points: Sequence[Point], value: float) -> Followed:
-        maps, filters = (
-            np.array([getattr(point, part) for point in points])
-            for part in ("maps", "filters")
-        )
-        intercepts = np.array([point.intercept for point in points])
-        last = replace(self, maps=maps, filters=filters, intercepts=intercepts)
+    def after(self, points: Array, value: float) -> Followed:
         if not value < self.least:
-            return last
-        return replace(
-            last,
-            best_maps=maps,
-            best_filters=filters,
-            best_intercepts=intercepts,
-            least=value,
-        )
-
-
-def _point(
-    maps: Array | None, filters: Array | None, intercepts: Array | None, column: int
-) -> Point | None:
-    if maps is None or filters is None or intercepts is None:
-        return None
-    return Point(maps[column], filters[column], float(intercepts[column]))
+            return replace(self, points=points)
+        return replace(self, points=points, best=points, least=value)
 
 
 BEGINNING = Followed()
@@ -173,7 +143,7 @@ class StrengthObjective:
         criterion.check(self._points())
         self.root_ratio = float(np.sqrt(lambda_w / lambda_f))
         self.n_filters, self.inner_tol, self.n_jobs = n_filters, inner_tol, n_jobs
-        largest = min(self._map(self._largest))
+        largest = min(self._map(lambda number: self._problem(number).largest_strength))
         self.bounds = np.log(largest * np.array([_RANGE]))
         start = np.log(np.sqrt(lambda_w * lambda_f))
         self.theta0 = np.clip([start], *self.bounds.T)
@@ -249,40 +219,46 @@ class StrengthObjective:
             shares=np.bincount(rows, share * found.losses, len(self.weight)),
             share_weights=self.share_weights,
             criterion=found.value,
-            residual=max(outcome.residual for outcome in outcomes),
+            residual=max(outcome.at.residual for outcome in outcomes),
             solves=len(outcomes),
-            iterations=sum(outcome.iterations for outcome in outcomes),
-            converged=all(outcome.converged for outcome in outcomes),
+            iterations=sum(outcome.at.iterations for outcome in outcomes),
+            converged=all(outcome.at.usable for outcome in outcomes),
             seconds=time.perf_counter() - began,
         )
-        return evaluation, warm.after([one.point for one in outcomes], found.value)
+        ends = np.array([outcome.at.point.flat for outcome in outcomes])
+        return evaluation, warm.after(ends, found.value)
 
     def point_of(self, task: int, warm: Followed) -> Point | None:
         """Where a task's first column ended at the best theta, to start from there."""
-        for number, column in enumerate(self.columns):
-            if column.task == task:
-                return warm.best_point(number)
-        return None
+        tasks = [column.task for column in self.columns]
+        if warm.best is None or task not in tasks:
+            return None
+        return self._point(warm.best[tasks.index(task)])
 
     def _solve(
         self, number: int, strengths: dict[str, float], warm: Followed, tol: float
     ) -> Outcome:
         """Train one column, and follow its held-out values."""
-        problem, last = self._problem(number, **strengths), warm.point(number)
-        start = sketch(problem, self.n_filters) if last is None else last
+        problem = self._problem(number, **strengths)
+        start = (
+            sketch(problem, self.n_filters)
+            if warm.points is None
+            else self._point(warm.points[number])
+        )
         found = minimize(problem, start, tol=tol)
-        moved = sensitivity(problem, found)
+        by_theta, by_theta_intercept = sensitivity(problem, found)
         template = self.patches.template(found.point.maps, found.point.filters)
         images = self.X[self.columns[number].validation]
-        # Both strengths move with theta, each by one unit of its logarithm.
         return Outcome(
-            point=found.point,
-            values=images @ template + found.point.intercept,
-            moves=images @ moved.template.sum(axis=1) + moved.intercept.sum(),
-            residual=found.residual,
-            iterations=found.iterations,
-            converged=found.usable,
+            found,
+            images @ template + found.point.intercept,
+            images @ by_theta + by_theta_intercept,
         )
+
+    def _point(self, flat: Array) -> Point:
+        maps = np.zeros((self.n_filters, self.patches.n_positions))
+        filters = np.zeros((self.n_filters, self.patches.n_entries))
+        return Point(maps, filters, 0.0).like(flat)
 
     def _problem(self, number: int, **strengths: float) -> BilinearProblem:
         column = self.columns[number]
@@ -295,12 +271,116 @@ class StrengthObjective:
             **strengths,
         )
 
-    def _largest(self, number: int) -> float:
-        return self._problem(number).largest_strength
-
     def _map(self, function: Callable[..., Found], *args: object) -> list[Found]:
         """function(number, ...) for every column."""
         found: list[Found] = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(function)(number, *args) for number in range(len(self.columns))
         )
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class FoundStrengths:
+    """The strengths found for some class tasks.
+
+    warm : where the columns ended
+    """
+
+    objective: StrengthObjective
+    descent: Descent
+    records: list[Record]
+    warm: Followed
+
+    @property
+    def values(self) -> dict[str, float]:
+        """lambda_w and lambda_f."""
+        return self.objective.hyperparameters(self.descent.best.theta)
+
+    def point_of(self, task: int) -> Point | None:
+        return self.objective.point_of(task, self.warm)
+
+
+def search_strengths(
+    name: str,
+    params: Mapping[str, Any],
+    patches: Patches,
+    data: Data,
+    loss: Loss,
+    criterion: Criterion,
+    optimizer: Optimizer,
+    seed: int,
+    callback: Callable[[Progress], object] | None,
+    build: Callable[..., object],
+) -> list[FoundStrengths]:
+    """Run one search for all class tasks, or one for each if they are not shared.
+
+    name, params : of the estimator, whose arguments identify a checkpoint
+    build : makes a fitted model from strengths, for the callback
+    """
+    n_tasks = data.tasks.shape[1]
+    groups = [range(n_tasks)] if params["shared"] else [[k] for k in range(n_tasks)]
+    began, limit = time.perf_counter(), params["time_limit"]
+    found, seeds = [], np.array([seed])
+    with (
+        nullcontext()
+        if params["checkpoint"] is None
+        else checkpoint_of(name, dict(params), data, seeds, None, len(groups))
+    ) as file:
+        began -= 0.0 if file is None else file.seconds
+        for number, group in enumerate(groups):
+            observer = Observer(
+                began=began,
+                deadline=None if limit is None else began + limit,
+                callback=callback,
+                verbose=params["verbose"],
+                model=build,
+                task=number,
+                answers=None if file is None else file.answers(str(number)),
+            )
+            tasks = data.tasks[:, list(group)]
+            objective = StrengthObjective(
+                patches,
+                np.asarray(data.X),
+                tasks,
+                data.weight,
+                columns_of(tasks, data.splits),
+                loss=loss,
+                criterion=criterion,
+                held_weight=data.held_weight,
+                lambda_w=float(params["lambda_w"]),
+                lambda_f=float(params["lambda_f"]),
+                n_filters=params["n_filters"],
+                inner_tol=1e-3 * params["tol"],
+                n_jobs=params["n_jobs"],
+            )
+            try:
+                # An objective with its own kind of warm start.
+                search = Search(objective, optimizer, observer)  # type: ignore[arg-type]
+                found.append(_searched(search))
+            finally:
+                observer.end()
+    return found
+
+
+def _searched(search: Search) -> FoundStrengths:
+    """Search from the strengths given; a stop keeps the best so far."""
+    trace, objective = Trace(BEGINNING), search.objective
+
+    def fun(theta: Array) -> tuple[float, Array]:
+        nonlocal trace
+        found, trace = evaluate(search, trace, theta, "strength")
+        return found.value, found.gradient
+
+    try:
+        result = search.optimizer.minimize(fun, objective.theta0, objective.bounds)
+        success, reason = bool(result.success), str(result.message)
+    except StopSearch as stop:
+        trace, success, reason, result = stop.trace, False, str(stop), None
+    best = trace.best
+    assert best is not None
+    low, high = objective.bounds.T
+    pressed = np.where(best.gradient > 0, best.theta <= low, best.theta >= high)
+    slope = float(np.abs(np.where(pressed, 0.0, best.gradient)).max())
+    gradient = slope / max(abs(best.value), 1e-300)
+    descent = Descent(best, gradient, success, reason, result)
+    return FoundStrengths(objective, descent, search.observer.records, trace.warm)  # type: ignore[arg-type]

@@ -29,8 +29,10 @@ _SKETCH_TOL = 1e-2
 class TrainedBilinear:
     """A trained point.
 
-    path : E after every half step, and after the joint steps if there were any
+    path : E after every half step (what figure 3.3 shows), and after the joint steps
+        if there were any
     residual : how far from stationary it is, NaN if it is not known
+    converged : whether it is stationary, or the alternation lowered E by less than tol
     """
 
     point: Point
@@ -57,10 +59,7 @@ def train(
     """
     if not isinstance(step, NewtonStep):
         first = start_at(problem, problem.spectral_filters(n_filters))
-        found = alternate(problem, first, step, tol=tol, max_iter=max_iter, seed=seed)
-        return TrainedBilinear(
-            found.point, found.path, np.nan, found.iterations, found.converged
-        )
+        return alternate(problem, first, step, tol=tol, max_iter=max_iter, seed=seed)
     path, iterations = np.zeros(0), 0
     if start is None:
         first = sketch(problem, n_filters)
@@ -97,23 +96,6 @@ def sketch(problem: BilinearProblem, n_filters: int) -> Point:
     return alternate(part, start, step, tol=_SKETCH_TOL, max_iter=_SKETCH_ITER).point
 
 
-@dataclass(frozen=True)
-class Alternation:
-    """Where the alternation ended.
-
-    path : E after every half step, (2 iterations,); what figure 3.3 shows
-    converged : whether E fell by less than tol before the limit
-    """
-
-    point: Point
-    path: Array
-    converged: bool
-
-    @property
-    def iterations(self) -> int:
-        return len(self.path) // 2
-
-
 def alternate(
     problem: BilinearProblem,
     start: Point,
@@ -122,7 +104,7 @@ def alternate(
     tol: float = 1e-3,
     max_iter: int = 50,
     seed: int = 0,
-) -> Alternation:
+) -> TrainedBilinear:
     """Alternate until a whole iteration lowers E by less than `tol` of it.
 
     The filters of `start` are what counts: the first half sets maps and intercept. An
@@ -143,7 +125,7 @@ def alternate(
         converged = bool(path[-1] >= (1.0 - tol) * before)
         if converged:
             break
-    return Alternation(best, np.array(path), converged)
+    return TrainedBilinear(best, np.array(path), np.nan, len(path) // 2, converged)
 
 
 def maps_step(
