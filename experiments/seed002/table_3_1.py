@@ -346,7 +346,7 @@ def _bare(axes: Any) -> None:
 
 
 def excesses(digits: Digits, model: ConvolutionalLinearSVC) -> np.ndarray:
-    """`Problem.excess` of every pair: one, if no number of filters does better."""
+    """The excess of every pair: one, if no number of filters does better."""
     patches = Patches(digits.shape, FILTER)
     out = []
     for task, pair in enumerate(model.tasks_):

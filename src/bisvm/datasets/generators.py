@@ -15,9 +15,6 @@ Seed: TypeAlias = int | np.random.RandomState | None
 
 # Filters of white noise in `make_toy_signals`, one of them for each signal.
 NOISE_FILTERS = ((1.0, -2.0, 1.0), (0.0, 1.0, -1.0), (1.0, 0.0, 1.0))
-# Its signals: samples, the largest deviation of a frequency in Hz, the largest time
-# shift and the standard deviation of the window in samples.
-LENGTH, SPREAD, SHIFT, WIDTH = 128, 1.0, 16.0, 16.0
 
 
 def make_moons_with_noise(
@@ -139,25 +136,29 @@ def make_toy_signals(
     snr_db: float = 5.0,
     *,
     frequencies: tuple[float, float] = (10.0, 30.0),
+    spread: float = 1.0,
+    shift: float = 16.0,
+    width: float = 16.0,
+    length: int = 128,
     rate: float = 128.0,
     random_state: Seed = None,
 ) -> tuple[Array, Array]:
     """Generate two sine patterns in coloured noise (Sangnier et al. 2014, section 4).
 
-    With t = 0 ... 127 and its middle m, signal i of class y is
+    With t = 0 ... length - 1 and its middle m, signal i of class y is
 
         x(t) = s(t) + sigma z(t),
-        s(t) = sin(2 pi (t - m - tau) f / rate) exp(-(t - m - tau)^2 / (2 16^2)),
+        s(t) = sin(2 pi (t - m - tau) f / rate) exp(-(t - m - tau)^2 / (2 width^2)),
 
-    where f is uniform within 1 Hz of frequencies[y] and the time shift tau within
-    16 samples of 0. z is white Gaussian noise, filtered by one of [1, -2, 1],
+    where f is uniform within `spread` of frequencies[y] and the time shift tau within
+    `shift` samples of 0. z is white Gaussian noise, filtered by one of [1, -2, 1],
     [0, 1, -1] and [1, 0, 1], which is drawn for each signal. sigma sets the ratio of
     the pattern's energy to the expected energy of the noise in every signal:
 
         sum_t s(t)^2 = 10^(snr_db / 10) E sum_t (sigma z(t))^2.
 
-    Frequencies, length, noise and the number of training signals are those of the
-    paper, which does not give the ranges of f and tau or the width of the window.
+    Frequencies, lengths, noise and the number of training signals are those of the
+    paper, which does not give `spread`, `shift` and `width`.
 
     Parameters
     ----------
@@ -166,13 +167,21 @@ def make_toy_signals(
         Signal-to-noise ratio in decibels; infinity for no noise.
     frequencies : (float, float), default=(10, 30)
         Frequencies of class 0 and class 1, in Hz.
+    spread : float, default=1.0
+        Largest deviation of a frequency, in Hz.
+    shift : float, default=16
+        Largest time shift, in samples.
+    width : float, default=16
+        Standard deviation of the window, in samples.
+    length : int, default=128
+        Number of samples in a signal.
     rate : float, default=128
         Number of samples in a second.
     random_state : int, RandomState or None, default=None
 
     Returns
     -------
-    X : array of shape (n_samples, 128)
+    X : array of shape (n_samples, length)
     y : array of shape (n_samples,), in {0, 1}
 
     Examples
@@ -184,26 +193,38 @@ def make_toy_signals(
     rng = _generator(n_samples, 0, random_state)
     if np.isnan(snr_db):
         raise ValueError("snr_db must be a number of decibels; got NaN.")
+    for name, given in (("width", width), ("length", length), ("rate", rate)):
+        if not given > 0:
+            raise ValueError(f"{name} must be positive; got {given!r}.")
+    for name, given in (("spread", spread), ("shift", shift)):
+        if not given >= 0:
+            raise ValueError(f"{name} must not be negative; got {given!r}.")
+    _check_frequencies(frequencies, spread, rate)
+    y = rng.permutation(n_samples) % 2
+    f = np.asarray(frequencies)[y] + rng.uniform(-spread, spread, n_samples)
+    tau = rng.uniform(-shift, shift, n_samples)
+    t = np.arange(length) - 0.5 * (length - 1) - tau[:, None]
+    pattern = np.sin(2.0 * np.pi * f[:, None] / rate * t)
+    pattern *= np.exp(-0.5 * (t / width) ** 2)
+    taps = np.array(NOISE_FILTERS)[rng.randint(len(NOISE_FILTERS), size=n_samples)]
+    white = rng.standard_normal((n_samples, length + 2))
+    noise = sum(taps[:, [k]] * white[:, k : k + length] for k in range(3))
+    power = np.sum(pattern**2, axis=1) / (length * np.sum(taps**2, axis=1))
+    sigma = np.sqrt(power * 10.0 ** (-snr_db / 10.0))
+    return pattern + sigma[:, None] * noise, y
+
+
+def _check_frequencies(
+    frequencies: tuple[float, float], spread: float, rate: float
+) -> None:
     if np.shape(frequencies) != (2,):
         raise ValueError(f"frequencies must be two numbers; got {frequencies!r}.")
-    low, high = min(frequencies) - SPREAD, max(frequencies) + SPREAD
+    low, high = min(frequencies) - spread, max(frequencies) + spread
     if not 0.0 < low <= high < 0.5 * rate:
         raise ValueError(
             f"Frequencies from {low:g} to {high:g} Hz are asked for; at {rate:g} "
             f"samples a second they must lie between 0 and {0.5 * rate:g} Hz."
         )
-    y = rng.permutation(n_samples) % 2
-    f = np.asarray(frequencies)[y] + rng.uniform(-SPREAD, SPREAD, n_samples)
-    tau = rng.uniform(-SHIFT, SHIFT, n_samples)
-    t = np.arange(LENGTH) - 0.5 * (LENGTH - 1) - tau[:, None]
-    pattern = np.sin(2.0 * np.pi * f[:, None] / rate * t)
-    pattern *= np.exp(-0.5 * (t / WIDTH) ** 2)
-    taps = np.array(NOISE_FILTERS)[rng.randint(len(NOISE_FILTERS), size=n_samples)]
-    white = rng.standard_normal((n_samples, LENGTH + 2))
-    noise = sum(taps[:, [k]] * white[:, k : k + LENGTH] for k in range(3))
-    power = np.sum(pattern**2, axis=1) / (LENGTH * np.sum(taps**2, axis=1))
-    sigma = np.sqrt(power * 10.0 ** (-snr_db / 10.0))
-    return pattern + sigma[:, None] * noise, y
 
 
 def _generator(
