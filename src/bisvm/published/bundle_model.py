@@ -38,8 +38,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from bisvm.core.compiling import njit
 from bisvm.core.types import Array
 
 # Rounding that is no violation, relative to the terms of a constraint.
