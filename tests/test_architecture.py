@@ -67,6 +67,7 @@ CHANGING = {
     "BoundedProblem": "counts evaluations and keeps the lowest, for one run of an "
     "optimizer",
     "_Run": "what the callbacks of SciPy's L-BFGS-B leave to each other in one run",
+    "BlasLimit": "who needs one BLAS thread now, in all threads of the process",
     "Answers": "its place in the file of answers",
 }
 

@@ -12,6 +12,11 @@ from typing import TextIO
 import numpy as np
 
 
+def exit_code(signal: int) -> int:
+    """The exit code of a program that a signal has ended, as shells count."""
+    return 128 + signal
+
+
 def say(text: str) -> None:
     """Write a message to standard error."""
     print(text, file=sys.stderr, flush=True)

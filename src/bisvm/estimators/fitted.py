@@ -14,6 +14,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from bisvm.core.interrupts import plain_interrupts
 from bisvm.core.types import Array, Matrix, UserData
 from bisvm.core.warning import warn_user
 from bisvm.data.matrices import RowBlocks, column_moments, stack
@@ -31,7 +32,7 @@ from bisvm.machines import Coefficients
 from bisvm.machines.landmarks import LeftOut
 from bisvm.search.history import Certificate, Record
 from bisvm.search.kernel_choice import KernelChoice
-from bisvm.search.observer import CALLBACK_STOP
+from bisvm.search.observer import CALLBACK_STOP, INTERRUPT_STOP
 from bisvm.search.results import HeldOut, Trained, Tuned
 from bisvm.search.settings import Data, MultiClass, Settings
 from bisvm.search.units import Found
@@ -230,7 +231,8 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
             (n_samples,) for two classes: positive values are the second class.
         """
         check_is_fitted(self)
-        scores = stack(self._scores, validate_inputs(self, in_blocks(X)))
+        with plain_interrupts():
+            scores = stack(self._scores, validate_inputs(self, in_blocks(X)))
         return decisions(scores, len(self.classes_), self._task_kind)
 
     def _scores(self, X: Matrix) -> Array:
@@ -362,7 +364,8 @@ def _warn_of_doubt(certificates: Sequence[Certificate]) -> None:
     for certificate in certificates:
         if certificate.converged:
             continue
-        advice = "" if certificate.reason == CALLBACK_STOP else f"{certificate.advice} "
+        asked = certificate.reason in (CALLBACK_STOP, INTERRUPT_STOP)
+        advice = "" if asked else f"{certificate.advice} "
         doubtful = certificate.no_better_than_constant or certificate.beaten_by
         early = "" if doubtful else "Tuning stopped early: "
         warn_user(
