@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from bisvm.core.files import whole_file
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.reporting.facts import Facts, Request, gather
 from bisvm.reporting.scores import NORMAL, share_of
@@ -127,7 +128,8 @@ def report(
         progress=progress or (lambda text: None),
     )
     facts = gather(model, X, y, X_test, y_test, request)
-    path.write_text(page(facts), encoding="utf-8", newline="\n")
+    with whole_file(path) as file:
+        file.write(page(facts).encode("utf-8"))
     return path
 
 
