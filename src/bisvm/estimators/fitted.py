@@ -91,6 +91,11 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         """Whether X holds values of the kernel instead of features."""
         return False
 
+    @property
+    def _predicts_from_gram(self) -> bool:
+        """The same of the fitted machine; `kernel` may have been set since then."""
+        return self._matrix is not None
+
     # --- what a fit sets --------------------------------------------------------------
 
     def _set_fitted(self, data: Data, found: Found) -> None:
@@ -244,7 +249,7 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         if self.estimators_ is not None:
             scores = sum(member._scores(X) for member in self.estimators_)  # type: ignore[assignment]
             return scores / len(self.estimators_)
-        if self._pairwise:
+        if self._predicts_from_gram:
             scores = X[:, self.support_] @ self.dual_coef_.T + self.intercept_
             return scores
         if sparse.issparse(self.support_vectors_):
@@ -322,7 +327,7 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         r_d is proportional to the mean over rows and tasks of (sd_d df/dx_d)^2, with
         sd_d the standard deviation of feature d, so that its unit does not matter.
         """
-        if self._pairwise:
+        if self._predicts_from_gram:
             return None
         deviation = np.sqrt(column_moments(X, weight).variance)
         if self._linear:

@@ -342,7 +342,7 @@ def _check_machine(model: BaseEstimator) -> None:
         shapes = {"coef_": (k, n)}
     else:
         count = len(model.support_)
-        width = 1 if model._pairwise else n
+        width = 1 if model._predicts_from_gram else n
         shapes = {"support_vectors_": (count, width), "dual_coef_": (k, count)}
     for name, expected in shapes.items():
         given = np.shape(getattr(model, name))
