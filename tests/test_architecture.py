@@ -67,11 +67,13 @@ CHANGING = {
     "BoundedProblem": "counts evaluations and keeps the lowest, for one run of an "
     "optimizer",
     "_Run": "what the callbacks of SciPy's L-BFGS-B leave to each other in one run",
+    "BlasLimit": "who needs one BLAS thread now, in all threads of the process",
     "Answers": "its place in the file of answers",
 }
 
 # Below `estimators`, functions that set attributes of other objects, and why.
 ASSIGNING = {
+    ("core/compiling.py", "_forgive_errors_of_the_disk"): "numba has no option for it",
     ("data/matrices.py", "each"): "a copy that nobody else has yet",
     ("data/matrices.py", "keep"): "a copy that nobody else has yet",
 }

@@ -317,3 +317,21 @@ def test_plain_data_give_no_warnings(make):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         make().fit(X, y).predict(X)
+
+
+@pytest.mark.parametrize("estimator", [BilevelSVC, BilevelLinearSVC])
+@pytest.mark.parametrize("as_given", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("factor", [1e154, 1e-200])
+def test_inputs_whose_squares_are_no_numbers(estimator, as_given, factor):
+    with pytest.raises(ValueError, match="in floating point.*StandardScaler"):
+        estimator(random_state=0).fit(as_given(factor * X), y)
+
+
+@QUIET
+def test_a_kernel_that_is_set_after_a_fit_waits_for_the_next():
+    model = BilevelSVC("rbf", cv=2, max_iter=1, starts=1, random_state=0)
+    expected = model.fit(X, y).decision_function(X)
+    model.set_params(kernel="precomputed")
+    assert np.array_equal(model.decision_function(X), expected)
+    with pytest.raises(ValueError, match="square matrix"):
+        model.fit(X, y)

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from scipy import stats
-from sklearn.datasets import make_blobs
+from sklearn.datasets import make_blobs, make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import (
     RepeatedStratifiedKFold,
@@ -330,3 +331,19 @@ def test_one_C_per_feature_is_not_expected_to_predict_coins():
 def test_constant_machines_have_a_share_in_any_criterion(criterion):
     score = fitted("linear", coins(40, 3, 1), criterion=criterion).expected_score_
     assert 0.2 < score.value < 0.7
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "auto"])
+def test_the_order_of_rows_has_no_say(kernel):
+    """On the same folds, up to rough evaluations that start elsewhere."""
+    X, y = make_moons(100, noise=0.3, random_state=0)
+    folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(X, y))
+    found = []
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(len(y))
+        place = np.argsort(order)
+        cv = [(place[train], place[test]) for train, test in folds]
+        model = BilevelSVC(kernel, cv=cv, random_state=0).fit(X[order], y[order])
+        found.append((model.expected_score_.value, *model.expected_score_.interval()))
+    assert model.generalization_gap_ > 0.0
+    assert_allclose(found[1:], found[:1] * 2, rtol=1e-6)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -218,6 +219,108 @@ def test_what_cannot_be_kept_is_not_written(tmp_path):
     with pytest.raises(FileNotFoundError, match="no folder"):
         bisvm.save(model.set_params(callback=None), tmp_path / "no" / "model.skops")
     assert not list(tmp_path.iterdir())
+
+
+# --- files that ask for more than there is --------------------------------------------
+
+
+def with_entries(path, entries, compression=zipfile.ZIP_DEFLATED):
+    """Add entries to an archive, or replace them."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(out, "w", compression) as new:
+        for name in old.namelist():
+            if name not in entries:
+                new.writestr(name, old.read(name))
+        for name, data in entries.items():
+            new.writestr(name, data)
+    return out.getvalue()
+
+
+def npy(shape, data=b"", dtype="<f8"):
+    """A file of an array, whatever its data are."""
+    file = io.BytesIO()
+    head = {"descr": dtype, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, head)
+    return file.getvalue() + data
+
+
+def arrays_of(path):
+    with zipfile.ZipFile(path) as archive:
+        return [name for name in archive.namelist() if name.endswith(".npy")]
+
+
+def many_nodes(path):
+    """A large array that the tree names ten thousand times."""
+    name = arrays_of(path)[0]
+    node = {
+        "__class__": "ndarray",
+        "__module__": "numpy",
+        "__loader__": "NdArrayNode",
+        "type": "numpy",
+        "file": name,
+    }
+
+    def change(tree):
+        tree["more"] = [{**node, "__id__": number} for number in range(10_000)]
+
+    entries = {name: npy((2**17,), bytes(2**20))}
+    return lambda: with_entries(io.BytesIO(rewritten(path, change)), entries)
+
+
+def archive_of(size):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("data.npy", npy((size // 8,), bytes(size)))
+    return out.getvalue()
+
+
+ZEROS = 2**26
+BOMBS = {
+    "an array of zeros": lambda path: with_entries(
+        path, {arrays_of(path)[0]: npy((ZEROS // 8,), bytes(ZEROS))}
+    ),
+    "an entry that nobody names": lambda path: with_entries(
+        path, {"more": bytes(ZEROS)}
+    ),
+    "the header": lambda path: with_entries(path, {"bisvm.json": b" " * ZEROS}),
+    "the tree": lambda path: with_entries(path, {"schema.json": b" " * 2**24}),
+    "a shape without data": lambda path: with_entries(
+        path, {arrays_of(path)[0]: npy((10**9, 10**9))}
+    ),
+    "an archive in the archive": lambda path: with_entries(
+        path, {arrays_of(path)[0]: archive_of(ZEROS)}
+    ),
+    "one array many times": lambda path: many_nodes(path)(),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_file_that_asks_for_far_more_than_its_size_is_refused(name, saved, tmp_path):
+    path = tmp_path / "bomb.skops"
+    path.write_bytes(BOMBS[name](saved))
+    assert path.stat().st_size < 10**6
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="on disk and asks for"):
+            bisvm.load(path)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 2**25
+
+
+def test_a_model_that_was_compressed_afterwards_is_read(saved, tmp_path):
+    path = tmp_path / "small.skops"
+    path.write_bytes(with_entries(saved, {}))
+    assert path.stat().st_size < 0.7 * saved.stat().st_size
+    assert np.array_equal(bisvm.load(path).predict(X), bisvm.load(saved).predict(X))
+
+
+@pytest.mark.parametrize("given", [None, 3, "", b"model.skops"])
+def test_what_is_no_path_is_named(given, saved):
+    for call in (bisvm.load, lambda path: bisvm.save(bisvm.load(saved), path)):
+        with pytest.raises(TypeError, match="path must be the name of a file"):
+            call(given)
 
 
 def test_damaged_bytes_never_crash(saved, tmp_path):

@@ -1,5 +1,7 @@
 """The one who watches: records, callback, limits, and answers on file."""
 
+import os
+import signal
 import time
 from dataclasses import replace
 
@@ -7,9 +9,11 @@ import numpy as np
 import pytest
 
 from bisvm.bilevel.objective import COLD
+from bisvm.core.interrupts import ending_on_signals
 from bisvm.search.checkpoint import open_checkpoint
 from bisvm.search.observer import (
     CALLBACK_STOP,
+    INTERRUPT_STOP,
     TIME_STOP,
     Observer,
     Question,
@@ -124,6 +128,20 @@ def test_what_judges_is_stopped_as_well():
     late = Observer(deadline=time.perf_counter() - 1.0)
     with pytest.raises(StopSearch, match=TIME_STOP):
         late.evaluate(question(nested=True))
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_signal_stops_after_the_evaluation(nested):
+    observer = Observer()
+    with ending_on_signals(lambda: None):
+        observer.evaluate(question(nested=nested))
+        assert not observer.is_late
+        os.kill(os.getpid(), signal.SIGINT)
+        assert observer.is_late
+        observer.evaluate(question(final=True))
+        with pytest.raises(StopSearch, match=INTERRUPT_STOP) as stop:
+            observer.evaluate(question(nested=nested))
+    assert stop.value.answer.best.value == 2.0
 
 
 # --- answers on file ------------------------------------------------------------------

@@ -7,7 +7,7 @@ from argparse import Namespace
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from bisvm.cli.output import one_line, write_json
+from bisvm.cli.output import one_line, write_json, write_lines
 from bisvm.cli.predicting import load_pipeline, naming_the_file
 from bisvm.cli.tasks import expected
 from bisvm.reporting.words import certificates_of, expected_in_words, in_words
@@ -25,7 +25,7 @@ def run(options: Namespace) -> int:
         if options.json:
             write_json(facts(model))
         else:
-            print("\n".join(words(model)))
+            write_lines(words(model))
     return 0
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
 import warnings
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
+from types import FrameType
 
-from bisvm.cli.output import one_line, say
+from bisvm.cli.output import exit_code, one_line, say
 from bisvm.cli.parser import build_parser
+from bisvm.core.interrupts import plain_interrupts
 
 # Modules of the commands; they are slow to import, and imported on demand.
 COMMANDS = {
@@ -35,10 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.debug:
         return _run(options)
     try:
-        return _run(options)
+        with _terminated_in_order(), plain_interrupts():
+            return _run(options)
     except KeyboardInterrupt:
         say("stopped.")
-        return 130
+        return exit_code(signal.SIGINT)
+    except Terminated:
+        say("stopped.")
+        return exit_code(signal.SIGTERM)
     except BrokenPipeError:
         # The reader of our output has closed it: no message, here or at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -52,6 +61,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"unexpected {type(error).__name__}: {error} (please report this; --debug "
             "shows where it happened)"
         )
+
+
+class Terminated(BaseException):
+    """SIGTERM: files that are being written are removed on the way out."""
+
+
+@contextmanager
+def _terminated_in_order() -> Iterator[None]:
+    """Raise SIGTERM as an exception, as Python does with Ctrl-C."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run(options: Namespace) -> int:

@@ -11,10 +11,35 @@ from typing import TextIO
 
 import numpy as np
 
+# What cells begin with that spreadsheets take for formulas (OWASP, CSV injection).
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+
+
+def exit_code(signal: int) -> int:
+    """The exit code of a program that a signal has ended, as shells count."""
+    return 128 + signal
+
+
+def visible(text: str) -> str:
+    r"""Text whose control characters are written as escapes, such as \u001b.
+
+    Names of columns and classes come from files, and a terminal would obey them. Tabs
+    and ends of lines stay, and JSON stays the same JSON.
+    """
+    return "".join(
+        c if c.isprintable() or c in "\t\n" else json.dumps(c)[1:-1] for c in text
+    )
+
 
 def say(text: str) -> None:
     """Write a message to standard error."""
-    print(text, file=sys.stderr, flush=True)
+    print(visible(text), file=sys.stderr, flush=True)
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Write lines to standard output."""
+    for line in lines:
+        print(visible(line))
 
 
 def one_line(text: str) -> str:
@@ -25,12 +50,13 @@ def one_line(text: str) -> str:
 
 def write_json(values: Mapping[str, object]) -> None:
     """Write one JSON object; NaN and infinity become null."""
-    print(json.dumps(plain(values), indent=2, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(plain(values), indent=2, ensure_ascii=False, allow_nan=False)
+    print(visible(text))
 
 
 def write_pairs(values: Mapping[str, object]) -> None:
     """Write lines of name, tab, value; nested names are joined by dots."""
-    write_rows((name, _cell(value)) for name, value in flat(values))
+    write_rows((visible(name), visible(_cell(value))) for name, value in flat(values))
 
 
 def write_rows(
@@ -38,8 +64,25 @@ def write_rows(
     stream: TextIO | None = None,
     separator: str = "\t",
 ) -> None:
+    """Write rows as they are; on a terminal, control characters as escapes."""
     stream = sys.stdout if stream is None else stream
+    if stream.isatty():
+        rows = ([visible(str(cell)) for cell in row] for row in rows)
     csv.writer(stream, delimiter=separator, lineterminator="\n").writerows(rows)
+
+
+def safe_for_spreadsheets(cell: str) -> str:
+    """Put an apostrophe before a cell that a spreadsheet would run as a formula.
+
+    Numbers, and signs that stand alone, are no formulas.
+    """
+    if not cell.startswith(FORMULA_STARTS) or len(cell) == 1:
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
 
 
 def flat(

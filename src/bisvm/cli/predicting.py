@@ -6,13 +6,15 @@ import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 
-from bisvm.cli.output import one_line, say, write_rows
+from bisvm.cli.output import one_line, safe_for_spreadsheets, say, write_rows
 from bisvm.cli.tasks import read
+from bisvm.core.files import whole_file
 from bisvm.core.types import Array
 from bisvm.io.files import load
 from bisvm.tables import ColumnTypes, DataError
@@ -55,8 +57,10 @@ def run(options: Namespace) -> int:
     if options.output is None:
         write_rows(rows, separator=",")
     else:
-        with options.output.open("w", newline="", encoding="utf-8") as file:
-            write_rows(rows, file, separator=",")
+        text = StringIO(newline="")
+        write_rows(rows, text, separator=",")
+        with whole_file(options.output) as file:
+            file.write(text.getvalue().encode("utf-8"))
         say(f"{len(classes)} predictions written to {options.output}.")
     sys.stdout.flush()
     return 0
@@ -104,13 +108,20 @@ def width_of(model: Pipeline) -> int | None:
 
 
 def _rows(classes: Array, scores: Array | None, names: list[str]) -> list[list[str]]:
+    safe = {name: safe_for_spreadsheets(name) for name in names}
+    changed = next((name for name in names if safe[name] != name), None)
+    if changed is not None:
+        say(
+            f"note: predictions such as {changed[:60]!r} are written with an "
+            "apostrophe before them: a spreadsheet would take them for formulas."
+        )
     if scores is None:
-        return [["prediction"], *([str(one)] for one in classes)]
+        return [["prediction"], *([safe[str(one)]] for one in classes)]
     scores = scores[:, None] if scores.ndim == 1 else scores
     shown = names[1:] if scores.shape[1] == 1 else names
     head = ["prediction", *(f"score {name}" for name in shown)]
     body = (
-        [str(one), *(repr(float(s)) for s in row)]
+        [safe[str(one)], *(repr(float(s)) for s in row)]
         for one, row in zip(classes, np.asarray(scores), strict=True)
     )
     return [head, *body]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import webbrowser
 from argparse import Namespace
+from contextlib import AbstractContextManager, nullcontext
 
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from bisvm.cli.output import say, write_json, write_pairs
+from bisvm.cli.output import exit_code, say, write_json, write_pairs
 from bisvm.cli.tasks import (
     Task,
     accuracy,
@@ -19,6 +20,7 @@ from bisvm.cli.tasks import (
     reading_options,
     say_how_columns_were_read,
 )
+from bisvm.core.interrupts import ending_on_signals
 from bisvm.core.progress import ProgressLine
 from bisvm.io.files import save
 from bisvm.reporting import report
@@ -36,25 +38,47 @@ def run(options: Namespace) -> int:
     if options.report is not None:
         check_can_report(options.report)
     task = read_task(options)
-    model, seconds = tuned(options, task)
+    step = ProgressLine("")
+    with _ending_with_a_model(options, step) as signals:
+        model, seconds = tuned(options, task, step)
+        if options.save is not None:
+            remember(model, task.table.form)
+            save(model, options.save)
+            say(
+                f"Model: {options.save}. Use it by `bisvm predict {options.save} FILE`."
+            )
+        interrupted = next(iter(signals), None)
     test = accuracy(model, task.X_test, task.y_test)
     result = {**summary(task, model), "test": test, "seconds": seconds}
     if options.save is not None:
-        remember(model, task.table.form)
-        save(model, options.save)
         result["saved"] = str(options.save)
-        say(f"Model: {options.save}. Use it by `bisvm predict {options.save} FILE`.")
-    if options.report is not None:
+    if options.report is not None and interrupted is not None:
+        say("note: no report, since the command was interrupted.")
+    elif options.report is not None:
         write_report(options, task, model, seconds)
         result["report"] = str(options.report)
     (write_json if options.json else write_pairs)(result)
     _say_accuracy(task, model[-1], test)
-    return 0
+    return 0 if interrupted is None else exit_code(interrupted)
 
 
-def tuned(options: Namespace, task: Task) -> tuple[Pipeline, float]:
+def _ending_with_a_model(
+    options: Namespace, step: ProgressLine
+) -> AbstractContextManager[list[int]]:
+    """A context in which a signal ends the search, if there is a file for its model."""
+    if options.save is None:
+        return nullcontext([])
+
+    def notify() -> None:
+        step.text = "stopping after this evaluation (again: at once)"
+
+    return ending_on_signals(notify)
+
+
+def tuned(options: Namespace, task: Task, step: ProgressLine) -> tuple[Pipeline, float]:
     """A fitted pipeline, and the seconds it took."""
-    with ProgressLine(f"tuning on {len(task.y)} rows") as step:
+    step.text = what = f"tuning on {len(task.y)} rows"
+    with step:
 
         def show(progress: Progress) -> None:
             record = progress.record
@@ -71,7 +95,7 @@ def tuned(options: Namespace, task: Task) -> tuple[Pipeline, float]:
         seconds = step.seconds
         machine = model[-1].set_params(callback=None, checkpoint=None)
         count, loss = machine.n_svm_evaluations_, machine.criterion_value_
-        step.detail = f"{count} SVMs trained, loss {loss:.4f}"
+        step.text, step.detail = what, f"{count} SVMs trained, loss {loss:.4f}"
     return model, seconds
 
 

@@ -1,4 +1,4 @@
-"""One BLAS thread for every solve.
+"""One BLAS thread for every solve, and interrupts that stay interrupts.
 
 On a problem of a few hundred points two threads run ten times slower than one.
 """
@@ -6,9 +6,15 @@ On a problem of a few hundred points two threads run ten times slower than one.
 from __future__ import annotations
 
 import functools
-from contextlib import AbstractContextManager
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import RLock, get_ident
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
+
+from bisvm.core.interrupts import plain_interrupts
 
 
 @functools.cache
@@ -16,9 +22,54 @@ def _threadpools() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> AbstractContextManager[object]:
-    """Return a context in which BLAS and LAPACK run on one thread."""
-    context: AbstractContextManager[object] = _threadpools().limit(
-        limits=1, user_api="blas"
-    )
-    return context
+class BlasLimit:
+    """One BLAS thread, as long as anybody asks for it.
+
+    The number of BLAS threads belongs to the process, not to a thread. The first who
+    asks for one thread sets it, and the last who leaves restores what was before.
+    """
+
+    def __init__(self) -> None:
+        # Reentrant: garbage collection may call `leave` in the midst of `enter`.
+        self._lock = RLock()
+        self._inside: dict[object, int] = {}
+        self._limiter: Any = None
+
+    def enter(self, who: object) -> None:
+        with self._lock:
+            self._inside[who] = get_ident()
+            if self._limiter is None:
+                self._limiter = _threadpools().limit(limits=1, user_api="blas")
+
+    def leave(self, who: object) -> None:
+        with self._lock:
+            self._inside.pop(who, None)
+            if not self._inside and self._limiter is not None:
+                self._limiter.restore_original_limits()
+                self._limiter = None
+
+    def begin_after_fork(self) -> None:
+        """Forget the other threads, which a forked process does not have."""
+        self._lock, own = RLock(), get_ident()
+        self._inside = {who: one for who, one in self._inside.items() if one == own}
+
+
+_limit = BlasLimit()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_limit.begin_after_fork)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Return a context in which BLAS and LAPACK run on one thread.
+
+    It is also where an interrupt in compiled code becomes a KeyboardInterrupt.
+    """
+    who = object()
+    # In a generator, an interrupt at any point reaches `finally`.
+    try:
+        _limit.enter(who)
+        with plain_interrupts():
+            yield
+    finally:
+        _limit.leave(who)

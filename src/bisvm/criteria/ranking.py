@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from bisvm.core.compiling import njit
 from bisvm.core.types import Array
 from bisvm.criteria.validation import CriterionValue, ScaleFree, required
 from bisvm.data.splits import Points

@@ -28,6 +28,9 @@ from bisvm.search.settings import Data, Grouping, MultiClass, Settings
 INPUTS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
 # A memory-mapped array of more bytes than this, as float64, is read block by block.
 MAPPED_LIMIT = 2**28
+# The largest absolute value in X, and one over the least spread: the squares of both
+# have to be numbers between 1e-308 and 1e308.
+LARGEST_INPUT = 1e152
 # Names of groups that a message lists.
 _FEW_NAMES = 5
 
@@ -75,7 +78,35 @@ def validate(
         class_weight=settings.class_weight,
         grouping=settings.grouping,
     )
-    return _precomputed(data, np.shape(given.y)[0]) if settings.pairwise else data
+    if settings.pairwise:
+        return _precomputed(data, np.shape(given.y)[0])
+    _check_range(data.X)
+    return data
+
+
+def _check_range(X: Matrix | RowBlocks) -> None:
+    """Refuse inputs whose squares are no numbers: distances and products need them."""
+    if isinstance(X, RowBlocks):
+        return
+    if sparse.issparse(X):
+        largest = spread = float(np.max(np.abs(X.data), initial=0.0))
+    else:
+        low, high = X.min(axis=0), X.max(axis=0)
+        largest = float(max(np.max(high), -np.min(low)))
+        with np.errstate(over="ignore"):
+            spread = float(np.max(high - low))
+    if largest > LARGEST_INPUT:
+        wrong = (
+            f"The largest absolute value in X is {largest:.3g}: its square overflows"
+        )
+    elif 0.0 < spread < 1.0 / LARGEST_INPUT:
+        wrong = f"The entries of X differ by {spread:.3g} at most: its square is zero"
+    else:
+        return
+    raise ValueError(
+        f"{wrong} in floating point. Multiply X by a constant, or standardise its "
+        "features, for example with sklearn.preprocessing.StandardScaler."
+    )
 
 
 def _precomputed(data: Data, n_rows: int) -> Data:

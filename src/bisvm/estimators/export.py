@@ -58,7 +58,7 @@ def to_sklearn(estimator: FittedClassifier) -> Pipeline:
     if isinstance(estimator.kernel_, Linear):
         scale = np.sqrt(C) if np.ndim(C) else None
         machine = _linear_svc(estimator, 1.0 if np.ndim(C) else float(C), class_weight)
-    elif estimator._pairwise:
+    elif estimator._predicts_from_gram:
         machine = SVC(kernel="precomputed", C=float(C), class_weight=class_weight)
     else:
         (kernel,) = estimator._kernels

@@ -14,6 +14,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from bisvm.core.interrupts import plain_interrupts
 from bisvm.core.types import Array, Matrix, UserData
 from bisvm.core.warning import warn_user
 from bisvm.data.matrices import RowBlocks, column_moments, stack
@@ -31,7 +32,7 @@ from bisvm.machines import Coefficients
 from bisvm.machines.landmarks import LeftOut
 from bisvm.search.history import Certificate, Record
 from bisvm.search.kernel_choice import KernelChoice
-from bisvm.search.observer import CALLBACK_STOP
+from bisvm.search.observer import CALLBACK_STOP, INTERRUPT_STOP
 from bisvm.search.results import HeldOut, Trained, Tuned
 from bisvm.search.settings import Data, MultiClass, Settings
 from bisvm.search.units import Found
@@ -89,6 +90,11 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
     def _pairwise(self) -> bool:
         """Whether X holds values of the kernel instead of features."""
         return False
+
+    @property
+    def _predicts_from_gram(self) -> bool:
+        """The same of the fitted machine; `kernel` may have been set since then."""
+        return self._matrix is not None
 
     # --- what a fit sets --------------------------------------------------------------
 
@@ -230,7 +236,8 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
             (n_samples,) for two classes: positive values are the second class.
         """
         check_is_fitted(self)
-        scores = stack(self._scores, validate_inputs(self, in_blocks(X)))
+        with plain_interrupts():
+            scores = stack(self._scores, validate_inputs(self, in_blocks(X)))
         return decisions(scores, len(self.classes_), self._task_kind)
 
     def _scores(self, X: Matrix) -> Array:
@@ -242,7 +249,7 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         if self.estimators_ is not None:
             scores = sum(member._scores(X) for member in self.estimators_)  # type: ignore[assignment]
             return scores / len(self.estimators_)
-        if self._pairwise:
+        if self._predicts_from_gram:
             scores = X[:, self.support_] @ self.dual_coef_.T + self.intercept_
             return scores
         if sparse.issparse(self.support_vectors_):
@@ -320,7 +327,7 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         r_d is proportional to the mean over rows and tasks of (sd_d df/dx_d)^2, with
         sd_d the standard deviation of feature d, so that its unit does not matter.
         """
-        if self._pairwise:
+        if self._predicts_from_gram:
             return None
         deviation = np.sqrt(column_moments(X, weight).variance)
         if self._linear:
@@ -362,7 +369,8 @@ def _warn_of_doubt(certificates: Sequence[Certificate]) -> None:
     for certificate in certificates:
         if certificate.converged:
             continue
-        advice = "" if certificate.reason == CALLBACK_STOP else f"{certificate.advice} "
+        asked = certificate.reason in (CALLBACK_STOP, INTERRUPT_STOP)
+        advice = "" if asked else f"{certificate.advice} "
         doubtful = certificate.no_better_than_constant or certificate.beaten_by
         early = "" if doubtful else "Tuning stopped early: "
         warn_user(

@@ -200,24 +200,37 @@ def _gap_of_competitors(
     """
     _, judged = judge.hits([part.values])
     count = _sums(1.0 * judged, groups)
-    rng = np.random.default_rng(0)
-    n = len(count)
-    drawn = rng.multinomial(n, np.full(n, 1.0 / n), size=BOOTSTRAPS)
+    found = [
+        judge.hits([v])[0] * judged for one in part.competitors for v in one.values
+    ]
+    own = np.array([_sums(right, groups) for right in found])
+    shares = [share for one in part.competitors for share in one.shares]
+    drawn = _draws([*shares, *own, count])
     left = 1.0 * (drawn == 0)
     total = left @ count
     kept = total > 0
     if not kept.any():
         return _Gap(0.0)
-    found = [
-        judge.hits([v])[0] * judged for one in part.competitors for v in one.values
-    ]
-    own = np.array([_sums(right, groups) for right in found])
     constant = np.array([judge.is_constant(right, judged) for right in found])
     choice = _choices(part.competitors, drawn)
     by_choice = (left @ own.T)[np.arange(BOOTSTRAPS), choice]
     by_answer = left @ _sums(hits * judged, groups)
     gap = np.mean((by_answer - by_choice)[kept] / total[kept])
     return _Gap(max(float(gap), 0.0), constant=float(np.mean(constant[choice])))
+
+
+def _draws(known: list[Array]) -> Array:
+    """(draws, n) how often each observation is drawn.
+
+    known : arrays of shape (n,), all that is known of the observations. They are drawn
+        in the order of these numbers, so that the order of the rows has no say. The
+        first decides unless it is equal, then the second, and so on.
+    """
+    order = np.lexsort(known[::-1])
+    n = len(order)
+    rng = np.random.default_rng(0)
+    drawn: Array = rng.multinomial(n, np.full(n, 1.0 / n), size=BOOTSTRAPS)
+    return drawn[:, np.argsort(order)]
 
 
 def _choices(competitors: Sequence[Competitors], drawn: Array) -> Array:

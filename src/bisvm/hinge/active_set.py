@@ -30,8 +30,8 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numba import njit
 
+from bisvm.core.compiling import njit
 from bisvm.core.types import Array
 from bisvm.hinge.gram import Gram, as_gram
 from bisvm.hinge.margin import MarginSystem

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from bisvm.core.compiling import njit
 from bisvm.core.types import Array
 from bisvm.hinge.active_set import ABSENT, ERROR, MARGIN, REST, STILL, ActiveSet, first
 

@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from typing import Self
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from bisvm.core.compiling import njit
 from bisvm.core.types import Array, Matrix
 
 

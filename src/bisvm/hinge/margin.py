@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numba import njit
 from scipy.linalg import lapack
 
+from bisvm.core.compiling import njit
 from bisvm.core.types import Array
 from bisvm.hinge.gram import Gram, as_gram
 

@@ -11,11 +11,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import is_dataclass
 from importlib import import_module
+from io import BytesIO
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from types import ModuleType
 from typing import TypeVar
 from zipfile import BadZipFile, ZipFile
@@ -26,6 +25,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from bisvm import __version__
+from bisvm.core.files import whole_file
+from bisvm.io.limits import check_sizes
 
 # Modules and packages of the classes in a fitted model. Their constructors only store
 # their arguments: a file may call them.
@@ -93,8 +94,9 @@ Result = TypeVar("Result")
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> Path:
     """Write a fitted model, or a pipeline with one, to a file; `bisvm.load` reads it.
 
-    All numbers come back bit for bit. An existing file is replaced once the new one is
-    complete.
+    All numbers come back bit for bit. An existing file, or the target of a symbolic
+    link, is replaced once the new one is complete. A new file gets the permissions of
+    the umask.
 
     Parameters
     ----------
@@ -114,25 +116,18 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> Path:
     >>> path = bisvm.save(model, "iris.skops")                      # doctest: +SKIP
     >>> bisvm.load(path).predict(X)                                 # doctest: +SKIP
     """
-    io, path = _skops(), Path(path)
+    io, path = _skops(), _path(path)
     check_is_fitted(model)
     _check_savable(model)
     header = {"bisvm": __version__, "layout": LAYOUT, "model": type(model).__name__}
     folder = path.parent
     if not folder.is_dir():
         raise FileNotFoundError(f"There is no folder {str(folder)!r} to write to.")
-    with NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as part:
-        try:
-            part.write(io.dumps(model))
-            with ZipFile(part, "a") as archive:
-                archive.writestr(HEADER, json.dumps(header))
-            part.close()
-            os.replace(part.name, path)
-        except BaseException:
-            part.close()
-            with suppress(OSError):
-                os.unlink(part.name)
-            raise
+    archive = BytesIO(io.dumps(model))
+    with ZipFile(archive, "a") as entries:
+        entries.writestr(HEADER, json.dumps(header))
+    with whole_file(path) as file:
+        file.write(archive.getbuffer())
     return path
 
 
@@ -151,14 +146,16 @@ def load(
     Raises
     ------
     ValueError
-        If the file is no model, is damaged, comes from a later version, or has
-        unknown types, which are named.
+        If the file is no model, is damaged, comes from a later version, asks for far
+        more memory than its size, or has unknown types, which are named.
     """
-    io, path = _skops(), Path(path)
+    io, path = _skops(), _path(path)
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {str(path)!r}.")
     asked = {_type_name(one) for one in trusted}
-    _check_header(path)
+    with _opened(path) as archive:
+        _guarded(path, lambda: check_sizes(archive, path.stat().st_size))
+        _check_header(path, archive)
     found = _guarded(path, lambda: io.get_untrusted_types(file=path))
     unknown = [name for name in found if name not in asked and not _is_ours(name)]
     if unknown:
@@ -198,21 +195,46 @@ def _guarded(path: Path, read: Callable[[], Result]) -> Result:
         ) from None
 
 
-def _check_header(path: Path) -> None:
-    """Refuse what is no archive, and what a later version has written."""
+def _path(given: object) -> Path:
+    if isinstance(given, (str, os.PathLike)) and os.fspath(given):
+        return Path(given)
+    raise TypeError(
+        f"path must be the name of a file, such as 'model.skops'; got {given!r}."
+    )
+
+
+def _opened(path: Path) -> ZipFile:
+    """Open an archive, and refuse what is none."""
     try:
-        with ZipFile(path) as archive:
-            raw = archive.read(HEADER) if HEADER in archive.namelist() else b"{}"
+        return ZipFile(path)
+    except (BadZipFile, ValueError, OSError, EOFError):
+        raise _no_model(path) from None
+    except Exception as error:
+        raise _damaged(path, error) from None
+
+
+def _no_model(path: Path) -> ValueError:
+    return ValueError(
+        f"{str(path)!r} is no model file: bisvm.load reads what bisvm.save wrote."
+    )
+
+
+def _damaged(path: Path, error: Exception) -> ValueError:
+    return ValueError(
+        f"{str(path)!r} is damaged: {type(error).__name__}. Save the model again."
+    )
+
+
+def _check_header(path: Path, archive: ZipFile) -> None:
+    """Refuse what a later version has written."""
+    try:
+        raw = archive.read(HEADER) if HEADER in archive.namelist() else b"{}"
         header = json.loads(raw)
         layout, version = int(header.get("layout", LAYOUT)), str(header.get("bisvm"))
     except (BadZipFile, ValueError, TypeError, AttributeError, OSError, EOFError):
-        raise ValueError(
-            f"{str(path)!r} is no model file: bisvm.load reads what bisvm.save wrote."
-        ) from None
+        raise _no_model(path) from None
     except Exception as error:
-        raise ValueError(
-            f"{str(path)!r} is damaged: {type(error).__name__}. Save the model again."
-        ) from None
+        raise _damaged(path, error) from None
     if layout > LAYOUT:
         raise ValueError(
             f"{str(path)!r} was written by bisvm {version}, and this is {__version__}, "
@@ -320,7 +342,7 @@ def _check_machine(model: BaseEstimator) -> None:
         shapes = {"coef_": (k, n)}
     else:
         count = len(model.support_)
-        width = 1 if model._pairwise else n
+        width = 1 if model._predicts_from_gram else n
         shapes = {"support_vectors_": (count, width), "dual_coef_": (k, count)}
     for name, expected in shapes.items():
         given = np.shape(getattr(model, name))

@@ -280,7 +280,7 @@ def _scores(graph: Graph, model: BaseEstimator, x: str) -> str:
         return graph.times(total, 1.0 / len(members))
     if getattr(machine, "_linear", True):
         scores = graph.product(x, machine.coef_.T)
-    elif machine._pairwise:
+    elif machine._predicts_from_gram:
         columns = graph.constant(np.asarray(machine.support_))
         known = graph.node("Gather", x, columns, axis=1)
         scores = graph.product(known, machine.dual_coef_.T)

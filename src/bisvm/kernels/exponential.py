@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 
+from bisvm.core.compiling import njit
 from bisvm.core.parts import DegenerateError, Parameters
 from bisvm.core.types import Array, Matrix
 from bisvm.data.matrices import column_scale, dense, mean_deviation

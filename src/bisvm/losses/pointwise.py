@@ -14,8 +14,8 @@ import math
 from typing import ClassVar, Self
 
 import numpy as np
-from numba import njit
 
+from bisvm.core.compiling import njit
 from bisvm.core.parts import Part, resolve
 from bisvm.core.types import Array, ArrayLike
 

@@ -6,9 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from scipy.linalg import lapack
 
+from bisvm.core.compiling import njit
 from bisvm.core.types import Array, Matrix
 from bisvm.kernels import Factors, Kernel
 from bisvm.machines.base import (

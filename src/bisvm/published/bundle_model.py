@@ -39,8 +39,8 @@ from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from bisvm.core.compiling import njit
 from bisvm.core.types import Array
 
 # Rounding that is no violation, relative to the terms of a constraint.

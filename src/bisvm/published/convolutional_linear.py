@@ -45,7 +45,7 @@ from bisvm.published.bilinear.training import TrainedBilinear, train
 from bisvm.search.checkpoint import check_resumable
 from bisvm.search.descent import Descent
 from bisvm.search.history import Certificate, Progress
-from bisvm.search.observer import CALLBACK_STOP
+from bisvm.search.observer import CALLBACK_STOP, INTERRUPT_STOP
 from bisvm.search.settings import Data, MultiClass
 
 _STRENGTHS = ("lambda_w", "lambda_f")
@@ -374,7 +374,7 @@ def _warn_of_doubt(certificates: list[Certificate]) -> None:
     for certificate in certificates:
         if certificate.converged:
             continue
-        asked = certificate.reason == CALLBACK_STOP
+        asked = certificate.reason in (CALLBACK_STOP, INTERRUPT_STOP)
         advice = "" if asked else "Raise max_iter or time_limit, or loosen tol; "
         warn_user(
             f"Training stopped early: {certificate.reason} The best model so far is "

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numba import njit
 from scipy.optimize import OptimizeResult
 from scipy.sparse import issparse
 
 from bisvm.bilevel.adjoint import implicit_gradient
+from bisvm.core.compiling import njit
 from bisvm.core.types import Array, Matrix
 from bisvm.data.matrices import RowBlocks, reduce
 from bisvm.losses import Hinge, Loss, Quartic

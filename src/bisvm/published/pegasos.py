@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
-from numba import njit
 
+from bisvm.core.compiling import njit
 from bisvm.core.types import Array, Matrix
 from bisvm.data.matrices import Inputs
 from bisvm.machines import Machine

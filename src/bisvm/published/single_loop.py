@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numba import njit
 from scipy.optimize import OptimizeResult
 
+from bisvm.core.compiling import njit
 from bisvm.core.types import Array
 from bisvm.data.matrices import RowBlocks
 from bisvm.hinge.active_set import ERROR, MARGIN, REST

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from bisvm.core.files import whole_file
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.reporting.facts import gather
 from bisvm.reporting.scores import NORMAL, share_of
@@ -123,7 +124,8 @@ def report(
         progress=progress or (lambda text: None),
     )
     text = page(title=str(title), data_lines=list(data_lines), **facts)
-    path.write_text(text, encoding="utf-8", newline="\n")
+    with whole_file(path) as file:
+        file.write(text.encode("utf-8"))
     return path
 
 

@@ -25,6 +25,7 @@ import numpy as np
 
 from bisvm.bilevel.problem import Evaluation
 from bisvm.core.types import Array
+from bisvm.core.warning import warn_user
 from bisvm.machines.model import Approximation
 from bisvm.optimizers import Optimizer
 from bisvm.search.observer import Question, Warm
@@ -320,6 +321,7 @@ class Checkpoint:
     def __init__(self, path: Path, connection: sqlite3.Connection, extra: bytes | None):
         self.path, self.extra = path, extra
         self._connection, self._lock = connection, threading.Lock()
+        self._unwritable = threading.Event()
         latest = connection.execute("select max(seconds) from answers").fetchone()[0]
         self.seconds = float(latest or 0.0)
 
@@ -367,8 +369,25 @@ class Checkpoint:
         return Stored(question, evaluation, seconds, start)
 
     def keep(self, search: str, number: int, stored: Stored, previous: int) -> None:
-        """Write an answer to the table; its warm start replaces the previous one."""
-        with self._lock, _translated_errors(self.path), self._connection as connection:
+        """Write an answer to the table; its warm start replaces the previous one.
+
+        If it cannot be written, on a full disk say, a warning says so. The table keeps
+        what it has, from which the fit can be resumed, and takes no more.
+        """
+        with self._lock:
+            if self._unwritable.is_set():
+                return
+            try:
+                self._write(search, number, stored, previous)
+            except OSError as error:
+                self._unwritable.set()
+                warn_user(
+                    f"{error} The fit goes on, and what it evaluates from now on is "
+                    "not kept."
+                )
+
+    def _write(self, search: str, number: int, stored: Stored, previous: int) -> None:
+        with _translated_errors(self.path), self._connection as connection:
             connection.execute(
                 "insert into answers values (?, ?, ?, ?, ?)",
                 (search, number, stored.question, stored.evaluation, stored.seconds),

@@ -23,7 +23,7 @@ from bisvm.data.matrices import column_moments
 from bisvm.kernels import RBF, Kernel, Linear, feature_groups, on_groups
 from bisvm.machines.regularization import PerFeature
 from bisvm.search.history import Comparison, PairedDifference
-from bisvm.search.observer import CALLBACK_STOP, TIME_STOP
+from bisvm.search.observer import STOPS
 from bisvm.search.refinement import NESTED, SEPARATE, SEPARATE_ERRORS, WEAKER_PRIOR
 from bisvm.search.results import Tuned
 from bisvm.search.settings import Data, Settings
@@ -238,7 +238,7 @@ def _with_competitors(
 def _stopped(tuned: list[Tuned]) -> str:
     """Why the search was stopped from outside; empty if it was not."""
     reasons = (one.descent.reason for one in tuned)
-    return next((why for why in reasons if why in (CALLBACK_STOP, TIME_STOP)), "")
+    return next((why for why in reasons if why in STOPS), "")
 
 
 def _unless_stopped(tuned: list[Tuned], further: list[Tuned]) -> list[Tuned]:

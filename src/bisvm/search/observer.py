@@ -16,12 +16,16 @@ import numpy as np
 
 from bisvm.bilevel.objective import COLD, Objective
 from bisvm.bilevel.problem import Evaluation
+from bisvm.core.interrupts import asked_to_stop
 from bisvm.core.types import Array
 from bisvm.search import progress
 from bisvm.search.history import Hyperparameters, Progress, Record
 
 CALLBACK_STOP = "The callback asked for it."
 TIME_STOP = "The time limit was reached."
+INTERRUPT_STOP = "The search was interrupted."
+# Why a search may end that has not come to its end.
+STOPS = (CALLBACK_STOP, TIME_STOP, INTERRUPT_STOP)
 # Bytes that remembered evaluations may take. With more rows than COMPETITOR_ROWS nobody
 # asks for points that a search has left (see `results`), and two are remembered.
 REMEMBERED_BYTES = 2**28
@@ -62,7 +66,7 @@ class Trace:
 
 
 class StopSearch(Exception):
-    """Raised after an evaluation to end the search, by a callback or a time limit.
+    """Raised after an evaluation: by a callback, a time limit or an interrupt.
 
     Attributes
     ----------
@@ -188,7 +192,9 @@ class Observer:
 
     @property
     def is_late(self) -> bool:
-        return self.deadline is not None and time.perf_counter() > self.deadline
+        """Whether nothing more should begin."""
+        late = self.deadline is not None and time.perf_counter() > self.deadline
+        return late or asked_to_stop()
 
     def evaluate(self, question: Question) -> Answer:
         """Answer a question; may raise `StopSearch` after the evaluation."""
@@ -248,6 +254,8 @@ class Observer:
         now = self.began + record.seconds if replayed else time.perf_counter()
         if self.deadline is not None and now > self.deadline:
             raise StopSearch(TIME_STOP, theta, answer=answer)
+        if asked_to_stop():
+            raise StopSearch(INTERRUPT_STOP, theta, answer=answer)
 
     def _progress(
         self, question: Question, record: Record, best: Evaluation | None

@@ -22,8 +22,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from bisvm.core.compiling import njit
 from bisvm.core.types import Array, ArrayLike, UserData
 from bisvm.hinge.active_set import ERROR, MARGIN, REST
 from bisvm.solvers.rows import (

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numba import njit
 from scipy import sparse
 
+from bisvm.core.compiling import njit
 from bisvm.core.types import Array, Matrix, UserData
 
 

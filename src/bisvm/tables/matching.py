@@ -22,6 +22,7 @@ from bisvm.tables.text import (
     english_number,
     guess_separator,
     header_votes,
+    irregular_lines,
     is_text,
     match_numbers,
     missing_words,
@@ -66,9 +67,27 @@ def read_text_like(
             f"the training file are separated by {SEPARATORS[own]}s: use --separator "
             f"{SEPARATORS[guessed]} if that is right."
         ) from None
+    _check_lines_are_rows(text, own)
     cells = below(cells, names, header)
     notes = check_target(cells, like, by_name=header and like.named)
     return as_like(cells, like, missing, decimal), notes
+
+
+def _check_lines_are_rows(text: str, separator: str) -> None:
+    """Refuse lines that are no whole rows: who predicts expects one answer a line."""
+    found = irregular_lines(text, separator)
+    if found.short:
+        line, saw = found.short[0]
+        raise DataError(
+            f"line {line} has {saw} fields, but the first line has {found.fields}: "
+            "every row needs the same number. Leave a cell empty if its value is "
+            "missing, with its separator."
+        )
+    if found.blank:
+        raise DataError(
+            f"line {found.blank[0]} is blank, and the predictions of the rows below "
+            "would be off by a line: remove it."
+        )
 
 
 def _check_no_header(cells: DataFrame, like: TableFormat) -> None:

@@ -265,7 +265,7 @@ def _read_libsvm(
     first_index: int | None,
     like: TableFormat | None,
 ) -> Table:
-    lowest, highest = _check_lines(path)
+    lowest, highest = _check_lines(path, blank_allowed=like is None)
     if like is not None:
         first_index = like.first_index if first_index is None else first_index
         n_features = like.n_features
@@ -336,16 +336,27 @@ def _check_indices(
         )
 
 
-def _check_lines(path: Path) -> tuple[int | None, int | None]:
-    """Check every line; return the lowest and the highest number of a feature."""
+def _check_lines(path: Path, *, blank_allowed: bool) -> tuple[int | None, int | None]:
+    """Check every line; return the lowest and the highest number of a feature.
+
+    Blank lines and comments are skipped. Where blank lines are not allowed, those
+    between rows are errors: predictions would be off by a line.
+    """
     row = 0
+    blank = 0
     lowest: int | None = None
     highest: int | None = None
     with path.open("r", encoding="latin-1", newline="\n") as file:
-        for line in file:
+        for number, line in enumerate(file, 1):
             if not line.split("#", 1)[0].strip():
+                blank = blank or (number if row and not line.strip() else 0)
                 continue
             row += 1
+            if blank and not blank_allowed:
+                raise DataError(
+                    f"line {blank} is blank, and the predictions of the rows below "
+                    "would be off by a line: remove it."
+                )
             if not LIBSVM_LINE.fullmatch(line.rstrip("\r\n")):
                 raise DataError(
                     f"expected 'label number:value number:value ...', got "

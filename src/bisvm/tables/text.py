@@ -9,9 +9,9 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bisvm.tables.errors import DataError, pandas
 from bisvm.tables.format import TableFormat
@@ -64,6 +64,7 @@ def read_text(
         if separator != ",":
             notes.append(f"fields are separated by {SEPARATORS[separator]}s")
     cells = cells_of(text, separator)
+    notes += irregular_in_words(irregular_lines(text, separator))
     words = missing_words(missing)
     # The header is kept apart, since a name may be such a word: Na is sodium.
     first, rows = cells.iloc[0], without_words(cells.head(SAMPLE), words)
@@ -103,6 +104,72 @@ def sample_of(text: str) -> list[str]:
     if not lines:
         raise DataError("the file is empty; expected a table.")
     return lines
+
+
+class Irregular(NamedTuple):
+    """Lines of a text file that are no whole rows, by their numbers from one.
+
+    short : rows with fewer fields than the first, each with its number of fields
+    blank : empty lines before the last row
+    fields : of the first row
+    """
+
+    short: list[tuple[int, int]]
+    blank: list[int]
+    fields: int
+
+
+def irregular_lines(text: str, separator: str) -> Irregular:
+    """Find lines that the parser would fill up or skip."""
+    short: list[tuple[int, int]] = []
+    blank: list[int] = []
+    waiting: list[int] = []
+    fields = 0
+    for number, row in _rows_of(text, separator):
+        if len(row) < 2 and not "".join(row).strip():
+            waiting.append(number)
+            continue
+        if fields:
+            blank += waiting
+        waiting = []
+        fields = fields or len(row)
+        if len(row) < fields:
+            short.append((number, len(row)))
+    return Irregular(short, blank, fields)
+
+
+def _rows_of(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Fields of every row, and the number of its last line."""
+    lines = io.StringIO(text, newline="")
+    if separator == " ":
+        yield from ((k, line.split()) for k, line in enumerate(lines, 1))
+        return
+    rows = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+    try:
+        for row in rows:
+            yield rows.line_num, row
+    except csv.Error:
+        # A field that is too long for this reader: the parser decides.
+        return
+
+
+def irregular_in_words(found: Irregular) -> list[str]:
+    """Notes on lines that were filled up or skipped."""
+    notes = []
+    if found.short:
+        count, (line, saw) = len(found.short), found.short[0]
+        notes.append(
+            f"{count} row{'s have' if count > 1 else ' has'} fewer fields than the "
+            f"first line (line {line}: {saw} of {found.fields}); the others are read "
+            "as missing values"
+        )
+    if found.blank:
+        count = len(found.blank)
+        notes.append(
+            f"{count} blank line{'s are' if count > 1 else ' is'} skipped (line "
+            f"{found.blank[0]})"
+        )
+    return notes
 
 
 def cells_of(text: str, separator: str) -> DataFrame:

@@ -1,0 +1,67 @@
+"""Compiled functions, with or without a place to keep their machine code.
+
+numba keeps what it has compiled beside the source or in the user's cache folder, and
+the next process loads it. Where neither can be written (a hardened installation, no
+home directory, a full disk) its `njit(cache=True)` fails. This one goes on: every
+process compiles for itself, and one warning says so.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+
+from bisvm.core.warning import warn_user
+
+# What numba says if no folder can be written.
+_NO_PLACE = "no locator available"
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def njit(**options: Any) -> Callable[[Function], Function]:
+    """Compile a function as `numba.njit` does; `cache=True` is a wish, no condition."""
+
+    def compiled(function: Function) -> Function:
+        try:
+            made: Function = numba.njit(**options)(function)
+        except RuntimeError as error:
+            if _NO_PLACE not in str(error):
+                raise
+            _say_that_nothing_is_kept()
+            made = numba.njit(**{**options, "cache": False})(function)
+        if options.get("cache"):
+            _forgive_errors_of_the_disk(made)
+        return made
+
+    return compiled
+
+
+def _forgive_errors_of_the_disk(made: Any) -> None:
+    """Go on with what was compiled if it cannot be written, on a full disk say."""
+    # With NUMBA_DISABLE_JIT it is a plain function, which has no cache.
+    cache = getattr(made, "_cache", None)
+    if cache is None:
+        return
+    save = cache.save_overload
+
+    @functools.wraps(save)
+    def save_or_warn(*arguments: object) -> None:
+        try:
+            save(*arguments)
+        except OSError:
+            _say_that_nothing_is_kept()
+
+    cache.save_overload = save_or_warn
+
+
+@functools.cache
+def _say_that_nothing_is_kept() -> None:
+    warn_user(
+        "Compiled code cannot be kept, since no folder for it can be written: bisvm "
+        "works, but the first fit of every process compiles, for ten seconds or more. "
+        "Set the environment variable NUMBA_CACHE_DIR to a folder that can be written."
+    )

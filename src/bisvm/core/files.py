@@ -1,0 +1,49 @@
+"""Files that are whole: written beside their place, then moved there."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file for writing that appears under its name when it is complete.
+
+    Of a symbolic link, the target is replaced. A new file has the permissions that the
+    umask gives, and one that is replaced keeps its own. Whatever goes wrong, an old
+    file is as it was and no part of a new one is left.
+
+    Raises
+    ------
+    OSError
+        With the name of the file, if it cannot be written: there is no such folder, no
+        permission, or no space.
+    """
+    if Path(path).exists() and not Path(path).is_file():
+        # A device such as /dev/stdout, or a pipe: there is nothing to replace.
+        with Path(path).open("wb") as file:
+            yield file
+        return
+    target = Path(os.path.realpath(path))
+    part = target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}.part")
+    try:
+        with part.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        with suppress(FileNotFoundError):
+            os.chmod(part, target.stat().st_mode & 0o7777)
+        os.replace(part, target)
+    except OSError as error:
+        if error.errno is None or error.filename not in (None, str(part)):
+            raise
+        # Name the file that was asked for, not the part of it.
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
+    finally:
+        with suppress(OSError):
+            part.unlink()

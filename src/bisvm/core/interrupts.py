@@ -1,0 +1,80 @@
+"""Signals that ask for an end: Ctrl-C and SIGTERM.
+
+A signal arrives anywhere in the code. Whoever can end with a result notes the request
+here instead of raising an exception, and the observer of a search looks it up after
+every evaluation.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+# The signals that have arrived. A list, since a handler may not wait for a lock.
+_received: list[int] = []
+
+
+def asked_to_stop() -> bool:
+    """Whether a signal has asked all searches of this process to end."""
+    return bool(_received)
+
+
+@contextmanager
+def ending_on_signals(notify: Callable[[], None]) -> Iterator[list[int]]:
+    """Note the first Ctrl-C or SIGTERM, and let a second one end at once.
+
+    Parameters
+    ----------
+    notify : called when the first signal arrives, at any point of the code
+
+    Yields
+    ------
+    received : list of the signals that have arrived
+    """
+    if threading.current_thread() is not threading.main_thread():
+        # Only the main thread gets signals, or may say what they do.
+        yield _received
+        return
+    before = {
+        one: signal.getsignal(one) or signal.SIG_DFL
+        for one in (signal.SIGINT, signal.SIGTERM)
+    }
+
+    def restore() -> None:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        restore()
+        _received.append(number)
+        notify()
+
+    try:
+        for one in before:
+            signal.signal(one, handle)
+        yield _received
+    finally:
+        restore()
+        _received.clear()
+
+
+@contextmanager
+def plain_interrupts() -> Iterator[None]:
+    """Raise an interrupt that hit compiled code as the KeyboardInterrupt that it is.
+
+    Compiled functions do not look for exceptions: they go on to their end, and Python
+    then finds a result and an exception at once, which it reports as a SystemError.
+    The same goes for whatever else a signal handler raises.
+    """
+    try:
+        yield
+    except SystemError as error:
+        cause: BaseException | None = error
+        while isinstance(cause, SystemError):
+            cause = cause.__cause__
+        if cause is None:
+            raise
+        raise cause from None

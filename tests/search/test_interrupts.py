@@ -1,0 +1,44 @@
+"""Ctrl-C in Python: a KeyboardInterrupt at any moment, and a whole checkpoint."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from bisvm import BilevelSVC
+from bisvm.datasets import make_moons_with_noise
+from tests.covering import full
+from tests.search.runs import assert_same
+
+X, Y = make_moons_with_noise(80, random_state=0)
+
+
+def fit(path=None):
+    return BilevelSVC("rbf", cv=3, random_state=0, checkpoint=path).fit(X, Y)
+
+
+@pytest.mark.parametrize("moments", [3, *full(20)])
+def test_an_interrupt_is_a_keyboard_interrupt_and_the_fit_can_go_on(moments, tmp_path):
+    expected = fit()
+    began = time.perf_counter()
+    fit(tmp_path / "whole.checkpoint")
+    seconds = time.perf_counter() - began
+    rng = np.random.default_rng(0)
+    interrupted = 0
+    for moment in range(moments):
+        path = tmp_path / f"{moment}.checkpoint"
+        delay = 0.8 * (moment + rng.uniform()) / moments * seconds
+        timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        try:
+            fit(path)
+            # The signal comes late on a busy computer.
+            time.sleep(seconds + 1.0)
+        except KeyboardInterrupt:
+            interrupted += 1
+        timer.join()
+        assert_same(fit(path), expected, X)
+    assert interrupted == moments
