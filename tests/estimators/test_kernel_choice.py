@@ -24,6 +24,7 @@ from bisvm.machines.regularization import PerFeature
 from bisvm.search import refinement
 from bisvm.search.kernel_choice import candidates
 from bisvm.search.observer import Observer
+from tests.covering import full
 
 
 def linear_data(n=150, seed=0):
@@ -287,7 +288,7 @@ def test_constant_columns_beside_one_that_varies_change_nothing():
     )
 
 
-@pytest.mark.parametrize("kernel", ["auto", "ard", "rbf"])
+@pytest.mark.parametrize("kernel", ["auto", *full("ard", "rbf")])
 def test_all_machines_that_are_trained_are_counted(moons, kernel, monkeypatch):
     """Those of the check on rows that had no say are a third of them."""
     X, y, _ = moons
@@ -303,7 +304,7 @@ def test_all_machines_that_are_trained_are_counted(moons, kernel, monkeypatch):
     assert model.n_svm_evaluations_ == sum(trained)
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", [1, *full(0)])
 def test_a_check_that_was_cut_short_is_told(moons, number, monkeypatch):
     """The widths stand as they were found, with all that had spoken for them."""
     X, y, whole = moons

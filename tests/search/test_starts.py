@@ -26,6 +26,7 @@ from bisvm.search.starts import (
     starts_between,
     tried_starts,
 )
+from tests.covering import crossed, full
 from tests.problems import toy_data
 from tests.search.searches import make_search
 
@@ -58,7 +59,7 @@ def quietly(model, *data, **more):
 # --- structure that is finer than the start -------------------------------------------
 
 
-@pytest.mark.parametrize("kernel", ["auto", "rbf", "ard"])
+@pytest.mark.parametrize("kernel", ["auto", *full("rbf", "ard")])
 def test_fine_waves_are_found(kernel):
     X, y = wave(40, 800)
     model = BilevelSVC(kernel, random_state=0).fit(X[:400], y[:400])
@@ -66,7 +67,7 @@ def test_fine_waves_are_found(kernel):
     assert model.certificate_.converged
 
 
-@pytest.mark.parametrize("optimizer", ["auto", "lbfgs", "rprop"])
+@pytest.mark.parametrize("optimizer", ["auto", *full("lbfgs", "rprop")])
 def test_checkerboards_are_found_by_any_optimizer(optimizer):
     X, y = checkerboard(7, 800)
     model = quietly(
@@ -114,8 +115,9 @@ MACHINES = {
 }
 
 
-@pytest.mark.parametrize("factor", [1e-6, 1e-3, 1e6])
-@pytest.mark.parametrize("make", MACHINES.values(), ids=MACHINES)
+@pytest.mark.parametrize(
+    "make, factor", crossed(MACHINES, [1e-6, 1e-3, 1e6], strength=1)
+)
 def test_neither_the_unit_of_X_nor_that_of_weights_matters(make, factor):
     X, y = make_moons(100, noise=0.25, random_state=0)
     X = X * [1.0, 30.0]
@@ -291,7 +293,7 @@ def test_starts_are_told_in_natural_units(objective):
 # --- the certificate ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *full(1, 2)])
 def test_labels_by_chance_are_no_better_than_guessing(seed):
     X, y = coins(60, 5, seed)
     with pytest.warns(ConvergenceWarning, match="no better than guessing"):
