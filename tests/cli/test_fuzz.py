@@ -62,7 +62,7 @@ def check(words, capsys, expected=None):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("count", "seed"), [(15, 0), pytest.param(1000, 1, marks=pytest.mark.full)]
+    ("count", "seed"), [(40, 0), pytest.param(1000, 1, marks=pytest.mark.full)]
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_broken_tables(kind, count, seed, good, tmp_path, capsys):

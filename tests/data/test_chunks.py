@@ -326,7 +326,7 @@ def small_blocks(monkeypatch):
 @pytest.mark.parametrize("dtype", [np.float32, *full(np.float64)])
 @pytest.mark.usefixtures("small_blocks")
 def test_a_large_memory_map_is_left_where_it_is(tmp_path, monkeypatch, dtype):
-    X, y = _mapped(tmp_path, 10_000, 200, dtype)
+    X, y = _mapped(tmp_path, 20_000, 200, dtype)
     monkeypatch.setattr(bisvm.estimators.data, "MAPPED_LIMIT", 2**20)
     settings = {**SETTINGS, "cv": 2, "tol": 1e-3}
     fitted, peak = _peak(lambda: BilevelLinearSVC(**settings).fit(X, y))

@@ -321,7 +321,7 @@ def test_the_rows_of_a_worker_that_left_are_computed_again():
             started.sync(worker.close)
             return worker
 
-        fit_without_a_worker(close, (60, 3), max_iter=1)
+        fit_without_a_worker(close, (60, 3), max_iter=3)
 
 
 @pytest.mark.full

@@ -86,7 +86,15 @@ def test_a_number_of_starts_includes_that_of_local_averages():
 
 
 def test_a_sample_that_is_too_coarse_is_left_out():
-    """Waves that 400 of 1600 rows do not show."""
+    """Waves that 400 of 1600 rows do not show; a search begins with its sample."""
+    for k, expected in ((400, False), (40, True)):
+        model = BilevelSVC("rbf", callback=lambda progress: True, random_state=0)
+        first, *_ = quietly(model, *wave(k, 1600)).history_
+        assert (first.stage == "subsample") is expected
+
+
+@pytest.mark.full
+def test_what_a_sample_does_not_show_is_found():
     X, y = wave(400, 1600)
     model = BilevelSVC("rbf", random_state=0).fit(X, y)
     assert "subsample" not in {record.stage for record in model.history_}
@@ -107,7 +115,7 @@ MACHINES = {
     "auto": lambda: BilevelSVC(random_state=0),
     "ard": lambda: BilevelSVC("ard", random_state=0),
     "poly": lambda: BilevelSVC("poly", random_state=0),
-    "hinge": lambda: BilevelSVC("rbf", loss="hinge", random_state=0),
+    "hinge": lambda: BilevelSVC("rbf", loss="hinge", max_iter=3, random_state=0),
     "linear": lambda: BilevelLinearSVC(random_state=0),
     "per feature": lambda: BilevelLinearSVC(
         regularization="per_feature", random_state=0
