@@ -111,7 +111,7 @@ def test_settings_that_mean_one_kernel_decide(settings, kernel):
 
 def test_every_class_may_have_its_own_values_of_one_kernel():
     X, y = load_iris(return_X_y=True)
-    model = BilevelSVC(shared=False, cv=3, random_state=0).fit(X, y)
+    model = BilevelSVC(shared=False, cv=2, random_state=0).fit(X, y)
     assert model.kernel_choice_.name == "rbf"
     assert np.shape(model.C_) == (3,)
     assert model.score(X, y) > 0.93
@@ -196,6 +196,7 @@ def test_widths_that_only_fit_their_judges_are_turned_down():
     assert turned_down >= 3
 
 
+@pytest.mark.full
 def test_few_rows_seldom_choose_many_widths_by_chance():
     """Draws that half a plain standard error of the lasting gain let through."""
     chosen = 0

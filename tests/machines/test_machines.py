@@ -21,7 +21,7 @@ PRECISION = np.array([1.0, 2.0, 0.5])
 @pytest.mark.parametrize(
     "data, in_chunks, direct_limit",
     crossed(
-        {"dense": X, "sparse": sparse_twin(X)},
+        {"sparse": sparse_twin(X), "dense": X},
         {"memory": False, "chunks": True},
         {"action": 0, "factors": 1000},
         strength=1,
