@@ -1,4 +1,4 @@
-"""A cluster of two worker processes gives what this process gives, come what may."""
+"""A cluster of worker processes gives what this process gives, come what may."""
 
 import logging
 import os
@@ -37,10 +37,13 @@ X3, y3 = three_classes(90)
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    """Two processes of one thread each, which come back when they are killed."""
+def cluster(request):
+    """Processes of one thread each, which come back when they are killed.
+
+    One in `make test`, as starting it takes longest of all; two in `make test-full`.
+    """
     with distributed.LocalCluster(
-        n_workers=2,
+        n_workers=1 if request.config.getoption("markexpr") else 2,
         threads_per_worker=1,
         processes=True,
         dashboard_address=":0",
@@ -52,7 +55,7 @@ def cluster():
 @pytest.fixture
 def client(cluster):
     with distributed.Client(cluster) as connected:
-        connected.wait_for_workers(2, timeout=60)
+        connected.wait_for_workers(len(cluster.workers), timeout=60)
         yield connected
 
 

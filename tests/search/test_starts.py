@@ -115,7 +115,9 @@ MACHINES = {
     "auto": lambda: BilevelSVC(random_state=0),
     "ard": lambda: BilevelSVC("ard", random_state=0),
     "poly": lambda: BilevelSVC("poly", random_state=0),
-    "hinge": lambda: BilevelSVC("rbf", loss="hinge", max_iter=3, random_state=0),
+    "hinge": lambda: BilevelSVC(
+        "rbf", loss="hinge", starts=1, max_iter=3, random_state=0
+    ),
     "linear": lambda: BilevelLinearSVC(random_state=0),
     "per feature": lambda: BilevelLinearSVC(
         regularization="per_feature", random_state=0
