@@ -38,13 +38,14 @@ X3, y3 = three_classes(90)
 
 @pytest.fixture(scope="module")
 def cluster(request):
-    """Processes of one thread each, which come back when they are killed.
+    """Two threads in processes that come back when they are killed.
 
-    One in `make test`, as starting it takes longest of all; two in `make test-full`.
+    One process in `make test`, as its start takes longest; two in `make test-full`.
     """
+    n_workers = 1 if request.config.getoption("markexpr") else 2
     with distributed.LocalCluster(
-        n_workers=1 if request.config.getoption("markexpr") else 2,
-        threads_per_worker=1,
+        n_workers=n_workers,
+        threads_per_worker=2 // n_workers,
         processes=True,
         dashboard_address=":0",
         silence_logs=logging.CRITICAL,

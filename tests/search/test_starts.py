@@ -86,11 +86,12 @@ def test_a_number_of_starts_includes_that_of_local_averages():
 
 
 def test_a_sample_that_is_too_coarse_is_left_out():
-    """Waves that 400 of 1600 rows do not show; a search begins with its sample."""
-    for k, expected in ((400, False), (40, True)):
-        model = BilevelSVC("rbf", callback=lambda progress: True, random_state=0)
-        first, *_ = quietly(model, *wave(k, 1600)).history_
-        assert (first.stage == "subsample") is expected
+    """Waves that 400 of 1600 rows do not show; others are searched on them first."""
+    for k, next_stage in ((400, "shared values"), (5, "subsample")):
+        model = BilevelSVC("rbf", random_state=0)
+        model.set_params(callback=lambda progress: progress.record.number == 3)
+        stages = [one.stage for one in quietly(model, *wave(k, 1600)).history_]
+        assert stages[:3] == ["start", "start", next_stage]
 
 
 @pytest.mark.full
