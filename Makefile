@@ -21,7 +21,7 @@ export PIP_NO_INPUT := 1
 export MPLBACKEND ?= Agg
 
 # Workers begin with halves of the suite and then take work from each other: fixtures of
-# a module are set up once. Tests above three seconds are listed, to be marked `full`.
+# a module are set up once. Tests above two seconds are listed, to be marked `full`.
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal --durations=20
 
 # Small matrices: one BLAS thread in each of two processes beats two in one.
@@ -44,7 +44,7 @@ demo: $(READY) ## tune an SVM on the breast cancer data; the picture goes to dem
 	$(BIN)/python -m bisvm.cli.demo
 
 test: lint ## style, types, and all tests that are not long
-	$(PYTEST) --durations-min=3
+	$(PYTEST) --durations-min=2
 
 test-full: lint ## the long checks too
 	$(PYTEST) --durations-min=60 -m ""

@@ -18,6 +18,14 @@ def full(*values: Any) -> list[Any]:
     return [pytest.param(value, marks=pytest.mark.full) for value in values]
 
 
+def later(parameters: Iterable[Any]) -> list[Any]:
+    """The parameters that `crossed` made, in `make test-full` only."""
+    return [
+        pytest.param(*one.values, id=one.id, marks=pytest.mark.full)
+        for one in parameters
+    ]
+
+
 def crossed(*axes: Iterable[Any], strength: int = 2) -> list[Any]:
     """All combinations of the axes' values; those that add nothing new are `full`.
 

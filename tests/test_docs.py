@@ -18,6 +18,7 @@ from typing import NamedTuple
 import pytest
 from sklearn.datasets import load_iris
 
+from bisvm import BilevelLinearSVC, BilevelSVC
 from bisvm.cli import main
 from tests.covering import marked
 
@@ -63,7 +64,15 @@ def name(path):
 
 
 # Pages whose blocks take long: run by `make test-full` only.
-LONG = {"docs/choosing.md", "docs/generalisation.md", "docs/methods/bundle.md"}
+LONG = {
+    "README.md",
+    "docs/choosing.md",
+    "docs/command_line.md",
+    "docs/generalisation.md",
+    "docs/methods/bundle.md",
+}
+# Those of them that `make test` runs with brief searches.
+BRIEF = [ROOT / "README.md", ROOT / "docs" / "command_line.md"]
 RUN = [
     pytest.param(page, id=name(page), marks=marked(name(page) in LONG))
     for page in PAGES
@@ -81,8 +90,22 @@ def readers_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.parametrize("page", BRIEF, ids=name)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_blocks_of_long_pages_run_with_brief_searches(page, readers_files, monkeypatch):
+    for estimator in (BilevelSVC, BilevelLinearSVC):
+        usual = estimator.__init__.__kwdefaults__
+        brief = {**usual, "starts": 1, "max_iter": 2}
+        monkeypatch.setattr(estimator.__init__, "__kwdefaults__", brief)
+    run_page(page, monkeypatch)
+
+
 @pytest.mark.parametrize("page", RUN)
 def test_blocks_run(page, readers_files, monkeypatch):
+    run_page(page, monkeypatch)
+
+
+def run_page(page, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")
     module = ModuleType("page_of_docs")
     monkeypatch.setitem(sys.modules, module.__name__, module)  # classes are pickled

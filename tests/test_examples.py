@@ -1,6 +1,7 @@
 """Every example runs as a program of its own."""
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +27,9 @@ PRINTS = {
     "plot_moons.py": ["most relevant: moons 1 and moons 2", "grid search"],
 }
 # Those that `make test` runs; the others take longer, and have `make test-full`.
-SHORT = {"callback.py", "own_kernel.py", "own_optimizer.py"}
+SHORT = {"own_kernel.py"}
+# Those that `make test` runs in its own process, which takes half the time.
+WITHIN = ["callback.py", "own_optimizer.py"]
 NEEDS = {"cluster.py": ["dask.array", "distributed"]}
 
 
@@ -62,6 +65,16 @@ def test_example(path, tmp_path):
     assert not said
     for text in PRINTS[path.name]:
         assert text in done.stdout
+
+
+@pytest.mark.parametrize("name", WITHIN)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_example_in_this_process(name, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(EXAMPLES[0].parent / name), run_name="__main__")
+    out = capsys.readouterr().out
+    for text in PRINTS[name]:
+        assert text in out
 
 
 def test_every_example_is_listed():

@@ -14,6 +14,7 @@ from benchmarks.options import Options
 from bisvm import BilevelSVC
 from bisvm.data.matrices import column_scale
 from bisvm.estimators.objective import BilevelObjective
+from tests.covering import full
 
 TINY = "moons-60"
 
@@ -87,7 +88,7 @@ def test_price(options):
 
 @pytest.mark.parametrize(
     "part",
-    ["scaling", "exact", "gradient", pytest.param("startup", marks=pytest.mark.full)],
+    ["exact", "gradient", *full("scaling", "startup")],
 )
 def test_other_parts(options, part):
     program.PARTS[part](options)

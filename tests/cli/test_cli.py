@@ -71,7 +71,7 @@ def test_plain_output_is_tab_separated(folder, capsys):
 def test_every_kernel_is_tuned_saved_and_loaded(kernel, folder, tmp_path, capsys):
     path = tmp_path / "model.skops"
     words = ["tune", str(folder / "iris.csv"), "--kernel", kernel, "--cv", "2"]
-    assert main([*words, "--time-limit", "1", "--save", str(path)]) == 0
+    assert main([*words, "--time-limit", "0.001", "--save", str(path)]) == 0
     assert main(["predict", str(path), str(folder / "iris.csv")]) == 0
     assert main(["explain", str(path)]) == 0
     assert "Certificate" in capsys.readouterr().out

@@ -14,7 +14,8 @@ from bisvm.cli import main
 from bisvm.tables.format import TableFormat, remembered
 
 pytest.importorskip("skops")
-QUICK = ["--kernel", "rbf", "--cv", "2", "--test-size", "0"]
+# One evaluation is enough to learn what these files hold.
+QUICK = ["--kernel", "rbf", "--cv", "2", "--test-size", "0", "--time-limit", "0.001"]
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
 SIDE = X[:, 0] - X[:, 1] > 0

@@ -79,7 +79,7 @@ def test_broken_tables(kind, count, seed, good, tmp_path, capsys):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("count", "seed"), [(24, 0), pytest.param(1000, 1, marks=pytest.mark.full)]
+    ("count", "seed"), [(15, 0), pytest.param(1000, 1, marks=pytest.mark.full)]
 )
 def test_broken_models(count, seed, good, tmp_path, capsys):
     rng = np.random.default_rng(seed)
@@ -95,7 +95,7 @@ def test_broken_models(count, seed, good, tmp_path, capsys):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("count", "seed"), [(10, 0), pytest.param(1000, 1, marks=pytest.mark.full)]
+    ("count", "seed"), [(5, 0), pytest.param(1000, 1, marks=pytest.mark.full)]
 )
 def test_broken_checkpoints(count, seed, good, tmp_path, capsys):
     """Refused in one line, or no harm is done: the answer is the one without a file."""

@@ -60,9 +60,9 @@ def killed(words, run, least, delay):
     return process.returncode
 
 
-def kills(table, tmp_path, capsys, moments):
+def kills(table, tmp_path, capsys, moments, *more):
     """How many evaluations were on file at each kill; all end as if there was none."""
-    words = ["tune", str(table), "--target", "moon", "--cv", "3"]
+    words = ["tune", str(table), "--target", "moon", "--cv", "3", *more]
     expected = result(words, capsys)
     whole = tmp_path / "whole.checkpoint"
     assert result([*words, "--resume", str(whole)], capsys) == expected
@@ -84,7 +84,7 @@ def kills(table, tmp_path, capsys, moments):
 
 
 def test_killed_and_typed_again(table, tmp_path, capsys):
-    kills(table, tmp_path, capsys, 1)
+    kills(table, tmp_path, capsys, 1, "--kernel", "ard")
 
 
 @pytest.mark.full

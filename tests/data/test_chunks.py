@@ -14,13 +14,15 @@ import bisvm.data.chunks
 import bisvm.estimators.data
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, Chunks
 from bisvm.data.matrices import column_moments, weighted_squares
-from tests.covering import full
+from tests.covering import crossed, full
 from tests.problems import noisy, thinned, three_classes
 
 KINDS = {"dense": np.asarray, "sparse": sparse.csr_array}
 # Fold by fold the problems below are far from separable, and solved tightly: rounding
 # errors stay rounding errors.
 SETTINGS = {"tol": 1e-6, "random_state": 0, "cv": 3}
+# The descent alone; whole searches are compared by `make test-full`.
+SHORT = {**SETTINGS, "starts": 1, "C": 0.1}
 
 
 @pytest.fixture(params=KINDS, ids=str)
@@ -194,21 +196,20 @@ def test_numbers_of_any_type_become_float64(dtype):
 # --- the same answer as in memory -----------------------------------------------------
 
 
+REGULARIZATIONS = ["shared", "per_feature"]
+INTERCEPTS = [True, "penalized", False]
+LOSSES = ["quartic", "modified_log", "squared_hinge", "logistic"]
+
+
+@pytest.mark.parametrize("settings", [SHORT, *full(SETTINGS)], ids=["short", "whole"])
 @pytest.mark.parametrize(
     ("regularization", "fit_intercept"),
-    [
-        ("shared", True),
-        ("shared", "penalized"),
-        ("shared", False),
-        ("per_feature", False),
-        pytest.param("per_feature", True, marks=pytest.mark.full),
-        pytest.param("per_feature", "penalized", marks=pytest.mark.full),
-    ],
+    crossed(REGULARIZATIONS, INTERCEPTS, strength=1),
 )
-def test_a_fit_is_that_in_memory(searched, regularization, fit_intercept):
+def test_a_fit_is_that_in_memory(searched, regularization, fit_intercept, settings):
     X, y = noisy()
     model = BilevelLinearSVC(
-        regularization=regularization, fit_intercept=fit_intercept, **SETTINGS
+        regularization=regularization, fit_intercept=fit_intercept, **settings
     )
     inside = model.fit(searched(X), y)
     chunked = BilevelLinearSVC(**model.get_params()).fit(
@@ -217,21 +218,24 @@ def test_a_fit_is_that_in_memory(searched, regularization, fit_intercept):
     assert_same_fit(inside, chunked, X)
 
 
-@pytest.mark.parametrize("loss", ["modified_log", "squared_hinge", "logistic"])
-def test_every_smooth_loss(searched, loss):
+@pytest.mark.parametrize("settings", [SHORT, *full(SETTINGS)], ids=["short", "whole"])
+@pytest.mark.parametrize("loss", LOSSES[1:])
+def test_every_smooth_loss(searched, loss, settings):
     X, y = noisy()
-    inside = BilevelLinearSVC(loss=loss, **SETTINGS).fit(searched(X), y)
-    chunked = BilevelLinearSVC(loss=loss, **SETTINGS).fit(
+    inside = BilevelLinearSVC(loss=loss, **settings).fit(searched(X), y)
+    chunked = BilevelLinearSVC(loss=loss, **settings).fit(
         Chunks.of(searched(X), rows=50), y
     )
     assert_same_fit(inside, chunked, X)
 
 
-@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
-@pytest.mark.parametrize("shared", [True, False])
-def test_several_classes(multi_class, shared):
+@pytest.mark.parametrize("settings", [SHORT, *full(SETTINGS)], ids=["short", "whole"])
+@pytest.mark.parametrize(
+    ("multi_class", "shared"), crossed(["ovr", "ovo"], [True, False], strength=1)
+)
+def test_several_classes(multi_class, shared, settings):
     X, y = three_classes(150)
-    settings = {**SETTINGS, "multi_class": multi_class, "shared": shared}
+    settings = {**settings, "multi_class": multi_class, "shared": shared}
     inside = BilevelLinearSVC(**settings).fit(X, y)
     chunked = BilevelLinearSVC(**settings, n_jobs=2).fit(Chunks(pairs(X, y, 40)))
     assert_same_fit(inside, chunked, X)
@@ -244,17 +248,18 @@ def test_several_classes(multi_class, shared):
 
 
 @pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
-def test_weights_splitters_and_groups_as_usual(searched):
+@pytest.mark.parametrize("given", [SHORT, *full(SETTINGS)], ids=["short", "whole"])
+def test_weights_splitters_and_groups_as_usual(searched, given):
     X, y = noisy()
     rng = np.random.default_rng(0)
     weight = rng.integers(0, 3, size=len(y)).astype(float)
     weight[:37] = 0.0  # a whole chunk that does not count
-    given = {"sample_weight": weight, "groups": np.arange(len(y)) // 4}
+    rows = {"sample_weight": weight, "groups": np.arange(len(y)) // 4}
     for cv in (3, ShuffleSplit(2, random_state=0), [(range(100), range(100, 240))]):
-        settings = {**SETTINGS, "cv": cv, "class_weight": "balanced"}
-        inside = BilevelLinearSVC(**settings).fit(searched(X), y, **given)
+        settings = {**given, "cv": cv, "class_weight": "balanced"}
+        inside = BilevelLinearSVC(**settings).fit(searched(X), y, **rows)
         chunked = BilevelLinearSVC(**settings).fit(
-            Chunks(pairs(searched(X), y, 37)), **given
+            Chunks(pairs(searched(X), y, 37)), **rows
         )
         assert_same_fit(inside, chunked, X)
 
@@ -267,10 +272,18 @@ def test_a_subsample_comes_first_where_there_are_many_rows():
     assert_same_fit(inside, chunked, X)
 
 
-@pytest.mark.parametrize("loss", ["quartic", "modified_log", "logistic"])
-def test_bring_your_own_optimizer(stored, loss):
+@pytest.mark.parametrize(
+    ("loss", "regularization", "fit_intercept"),
+    crossed(LOSSES, REGULARIZATIONS, INTERCEPTS, strength=1),
+)
+def test_bring_your_own_optimizer(stored, loss, regularization, fit_intercept):
     X, y = noisy()
-    model = BilevelLinearSVC(loss=loss, **SETTINGS)
+    model = BilevelLinearSVC(
+        loss=loss,
+        regularization=regularization,
+        fit_intercept=fit_intercept,
+        **SETTINGS,
+    )
     inside = BilevelObjective(model, stored(X), y)
     chunked = BilevelObjective(model, Chunks.of(stored(X), rows=100), y)
     for a, b in zip(inside(inside.theta0), chunked(inside.theta0), strict=True):
@@ -283,7 +296,7 @@ def test_bring_your_own_optimizer(stored, loss):
 def test_data_frames_bring_the_names_of_their_columns():
     X, y = noisy()
     frame = pd.DataFrame(X, columns=list("abcd"))
-    settings = {**SETTINGS, "regularization": "per_feature"}
+    settings = {**SHORT, "regularization": "per_feature"}
     inside = BilevelLinearSVC(**settings).fit(frame, y)
     data = Chunks(pairs(frame, pd.Series(y), 50))
     chunked = BilevelLinearSVC(**settings).fit(data)
@@ -298,19 +311,19 @@ def test_a_list_of_chunks_of_any_size():
     data = Chunks(
         [(X[:3], y[:3]), (X[3:3], y[3:3]), (X[3:200], y[3:200]), (X[200:], y[200:])]
     )
-    model = BilevelLinearSVC(**SETTINGS).fit(data)
-    assert_same_fit(BilevelLinearSVC(**SETTINGS).fit(X, y), model, X)
+    model = BilevelLinearSVC(**SHORT).fit(data)
+    assert_same_fit(BilevelLinearSVC(**SHORT).fit(X, y), model, X)
     assert model.score(data, data.y) == model.score(X, y)
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
     """In proportion to the data of a test."""
-    monkeypatch.setattr(bisvm.data.chunks, "BLOCK_BYTES", 2**20)
-    monkeypatch.setattr(bisvm.data.chunks, "PART_BYTES", 2**18)
+    monkeypatch.setattr(bisvm.data.chunks, "BLOCK_BYTES", 2**19)
+    monkeypatch.setattr(bisvm.data.chunks, "PART_BYTES", 2**17)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("dtype", [np.float32, *full(np.float64)])
 @pytest.mark.usefixtures("small_blocks")
 def test_a_large_memory_map_is_left_where_it_is(tmp_path, monkeypatch, dtype):
     X, y = _mapped(tmp_path, 20_000, 200, dtype)
@@ -330,11 +343,11 @@ def test_a_large_memory_map_is_left_where_it_is(tmp_path, monkeypatch, dtype):
 @pytest.mark.filterwarnings("ignore:Tuning stopped early")
 def test_memory_is_that_of_a_chunk(tmp_path):
     """Beside it there are arrays of n_samples x n_splits: labels, fitted values ..."""
-    X, y = _mapped(tmp_path, 20_000, 200, np.float32)
+    X, y = _mapped(tmp_path, 10_000, 200, np.float32)
     settings = {**SETTINGS, "cv": 2, "tol": 1e-3, "regularization": "per_feature"}
-    data, counting = _peak(lambda: Chunks(pairs(X, y, 1000)))
-    assert counting < 3 * 1000 * 8 * X.shape[1]
-    model = BilevelLinearSVC(**settings, max_iter=3)
+    data, counting = _peak(lambda: Chunks(pairs(X, y, 500)))
+    assert counting < 3 * 500 * 8 * X.shape[1]
+    model = BilevelLinearSVC(**settings, starts=1, max_iter=2)
     # Modules and compiled code are loaded once, and are no part of the claim.
     model.fit(Chunks(pairs(X[:200], y[:200], 100)))
     _, peak = _peak(lambda: model.fit(data))

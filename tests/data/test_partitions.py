@@ -1,4 +1,4 @@
-"""A cluster of two worker processes gives what this process gives, come what may."""
+"""A cluster of worker processes gives what this process gives, come what may."""
 
 import logging
 import os
@@ -18,6 +18,7 @@ from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC
 from bisvm.data.matrices import column_moments, weighted_squares
 from bisvm.kernels import RBF
 from bisvm.search import units
+from tests.covering import full
 from tests.problems import noisy, thinned, three_classes
 
 pytest.importorskip("dask", reason="Dask is not installed: pip install 'bisvm[dask]'")
@@ -28,7 +29,7 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 partitions = pytest.importorskip("bisvm.data.partitions")
 
-SETTINGS = {"tol": 1e-6, "random_state": 0, "cv": 2}
+SETTINGS = {"tol": 1e-6, "random_state": 0, "cv": 2, "starts": 1}
 # Every evaluation is some dozens of rounds of messages.
 QUICK = {"starts": 1, "C": 0.1, "tol": 1e-2, "random_state": 0, "cv": 2}
 X, y = noisy(120, 3)
@@ -36,11 +37,15 @@ X3, y3 = three_classes(90)
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    """Two processes of one thread each, which come back when they are killed."""
+def cluster(request):
+    """Two threads in processes that come back when they are killed.
+
+    One process in `make test`, as its start takes longest; two in `make test-full`.
+    """
+    n_workers = 1 if request.config.getoption("markexpr") else 2
     with distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
+        n_workers=n_workers,
+        threads_per_worker=2 // n_workers,
         processes=True,
         dashboard_address=":0",
         silence_logs=logging.CRITICAL,
@@ -51,7 +56,7 @@ def cluster():
 @pytest.fixture
 def client(cluster):
     with distributed.Client(cluster) as connected:
-        connected.wait_for_workers(2, timeout=60)
+        connected.wait_for_workers(len(cluster.workers), timeout=60)
         yield connected
 
 
@@ -103,7 +108,7 @@ UNITS = {
 
 
 @pytest.mark.filterwarnings("ignore:Tuning stopped early")
-@pytest.mark.parametrize("case", UNITS)
+@pytest.mark.parametrize("case", ["classes and starts", *full("classes", "starts")])
 def test_workers_find_what_one_process_finds(client, case, monkeypatch):
     sent = []
     monkeypatch.setattr(
@@ -121,6 +126,7 @@ def test_workers_find_what_one_process_finds(client, case, monkeypatch):
     assert len(sent) == 1
 
 
+@pytest.mark.full  # without a cluster in the next test
 def test_a_killed_worker_does_not_change_the_answer(client, tmp_path):
     home, done = os.getpid(), tmp_path / "done"
 
@@ -133,7 +139,7 @@ def test_a_killed_worker_does_not_change_the_answer(client, tmp_path):
                 os.kill(os.getpid(), signal.SIGKILL)
             return super().gram(X, Y)
 
-    settings = {"shared": False, "cv": 3, "random_state": 0}
+    settings = {"shared": False, "starts": 1, "cv": 2, "random_state": 0}
     here = BilevelSVC(RBF(), **settings).fit(X3, y3)
     with joblib.parallel_config("dask", wait_for_workers_timeout=60):
         there = BilevelSVC(Fatal(), **settings).fit(X3, y3)
@@ -152,7 +158,7 @@ def test_units_begin_anew_where_the_data_died_with_their_worker(monkeypatch):
             return super().__call__(calls)
 
     monkeypatch.setattr(units, "Parallel", Forgetful)
-    model = BilevelLinearSVC(shared=False, cv=2, random_state=0)
+    model = BilevelLinearSVC(shared=False, starts=1, cv=2, random_state=0)
     found = clone(model).fit(X3, y3)
     assert len(lost) == 2
     lost.clear()
@@ -176,16 +182,19 @@ def test_the_error_of_a_worker_is_the_users(client):
 
 def test_a_callback_stays_here_and_says_so(client):
     seen = []
-    model = BilevelSVC("rbf", shared=False, cv=2, random_state=0, callback=seen.append)
+    settings = {"shared": False, "starts": 1, "cv": 2, "random_state": 0}
+    model = BilevelSVC("rbf", **settings, callback=seen.append)
     with joblib.parallel_config("dask"):
         with pytest.warns(UserWarning, match="A callback is called in this process"):
             model.fit(X3, y3)
     assert [progress.record for progress in seen] == model.history_
 
 
+@pytest.mark.filterwarnings("ignore:Tuning stopped early")
 def test_a_run_on_rows_of_a_cluster_is_resumed(client, tmp_path):
     rows = da.from_array(X, chunks=(50, 3))
-    kept = {**QUICK, "checkpoint": tmp_path / "run.jsonl"}
+    few = {**QUICK, "max_iter": 2}
+    kept = {**few, "checkpoint": tmp_path / "run.jsonl"}
 
     def leave(progress):
         if progress.record.number == 2:
@@ -195,7 +204,7 @@ def test_a_run_on_rows_of_a_cluster_is_resumed(client, tmp_path):
         BilevelLinearSVC(**kept, callback=leave).fit(rows, y)
     seen = []
     model = BilevelLinearSVC(**kept, callback=seen.append).fit(rows, y)
-    expected = BilevelLinearSVC(**QUICK).fit(rows, y)
+    expected = BilevelLinearSVC(**few).fit(rows, y)
     np.testing.assert_array_equal(model.coef_, expected.coef_)
     assert len(seen) == len(expected.history_)
 
@@ -279,20 +288,49 @@ def test_an_array_that_is_spread(client):
     assert there.score(spread, da.from_array(y, chunks=7)) == inside.score(X, y)
 
 
-def test_a_killed_worker_has_its_rows_computed_again(client, monkeypatch):
-    spread = da.from_array(X, chunks=(30, 3))
-    with monkeypatch.context() as patch:
+def fit_without_a_worker(remove, chunks, **settings):
+    """A worker is gone after the second evaluation, and nothing else is different."""
+    settings = {**QUICK, **settings}
+    spread = da.from_array(X, chunks=chunks)
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(distributed, "default_client", no_client)
-        here = BilevelLinearSVC(**QUICK).fit(spread, y)
-    killed = []
+        here = BilevelLinearSVC(**settings).fit(spread, y)
+    removed = []
 
-    def kill(progress):
+    def callback(progress):
         if progress.record.number == 2:
-            killed.append(kill_a_worker(client))
+            removed.append(remove())
 
-    there = BilevelLinearSVC(callback=kill, **QUICK).fit(spread, y)
-    assert killed and len(there.history_) > 2
+    there = BilevelLinearSVC(callback=callback, **settings).fit(spread, y)
+    assert removed and len(there.history_) > 2
     assert_same_fit(here, there, X, rtol=0)
+
+
+@pytest.mark.filterwarnings("ignore:Tuning stopped early")
+def test_the_rows_of_a_worker_that_left_are_computed_again():
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            processes=False,
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
+        ) as started,
+        distributed.Client(started) as connected,
+    ):
+        connected.wait_for_workers(2, timeout=60)
+
+        def close():
+            worker = started.workers[0]
+            started.sync(worker.close)
+            return worker
+
+        fit_without_a_worker(close, (60, 3), max_iter=3)
+
+
+@pytest.mark.full
+def test_a_killed_worker_has_its_rows_computed_again(client):
+    fit_without_a_worker(lambda: kill_a_worker(client), (30, 3))
 
 
 def test_every_kind_of_weight_and_several_classes():

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from bisvm import BilevelLinearSVC, BilevelSVC, ConvolutionalLinearSVC
 from bisvm.machines import linear
-from tests.covering import crossed
+from tests.covering import crossed, full
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 RNG = np.random.default_rng(0)
@@ -42,12 +42,15 @@ LAYOUTS = {
     "backwards": backwards,
     "other byte order": lambda a: a.astype(a.dtype.newbyteorder()),
 }
+# Every array is read at the first steps already.
+QUICK = {"random_state": 0, "cv": 3, "max_iter": 3}
+ONCE = {**QUICK, "starts": 1}
 ESTIMATORS = {
-    "rbf": lambda: BilevelSVC("rbf", random_state=0, cv=3),
-    "ard": lambda: BilevelSVC("ard", random_state=0, cv=3, max_iter=3),
-    "linear": lambda: BilevelLinearSVC(random_state=0, cv=3),
-    "hinge": lambda: BilevelLinearSVC(random_state=0, cv=3, loss="hinge"),
-    "convolution": lambda: ConvolutionalLinearSVC((2, 2), (1, 1), random_state=0, cv=3),
+    "rbf": lambda: BilevelSVC("rbf", **ONCE),
+    "ard": lambda: BilevelSVC("ard", **ONCE),
+    "linear": lambda: BilevelLinearSVC(**ONCE),
+    "hinge": lambda: BilevelLinearSVC(loss="hinge", **ONCE),
+    "convolution": lambda: ConvolutionalLinearSVC((2, 2), (1, 1), **QUICK),
 }
 
 
@@ -133,7 +136,7 @@ def test_memory_for_no_set_of_landmarks_is_refused_with_both_figures():
         BilevelSVC("rbf", max_memory=1000).fit(X, y)
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", *full("loky")])
 def test_the_error_of_a_worker_has_its_own_words(backend):
     three = np.digitize(X[:, 0], [3, 6])
     model = BilevelSVC(

@@ -18,7 +18,8 @@ X, y = toy_data(60)
 
 
 def svc(**settings):
-    return BilevelSVC(**{"kernel": "rbf", "random_state": 0, "cv": 3, **settings})
+    quick = {"random_state": 0, "cv": 3, "starts": 1}
+    return BilevelSVC(**{"kernel": "rbf", **quick, **settings})
 
 
 class Terminal(io.StringIO):

@@ -10,7 +10,7 @@ from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC
 from bisvm.criteria import VALIDATION
 from bisvm.kernels import RBF, Matern
 from bisvm.machines.regularization import Shared
-from tests.covering import crossed, marked
+from tests.covering import crossed, later, marked
 from tests.problems import toy_data, within
 
 MAKERS = {
@@ -119,7 +119,13 @@ def test_features_held_at_a_bound_are_named_by_their_columns():
 ONES, ZEROS = np.flatnonzero(Y == 1), np.flatnonzero(Y == 0)
 
 
-@pytest.mark.parametrize("criterion", VALIDATED)
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        pytest.param(name, marks=marked(name not in ("blend", "f1", "auc")))
+        for name in VALIDATED
+    ],
+)
 @pytest.mark.filterwarnings("ignore:Tuning stopped early")
 def test_a_fold_that_holds_out_one_class_only_still_serves(criterion):
     """Also where the gap is looked at split by split, with many widths."""
@@ -178,6 +184,18 @@ ALL_MAKERS = {
     "ensemble": lambda **s: BilevelSVC("rbf", ensemble=2, random_state=0, **s),
 }
 ALL = pytest.mark.parametrize("make", ALL_MAKERS.values(), ids=ALL_MAKERS)
+TWO = {name: ALL_MAKERS[name] for name in ("rbf", "linear")}
+OTHERS = {name: make for name, make in ALL_MAKERS.items() if name not in TWO}
+
+
+def two(*axes):
+    """Two machines, and the others in `make test-full`: `test_ten_rows` has all."""
+    return [
+        *crossed(TWO, *axes, strength=1),
+        *later(crossed(OTHERS, *axes, strength=1)),
+    ]
+
+
 VALUES = [2.5, 0.0, 0.1, -1e9 / 3, 1e20, 1e150, 1e-200]
 FEW_LABELS = np.arange(40) % 2
 SPIKE = np.eye(40)[:, 3:4]
@@ -210,7 +228,7 @@ def test_one_distinct_x_gives_a_constant(make, value):
     assert low < 0.5 < high
 
 
-@ALL
+@pytest.mark.parametrize("make", two())
 def test_one_distinct_x_of_most_rows_of_one_class(make):
     """The constant is the larger class."""
     y = np.repeat([0, 1], [30, 10])
@@ -218,9 +236,7 @@ def test_one_distinct_x_of_most_rows_of_one_class(make):
     np.testing.assert_array_equal(model.predict(np.ones((5, 3))), np.zeros(5))
 
 
-@pytest.mark.parametrize(
-    "make, size", crossed(ALL_MAKERS, [1.0, 1e8, 1e-12], strength=1)
-)
+@pytest.mark.parametrize("make, size", two([1.0, 1e8, 1e-12]))
 def test_all_rows_of_a_column_equal_but_one(make, size):
     """Alone it says nothing of the other rows."""
     X = size * SPIKE
@@ -231,13 +247,7 @@ def test_all_rows_of_a_column_equal_but_one(make, size):
     assert low < 0.5 < high
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(make, id=name, marks=marked(name == "exact hinge"))
-        for name, make in ALL_MAKERS.items()
-    ],
-)
+@pytest.mark.parametrize("make", two())
 def test_a_column_of_equal_rows_but_one_beside_others(make):
     signal = np.random.default_rng(0).normal(size=(40, 1)) + 2.5 * FEW_LABELS[:, None]
     constant = np.ones((40, 1))

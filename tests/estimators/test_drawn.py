@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -26,9 +27,12 @@ def bar():
     return callback.ProgressBar
 
 
-@pytest.fixture(params=[BilevelSVC, BilevelLinearSVC])
+QUICK = {"cv": 2, "starts": 1, "random_state": 0}
+
+
+@pytest.fixture(params=[BilevelSVC("rbf", **QUICK), BilevelLinearSVC(**QUICK)])
 def machine(request):
-    return request.param(cv=3, random_state=0)
+    return clone(request.param)
 
 
 def drawn(capsys, machine, count=1):

@@ -77,7 +77,7 @@ def test_what_is_told_of_an_ensemble():
 def test_thresholds_are_means_over_members(kernel):
     """What was taken off is told, and it is what `best_threshold` would have said."""
     X, y = make_classification(150, 5, weights=[0.75], class_sep=0.6, random_state=1)
-    settings = {"kernel": kernel, "ensemble": 3, "cv": 3, "random_state": 0}
+    settings = {**QUICK, "kernel": kernel, "ensemble": 3}
     plain = BilevelSVC(**settings).fit(X, y)
     moved = BilevelSVC(**settings, threshold="f1").fit(X, y)
     assert moved.threshold_ != moved.estimators_[0].threshold_

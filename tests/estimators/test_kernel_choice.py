@@ -24,6 +24,7 @@ from bisvm.machines.regularization import PerFeature
 from bisvm.search import refinement
 from bisvm.search.kernel_choice import candidates
 from bisvm.search.observer import Observer
+from tests.covering import full
 
 
 def linear_data(n=150, seed=0):
@@ -110,7 +111,7 @@ def test_settings_that_mean_one_kernel_decide(settings, kernel):
 
 def test_every_class_may_have_its_own_values_of_one_kernel():
     X, y = load_iris(return_X_y=True)
-    model = BilevelSVC(shared=False, cv=3, random_state=0).fit(X, y)
+    model = BilevelSVC(shared=False, cv=2, random_state=0).fit(X, y)
     assert model.kernel_choice_.name == "rbf"
     assert np.shape(model.C_) == (3,)
     assert model.score(X, y) > 0.93
@@ -195,6 +196,7 @@ def test_widths_that_only_fit_their_judges_are_turned_down():
     assert turned_down >= 3
 
 
+@pytest.mark.full
 def test_few_rows_seldom_choose_many_widths_by_chance():
     """Draws that half a plain standard error of the lasting gain let through."""
     chosen = 0
@@ -287,7 +289,7 @@ def test_constant_columns_beside_one_that_varies_change_nothing():
     )
 
 
-@pytest.mark.parametrize("kernel", ["auto", "ard", "rbf"])
+@pytest.mark.parametrize("kernel", ["auto", *full("ard", "rbf")])
 def test_all_machines_that_are_trained_are_counted(moons, kernel, monkeypatch):
     """Those of the check on rows that had no say are a third of them."""
     X, y, _ = moons
@@ -303,7 +305,7 @@ def test_all_machines_that_are_trained_are_counted(moons, kernel, monkeypatch):
     assert model.n_svm_evaluations_ == sum(trained)
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("number", [1, *full(0)])
 def test_a_check_that_was_cut_short_is_told(moons, number, monkeypatch):
     """The widths stand as they were found, with all that had spoken for them."""
     X, y, whole = moons

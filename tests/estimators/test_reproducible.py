@@ -69,7 +69,7 @@ def test_fitting_again_forgets_the_first_fit(estimator):
 @QUIET
 @pytest.mark.parametrize(
     "kernel, multi_class, shared",
-    crossed(["rbf", "linear"], ["ovr", "ovo"], [True, False]),
+    crossed(["rbf", "linear"], ["ovr", "ovo"], [True, False], strength=1),
 )
 def test_two_jobs_give_the_answer_of_one(kernel, multi_class, shared):
     one, two = (

@@ -22,6 +22,7 @@ y = np.where(codes == 1, "sick", "well")
 CLASSES = np.array(["sick", "well"])
 COSTS = {"sick": 8.0, "well": 1.0}
 FOLDS = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
+QUICK = {"cv": FOLDS, "starts": 1, "random_state": 0}
 
 
 def cost(true, said, sample_weight):
@@ -95,12 +96,12 @@ def test_machines_that_separate_keep_their_zero():
 
 @pytest.fixture(scope="module")
 def model():
-    return BilevelSVC("rbf", cv=FOLDS, random_state=0).fit(X, y)
+    return BilevelSVC("rbf", **QUICK).fit(X, y)
 
 
 @pytest.mark.parametrize("goal", [goal for goal, _ in GOALS], ids=str)
 def test_the_setting_moves_zero_and_what_is_expected(model, goal):
-    moved = BilevelSVC("rbf", cv=FOLDS, random_state=0, threshold=goal).fit(X, y)
+    moved = BilevelSVC("rbf", **QUICK, threshold=goal).fit(X, y)
     t = model.best_threshold(goal)
     assert moved.threshold_ == t and model.threshold_ == 0.0
     np.testing.assert_allclose(
@@ -143,7 +144,7 @@ def test_weights_of_samples_count(model):
 
 def test_a_threshold_is_kept_in_files(model, tmp_path):
     goal = "balanced_accuracy"
-    moved = BilevelLinearSVC(cv=FOLDS, random_state=0, threshold=goal).fit(X, y)
+    moved = BilevelLinearSVC(**QUICK, threshold=goal).fit(X, y)
     again = bisvm.load(bisvm.save(moved, tmp_path / "model.skops"))
     np.testing.assert_array_equal(again.predict(X), moved.predict(X))
     assert again.threshold_ == moved.threshold_ != 0.0

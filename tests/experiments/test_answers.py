@@ -130,6 +130,7 @@ def test_fresh_sets_have_files_of_their_own(tmp_path, monkeypatch):
     assert "Voronoi 20" in [row[0] for row in result.tables[0].rows]
 
 
+@pytest.mark.full
 def test_what_is_below_the_grid_is_tested_on_further_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(structure, "GRID_C", np.array([10.0]))
     monkeypatch.setattr(structure, "GRID_GAMMA", np.array([1.0]))

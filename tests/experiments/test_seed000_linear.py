@@ -32,6 +32,7 @@ from experiments.seed000 import (
     table_5_3,
     validation_size,
 )
+from tests.covering import full
 
 needs_data = pytest.mark.skipif(
     not os.environ.get("BISVM_DATA"),
@@ -168,8 +169,9 @@ def test_minimum_is_where_the_gradient_vanishes():
     assert value <= descent.curve(objective, np.geomspace(1.0, 1e4, 200)).min()
 
 
-def test_iris_needs_at_most_ten_evaluations():
-    counts = table_5_2.evaluations_in_log_C(table_5_2.descents(5))
+@pytest.mark.parametrize("splits", [1, *full(5)])
+def test_iris_needs_at_most_ten_evaluations(splits):
+    counts = table_5_2.evaluations_in_log_C(table_5_2.descents(splits))
     for (loss, name), ours in counts.items():
         if name != "RPROP":
             assert np.median(ours) <= 10, (loss, name, ours)

@@ -75,6 +75,7 @@ def test_degrees_and_final_C(small, monkeypatch):
     assert all(0.5 < row[2] < 2.0 for row in filters.rows)
 
 
+@pytest.mark.full  # a stack in short: test_seed002_mnist.py
 def test_several_filters_and_two_layers(small, monkeypatch, tmp_path):
     monkeypatch.setattr(cifar_stack, "SEVERAL", 3)
     monkeypatch.setattr(cifar_stack, "DEEP", (2, 3))

@@ -21,6 +21,7 @@ from experiments.seed003.problems import (
     to_C,
     to_theta,
 )
+from tests.covering import crossed
 from tests.problems import toy_data
 
 needs_data = pytest.mark.skipif(
@@ -73,8 +74,10 @@ def test_searches_count_what_they_ask():
 
 
 @needs_data
-@pytest.mark.parametrize("optimizer", [Bundle(), VariableMetricBundle()], ids=repr)
-@pytest.mark.parametrize("name", ["cancer", "synsmall"])
+@pytest.mark.parametrize(
+    "name, optimizer",
+    crossed(["cancer", "synsmall"], [Bundle(), VariableMetricBundle()], strength=1),
+)
 def test_a_minimum_from_every_start(name, optimizer):
     curve = Curve.of(name)
     most = 3 * bounded(curve).evaluations
@@ -87,8 +90,10 @@ def test_a_minimum_from_every_start(name, optimizer):
 
 
 @needs_data
-@pytest.mark.parametrize("optimizer", ["bundle", "variable-metric-bundle"])
-@pytest.mark.parametrize("name", ["cancer", "synsmall"])
+@pytest.mark.parametrize(
+    "name, optimizer",
+    crossed(["cancer", "synsmall"], ["bundle", "variable-metric-bundle"], strength=1),
+)
 def test_the_lowest_minimum_with_the_usual_starts(name, optimizer):
     data = load(name)
     lowest, _ = one_C.TRUE[name]

@@ -90,7 +90,7 @@ def test_the_gradient_is_that_of_the_approximated_problem():
 def test_few_landmarks_give_the_same_answer_as_all_rows():
     models = {
         choice: BilevelSVC(
-            "rbf", approximation=choice, criterion="blend", random_state=0
+            "rbf", approximation=choice, criterion="blend", starts=1, random_state=0
         ).fit(X, y)
         for choice in ("none", "auto", "nystroem")
     }
@@ -114,7 +114,7 @@ def test_the_final_machine_has_more_landmarks_where_the_search_had_all_it_may(
     monkeypatch.setattr("bisvm.machines.model.MOST", 40)
     X, y = make_classification(800, 8, n_informative=6, random_state=0)
     X = StandardScaler().fit_transform(X)
-    given = dict(approximation="nystroem", cv=3, random_state=0)
+    given = dict(approximation="nystroem", cv=3, starts=1, random_state=0)
     models = []
     for final in (1, 2):
         monkeypatch.setattr("bisvm.machines.model.FINAL", final)
@@ -148,6 +148,7 @@ def test_a_callback_does_not_change_the_answer():
     np.testing.assert_array_equal(alone.dual_coef_, watched.dual_coef_)
 
 
+@pytest.mark.full  # in short below, with several classes
 def test_many_widths_get_landmarks_of_their_own():
     X, y = make_moons_with_noise(1600, n_noise=6, random_state=0)
     X = StandardScaler().fit_transform(X)
@@ -182,6 +183,7 @@ def test_one_width_per_feature_and_several_classes():
     )
     X = StandardScaler().fit_transform(X)
     settings = dict(approximation="nystroem", cv=3, random_state=0, max_memory=1e8)
+    settings["starts"] = 1
     for changes in ({"kernel": "ard"}, {"shared": False}):
         model = BilevelSVC(**settings, **changes).fit(X[:400], y[:400])
         assert model.score(X[400:], y[400:]) > 0.85

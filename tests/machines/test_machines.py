@@ -11,15 +11,22 @@ from bisvm.machines import Coefficients, KernelMachine, LinearMachine
 from bisvm.machines.landmarks import choose_landmarks, landmark_machine
 from bisvm.solvers import Newton
 from bisvm.testing import check_machine
+from tests.covering import crossed
 from tests.problems import sparse_twin, thinned, toy_data
 
 X, _ = toy_data(20)
 PRECISION = np.array([1.0, 2.0, 0.5])
 
 
-@pytest.mark.parametrize("direct_limit", [0, 1000], ids=["action", "factors"])
-@pytest.mark.parametrize("in_chunks", [False, True], ids=["memory", "chunks"])
-@pytest.mark.parametrize("data", [X, sparse_twin(X)], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    "data, in_chunks, direct_limit",
+    crossed(
+        {"sparse": sparse_twin(X), "dense": X},
+        {"memory": False, "chunks": True},
+        {"action": 0, "factors": 1000},
+        strength=1,
+    ),
+)
 def test_the_linear_machine_keeps_the_contract(data, in_chunks, direct_limit):
     data = Chunks.of(data, rows=6) if in_chunks else data
     check_machine(

@@ -121,28 +121,31 @@ def test_a_constant_error_of_the_value_is_no_error(optimizer, problem, told):
     assert fun(result.x)[0] < 1e-4
 
 
+seeds = pytest.mark.parametrize("seed", [0, *full(1, 2, 3, 4)])
+
+
 @told
 @problems
 @both
-def test_random_errors_limit_the_answer(optimizer, problem, told):
+@seeds
+def test_random_errors_limit_the_answer(optimizer, problem, told, seed):
     fun, start = STARTS[problem]
-    for seed in range(5):
-        oracle = Inexact(fun, lambda asked, size: NOISE, told=told, seed=seed)
-        result = optimizer.minimize(oracle, start)
-        assert fun(result.x)[0] <= 4 * NOISE
+    oracle = Inexact(fun, lambda asked, size: NOISE, told=told, seed=seed)
+    result = optimizer.minimize(oracle, start)
+    assert fun(result.x)[0] <= 4 * NOISE
 
 
 @told
 @both
-def test_random_errors_along_a_bent_valley(optimizer, told):
+@seeds
+def test_random_errors_along_a_bent_valley(optimizer, told, seed):
     """A step of r along the valley gains 2 (1 - x) r and loses 8 r^2: (1 - x)^2 / 8.
 
     Where that is below two errors no method can tell it from noise.
     """
-    for seed in range(5):
-        oracle = Inexact(rosenbrock, lambda asked, size: NOISE, told=told, seed=seed)
-        result = optimizer.minimize(oracle, [-1.2, 1.0])
-        assert rosenbrock(result.x)[0] <= 8 * 4 * NOISE
+    oracle = Inexact(rosenbrock, lambda asked, size: NOISE, told=told, seed=seed)
+    result = optimizer.minimize(oracle, [-1.2, 1.0])
+    assert rosenbrock(result.x)[0] <= 8 * 4 * NOISE
 
 
 @pytest.mark.parametrize("sign", [-1.0, None, 1.0])
@@ -274,27 +277,27 @@ def test_machines_are_solved_loosely_at_first(name):
 
 
 @pytest.mark.parametrize("name", ["bundle", *full("variable-metric-bundle")])
-def test_one_hyperparameter_is_looked_at_beyond_its_minimum(name):
+@seeds
+def test_one_hyperparameter_is_looked_at_beyond_its_minimum(name, seed):
     """A hinge on both levels has minima side by side."""
-    for seed in range(3):
-        X, y = toy_data(n=80, seed=seed)
-        settings = dict(
-            loss="hinge",
-            criterion="hinge",
-            fit_intercept="penalized",
-            optimizer=name,
-            random_state=0,
-        )
-        model = BilevelLinearSVC(**settings).fit(X, y)
-        stages = [record.stage for record in model.history_]
-        # The range of C is scanned first.
-        assert "scan nearby" in stages and len(stages) - stages.count("start") <= 80
-        first = min(r.value for r in model.history_ if r.stage == "shared values")
-        assert model.criterion_value_ <= first
-        objective = BilevelObjective(BilevelLinearSVC(**settings), X, y)
-        beside = np.log(model.C_) + np.array([-1.0, -0.5, 0.5, 1.0])
-        lowest = min(objective(theta)[0] for theta in beside[:, None])
-        assert model.criterion_value_ <= (1.0 + 1e-3) * lowest
+    X, y = toy_data(n=80, seed=seed)
+    settings = dict(
+        loss="hinge",
+        criterion="hinge",
+        fit_intercept="penalized",
+        optimizer=name,
+        random_state=0,
+    )
+    model = BilevelLinearSVC(**settings).fit(X, y)
+    stages = [record.stage for record in model.history_]
+    # The range of C is scanned first.
+    assert "scan nearby" in stages and len(stages) - stages.count("start") <= 80
+    first = min(r.value for r in model.history_ if r.stage == "shared values")
+    assert model.criterion_value_ <= first
+    objective = BilevelObjective(BilevelLinearSVC(**settings), X, y)
+    beside = np.log(model.C_) + np.array([-1.0, -0.5, 0.5, 1.0])
+    lowest = min(objective(theta)[0] for theta in beside[:, None])
+    assert model.criterion_value_ <= (1.0 + 1e-3) * lowest
 
 
 def test_a_schedule_and_an_oracle_meet_in_the_problem():

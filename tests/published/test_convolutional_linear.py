@@ -11,6 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bisvm import ConvolutionalLinearSVC
 from bisvm.published.bilinear.steps import PegasosStep
+from tests.covering import crossed
 from tests.published.bilinear.bars import bars
 
 FIXED = ConvolutionalLinearSVC(filter_shape=(1,), learn=None)
@@ -72,8 +73,10 @@ def test_images_may_come_in_their_shape(fitted, digits):
     np.testing.assert_array_equal(flat.predict(X), shaped.predict(X.reshape(-1, 8, 8)))
 
 
-@pytest.mark.parametrize("solver", ["newton", "liblinear", PegasosStep(30_000)])
-@pytest.mark.parametrize("multi_class", ["ovo", "ovr"])
+@pytest.mark.parametrize(
+    "solver, multi_class",
+    crossed(["newton", "liblinear", PegasosStep(30_000)], ["ovo", "ovr"], strength=1),
+)
 def test_strengths_as_given(digits, solver, multi_class):
     X, y = digits
     model = ConvolutionalLinearSVC(

@@ -34,7 +34,9 @@ def test_filters_are_learned_as_well_as_by_gradients():
     assert np.linalg.norm(ours.hyperparameters_["t1__filters"]) <= 1.0 + 1e-9
 
 
-@pytest.mark.parametrize(("n", "cv"), [(60, None), (40, 3)])
+@pytest.mark.parametrize(
+    ("n", "cv"), [(60, None), pytest.param(40, 3, marks=pytest.mark.full)]
+)
 def test_width_and_C(n, cv):
     X, y = noisy(n)
     settings = {**BOTH, "cv": split(n) if cv is None else cv, "random_state": 0}

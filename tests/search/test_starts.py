@@ -29,6 +29,7 @@ from bisvm.search.starts import (
     starts_between,
     tried_starts,
 )
+from tests.covering import crossed, full
 from tests.problems import toy_data
 from tests.search.searches import make_search
 
@@ -61,7 +62,7 @@ def quietly(model, *data, **more):
 # --- structure that is finer than the start -------------------------------------------
 
 
-@pytest.mark.parametrize("kernel", ["auto", "rbf", "ard"])
+@pytest.mark.parametrize("kernel", ["auto", *full("rbf", "ard")])
 def test_fine_waves_are_found(kernel):
     X, y = wave(40, 800)
     model = BilevelSVC(kernel, random_state=0).fit(X[:400], y[:400])
@@ -69,7 +70,7 @@ def test_fine_waves_are_found(kernel):
     assert model.certificate_.converged
 
 
-@pytest.mark.parametrize("optimizer", ["auto", "lbfgs", "rprop"])
+@pytest.mark.parametrize("optimizer", ["auto", *full("lbfgs", "rprop")])
 def test_checkerboards_are_found_by_any_optimizer(optimizer):
     X, y = checkerboard(7, 800)
     model = quietly(
@@ -88,7 +89,16 @@ def test_a_number_of_starts_includes_that_of_local_averages():
 
 
 def test_a_sample_that_is_too_coarse_is_left_out():
-    """Waves that 400 of 1600 rows do not show."""
+    """Waves that 400 of 1600 rows do not show; others are searched on them first."""
+    for k, next_stage in ((400, "shared values"), (5, "subsample")):
+        model = BilevelSVC("rbf", random_state=0)
+        model.set_params(callback=lambda progress: progress.record.number == 3)
+        stages = [one.stage for one in quietly(model, *wave(k, 1600)).history_]
+        assert stages[:3] == ["start", "start", next_stage]
+
+
+@pytest.mark.full
+def test_what_a_sample_does_not_show_is_found():
     X, y = wave(400, 1600)
     model = BilevelSVC("rbf", random_state=0).fit(X, y)
     assert "subsample" not in {record.stage for record in model.history_}
@@ -109,7 +119,9 @@ MACHINES = {
     "auto": lambda: BilevelSVC(random_state=0),
     "ard": lambda: BilevelSVC("ard", random_state=0),
     "poly": lambda: BilevelSVC("poly", random_state=0),
-    "hinge": lambda: BilevelSVC("rbf", loss="hinge", random_state=0),
+    "hinge": lambda: BilevelSVC(
+        "rbf", loss="hinge", starts=1, max_iter=3, random_state=0
+    ),
     "linear": lambda: BilevelLinearSVC(random_state=0),
     "per feature": lambda: BilevelLinearSVC(
         regularization="per_feature", random_state=0
@@ -117,8 +129,9 @@ MACHINES = {
 }
 
 
-@pytest.mark.parametrize("factor", [1e-6, 1e-3, 1e6])
-@pytest.mark.parametrize("make", MACHINES.values(), ids=MACHINES)
+@pytest.mark.parametrize(
+    "make, factor", crossed(MACHINES, [1e-6, 1e-3, 1e6], strength=1)
+)
 def test_neither_the_unit_of_X_nor_that_of_weights_matters(make, factor):
     X, y = make_moons(100, noise=0.25, random_state=0)
     X = X * [1.0, 30.0]
@@ -322,7 +335,7 @@ def test_starts_are_told_in_natural_units(objective):
 # --- the certificate ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *full(1, 2)])
 def test_labels_by_chance_are_no_better_than_guessing(seed):
     X, y = coins(60, 5, seed)
     with pytest.warns(ConvergenceWarning, match="no better than guessing"):

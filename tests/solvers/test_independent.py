@@ -11,6 +11,7 @@ from bisvm.kernels import RBF
 from bisvm.losses import Logistic, Quartic, SquaredHinge, get_loss
 from bisvm.machines import KernelMachine, LinearMachine
 from bisvm.solvers import Newton
+from tests.covering import crossed
 from tests.problems import INTERCEPTS, SMOOTH_LOSSES, toy_data
 
 NEARLY_HINGE = Quartic(1e-3)
@@ -133,8 +134,9 @@ def board_machine(n, C, gamma, loss):
     return KernelMachine(labels, weights, loss, "free", kernel, points, gram)
 
 
-@pytest.mark.parametrize("C", [1e3, 1e5, 1e7])
-@pytest.mark.parametrize("gamma", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize(
+    "C, gamma", crossed([1e3, 1e5, 1e7], [0.5, 1.0, 4.0], strength=1)
+)
 def test_a_large_C_is_solved_from_any_start(C, gamma):
     machine = board_machine(300, C, gamma, Quartic())
     far = 3.0 * np.random.default_rng(0).normal(size=machine.labels.shape)

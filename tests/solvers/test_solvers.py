@@ -94,7 +94,8 @@ def test_conjugate_gradients_and_factors_solve_one_problem(intercept):
 
 
 @pytest.mark.parametrize(
-    "C, loss, intercept", crossed([1e-2, 1.0, 1e3], SMOOTH_LOSSES, INTERCEPTS)
+    "C, loss, intercept",
+    crossed([1e-2, 1.0, 1e3], SMOOTH_LOSSES, INTERCEPTS, strength=1),
 )
 def test_steps_that_stop_early_end_where_exact_ones_do(C, loss, intercept):
     X, y = toy_data(60)

@@ -13,6 +13,7 @@ from bisvm.published.bilinear.joint import minimize, sensitivity
 from bisvm.published.bilinear.patches import Patches
 from bisvm.published.bilinear.strengths import StrengthObjective, columns_of
 from bisvm.testing import central_difference, check_gradient
+from tests.covering import crossed
 from tests.published.bilinear.bars import bars, make_problem, random_point
 
 LOG_STRENGTHS = np.log([0.02, 0.05])
@@ -80,8 +81,10 @@ def make_objective(
     )
 
 
-@pytest.mark.parametrize("criterion", ["calibrated_logistic", "blend", "mse"])
-@pytest.mark.parametrize("n_filters", [1, 2])
+@pytest.mark.parametrize(
+    "criterion, n_filters",
+    crossed(["calibrated_logistic", "blend", "mse"], [1, 2], strength=1),
+)
 def test_hypergradient(criterion, n_filters):
     objective = make_objective(criterion, n_filters=n_filters)
     theta = np.log([0.04])
