@@ -10,6 +10,7 @@ from bisvm.solvers.dcd import (
     dual_coordinate_descent,
     kernel_coordinate_descent,
 )
+from tests.covering import full
 from tests.problems import thinned, toy_data
 
 
@@ -52,7 +53,7 @@ def quadratic_program(gram, y, c):
     return np.array(solver.solve().x)
 
 
-@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize("C", [0.01, 1.0, *full(30.0)])
 def test_it_finds_what_liblinear_finds(C):
     X, y = data(150)
     machine = LinearSVC(
@@ -114,7 +115,7 @@ def test_states_certify_the_optimum(shrinking):
     assert found.violation == pytest.approx(np.ptp(projected), abs=1e-13)
 
 
-@pytest.mark.parametrize("tol", [1e-2, 1e-10])
+@pytest.mark.parametrize("tol", [1e-2, *full(1e-10)])
 def test_sparse_rows_are_rows(tol):
     X, y = data(200, 30)
     c = uneven(len(y))
