@@ -68,11 +68,15 @@ LONG = {
     "README.md",
     "docs/choosing.md",
     "docs/command_line.md",
+    "docs/comparison.md",
     "docs/generalisation.md",
     "docs/methods/bundle.md",
 }
 # Those of them that `make test` runs with brief searches.
-BRIEF = [ROOT / "README.md", ROOT / "docs" / "command_line.md"]
+BRIEF = [
+    ROOT / "README.md",
+    *(ROOT / "docs" / f"{page}.md" for page in ("command_line", "comparison")),
+]
 RUN = [
     pytest.param(page, id=name(page), marks=marked(name(page) in LONG))
     for page in PAGES

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.covering import marked
-
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
 # What an example must have printed.
@@ -26,20 +24,13 @@ PRINTS = {
     "plot_unbalanced.py": ["as they come", "balanced accuracy"],
     "plot_moons.py": ["most relevant: moons 1 and moons 2", "grid search"],
 }
-# Those that `make test` runs; the others take longer, and have `make test-full`.
-SHORT = {"own_kernel.py"}
-# Those that `make test` runs in its own process, which takes half the time.
-WITHIN = ["callback.py", "own_optimizer.py"]
+# Those that `make test` runs, in its own process: a start takes longer than they do.
+SHORT = ["callback.py", "own_kernel.py", "own_optimizer.py"]
 NEEDS = {"cluster.py": ["dask.array", "distributed"]}
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, id=path.name, marks=marked(path.name not in SHORT))
-        for path in EXAMPLES
-    ],
-)
+@pytest.mark.full
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_example(path, tmp_path):
     if "matplotlib" in path.read_text(encoding="utf-8"):
         pytest.importorskip("matplotlib")
@@ -67,7 +58,7 @@ def test_example(path, tmp_path):
         assert text in done.stdout
 
 
-@pytest.mark.parametrize("name", WITHIN)
+@pytest.mark.parametrize("name", SHORT)
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_example_in_this_process(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

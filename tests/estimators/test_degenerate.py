@@ -178,7 +178,13 @@ ALL_MAKERS = {
         "rbf", approximation="nystroem", random_state=0, **s
     ),
     "exact hinge": lambda **s: BilevelSVC(
-        "rbf", loss="hinge", criterion="hinge", max_iter=3, random_state=0, **s
+        "rbf",
+        loss="hinge",
+        criterion="hinge",
+        starts=1,
+        max_iter=3,
+        random_state=0,
+        **s,
     ),
     "many starts": lambda **s: BilevelSVC("rbf", starts=4, random_state=0, **s),
     "ensemble": lambda **s: BilevelSVC("rbf", ensemble=2, random_state=0, **s),

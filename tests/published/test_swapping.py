@@ -139,8 +139,9 @@ def fitted(estimator=BilevelSVC, X=X, y=Y, fit=None, **settings):
         {"kernel": "ard"},
         {"loss": "hinge", "criterion": "hinge", "starts": 1},
         *full({"loss": "hinge", "criterion": "hinge"}),
-        {"optimizer": "lbfgs"},
-        {"optimizer": "spg"},
+        {"optimizer": "lbfgs", "starts": 1},
+        {"optimizer": "spg", "starts": 1},
+        *full({"optimizer": "lbfgs"}, {"optimizer": "spg"}),
         {"optimizer": "variable-metric-bundle", "starts": 1},
         # In `make test` they only walk: see below.
         *full({"optimizer": "slp-filter", "loss": "hinge", "criterion": "hinge"}),

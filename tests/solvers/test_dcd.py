@@ -7,6 +7,7 @@ from sklearn.svm import LinearSVC
 
 from bisvm.hinge.active_set import ERROR, MARGIN, REST
 from bisvm.solvers.dcd import dual_coordinate_descent
+from tests.covering import full
 from tests.problems import thinned, toy_data
 
 
@@ -49,7 +50,7 @@ def quadratic_program(gram, y, c):
     return np.array(solver.solve().x)
 
 
-@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize("C", [0.01, 1.0, *full(30.0)])
 def test_it_finds_what_liblinear_finds(C):
     X, y = data(150)
     machine = LinearSVC(
@@ -108,7 +109,7 @@ def test_states_certify_the_optimum():
     assert found.violation == pytest.approx(np.ptp(projected), abs=1e-13)
 
 
-@pytest.mark.parametrize("tol", [1e-2, 1e-10])
+@pytest.mark.parametrize("tol", [1e-2, *full(1e-10)])
 def test_sparse_rows_are_rows(tol):
     X, y = data(200, 30)
     c = uneven(len(y))

@@ -127,7 +127,8 @@ def test_the_gradient_is_defined_with_duplicates_and_without_free_vectors():
 
 @pytest.mark.filterwarnings("ignore:Tuning stopped early")
 def test_an_estimator_with_the_exact_hinge_is_the_svc_it_exports():
-    model = BilevelSVC("rbf", loss="hinge", starts=1, random_state=0).fit(X, y)
+    settings = {"starts": 1, "max_iter": 5, "random_state": 0}
+    model = BilevelSVC("rbf", loss="hinge", **settings).fit(X, y)
     twin = model.to_sklearn().set_params(svc__tol=1e-8).fit(X, y)
     # LIBSVM keeps its kernel in single precision: its error grows with C.
     atol = max(1e-5, 2e-7 * model.C_)
