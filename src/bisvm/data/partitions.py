@@ -73,7 +73,7 @@ class Partitions(RowBlocks):
         self._blocks = blocks
         self._ends = ends
         self._width = layout.width
-        self.sparse = layout.sparse
+        self.is_sparse = layout.sparse
         self.head = _named(next(look.head for look in seen if look.n_rows), X)
 
     @property
