@@ -8,6 +8,7 @@ CLI    := $(VENV)/.cli
 READY  := $(VENV)/.ready
 RIVALS := $(VENV)/.rivals
 SPHINX := $(VENV)/.sphinx
+OLDEST := .venv-oldest
 
 # Directory of data archives, where there is one; `bisvm.datasets` does without.
 ifndef BISVM_DATA
@@ -25,12 +26,12 @@ export MPLBACKEND ?= Agg
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal --durations=20
 
 # Small matrices: one BLAS thread in each of two processes beats two in one.
-test test-full same bench bench-full docs: export OMP_NUM_THREADS := 1
-test test-full same bench bench-full docs: export OPENBLAS_NUM_THREADS := 1
+test test-full test-oldest same bench bench-full docs: export OMP_NUM_THREADS := 1
+test test-full test-oldest same bench bench-full docs: export OPENBLAS_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-full same lint format bench bench-full experiments docs clean
+.PHONY: help install demo test test-full test-oldest same lint format bench bench-full experiments docs clean
 
 help: ## list the targets
 	@echo "Targets:"
@@ -48,6 +49,9 @@ test: lint ## style, types, and all tests that are not long
 
 test-full: lint ## the long checks too
 	$(PYTEST) --durations-min=60 -m ""
+
+test-oldest: $(OLDEST)/.ready ## the tests with the lowest versions of pyproject.toml
+	$(OLDEST)/bin/python -m pytest -q -n 2 --dist worksteal $(ONLY)
 
 same: $(READY) ## answers of many small fits beside those on file; ONLY='kernel/*' for some
 	$(BIN)/python -m tools.same $(if $(ONLY),--only '$(ONLY)')
@@ -74,7 +78,7 @@ docs: $(SPHINX) ## the documentation, into docs/_build/html; every warning is an
 	$(BIN)/python -m sphinx -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html
 
 clean: ## remove the environment, caches, the demo's picture and built documentation
-	rm -rf $(VENV) build dist demo-output docs/_build docs/api docs/gallery .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(OLDEST) build dist demo-output docs/_build docs/api docs/gallery .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(CLI): pyproject.toml
@@ -87,6 +91,15 @@ $(CLI): pyproject.toml
 
 $(READY): $(CLI)
 	@$(BIN)/python -m pip install --quiet -e '.[test,plots,images]'
+	@touch $@
+
+$(OLDEST)/.ready: pyproject.toml tools/oldest.py
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' || \
+	    { echo "The lowest versions need Python 3.11 or 3.12: make PYTHON=python3.11 ..."; exit 1; }
+	@echo "Setting up $(OLDEST) (once; a few minutes) ..."
+	@$(PYTHON) -m venv --clear $(OLDEST)
+	@$(PYTHON) -m tools.oldest > $(OLDEST)/pins.txt
+	@$(OLDEST)/bin/python -m pip install --quiet -c $(OLDEST)/pins.txt -e '.[test,plots,cli]'
 	@touch $@
 
 $(RIVALS): $(READY)

@@ -86,7 +86,8 @@ def test_predictions_are_those_of_the_model_in_python(folder, tmp_path, capsys):
     assert shown == ["prediction", *model.predict(frame)]
     words = ["predict", str(folder / "model.skops"), table, "--scores"]
     assert main([*words, "--output", str(output)]) == 0
-    scores = pd.read_csv(output).filter(like="score")
+    table = pd.read_csv(output, float_precision="round_trip")
+    scores = table.filter(like="score")
     assert list(scores) == [f"score {name}" for name in model.classes_]
     assert np.array_equal(scores.to_numpy(), model.decision_function(frame))
 

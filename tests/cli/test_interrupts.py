@@ -19,6 +19,14 @@ pytest.importorskip("skops")
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
+@pytest.fixture(autouse=True)
+def listening():
+    """Ctrl-C as in a terminal: in the background of a shell it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def words(tmp_path):
     X, y = make_moons(60, noise=0.3, random_state=0)

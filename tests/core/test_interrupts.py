@@ -8,6 +8,14 @@ import pytest
 from bisvm.core.interrupts import asked_to_stop, ending_on_signals, plain_interrupts
 
 
+@pytest.fixture(autouse=True)
+def listening():
+    """Ctrl-C as in a terminal: in the background of a shell it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def send(number):
     os.kill(os.getpid(), number)
 
@@ -49,3 +57,10 @@ def test_an_interrupt_in_compiled_code_is_an_interrupt():
 def test_other_errors_are_as_they_were():
     with pytest.raises(SystemError, match="of its own"), plain_interrupts():
         raise SystemError("of its own")
+
+
+def test_what_is_ignored_stays_so():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with ending_on_signals(lambda: None) as received:
+        send(signal.SIGINT)
+        assert not received and not asked_to_stop()

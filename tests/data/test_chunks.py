@@ -99,7 +99,7 @@ def test_rows_are_gathered_as_they_are_asked_for(stored):
     masks = (np.arange(50) % 3 == 0, slice(5, 30), [49, 0, 7, 7, 20], [], slice(None))
     for rows in masks:
         found = chunks[rows]
-        assert sparse.issparse(found) == chunks.sparse
+        assert sparse.issparse(found) == chunks.is_sparse
         np.testing.assert_array_equal(found @ np.eye(3), X[rows])
     with pytest.raises(IndexError, match="indices, a slice or a mask"):
         chunks[3]

@@ -244,7 +244,7 @@ def test_products_are_those_of_the_matrix(place, stored):
     spread = partitions.Partitions(
         da.from_array(A, chunks=(4, 3)).map_blocks(stored, dtype=float)
     )
-    assert spread.shape == (50, 3) and spread.sparse == sparse.issparse(stored(A))
+    assert spread.shape == (50, 3) and spread.is_sparse == sparse.issparse(stored(A))
     B, D = rng.normal(size=(3, 2)), rng.random((50, 2)) * (rng.random((50, 2)) > 0.5)
     D[4:8] = 0.0
     np.testing.assert_allclose(spread @ B, A @ B, rtol=1e-13)

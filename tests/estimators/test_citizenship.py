@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
-from sklearn.metrics import accuracy_score, get_scorer
+from sklearn.metrics import accuracy_score, get_scorer, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -148,11 +148,13 @@ def test_weights_are_routed_through_a_cross_validation(routing):
 def test_weights_and_groups_are_routed_through_pipeline_and_search(routing):
     machine = Recording(**{**QUICK, "cv": GroupKFold(2)})
     machine.set_fit_request(sample_weight=True, groups=True)
-    machine.set_score_request(sample_weight=True)
+    # The default scorer of a pipeline takes no requests in older versions.
+    scorer = make_scorer(accuracy_score).set_score_request(sample_weight=True)
     search = GridSearchCV(
         make_pipeline(plain_scaler(), machine),
         {"recording__C": [0.1, 1.0]},
         cv=GroupKFold(3),
+        scoring=scorer,
     )
     search.fit(X, y, sample_weight=WEIGHT, groups=GROUPS)
     given = search.best_estimator_[-1].given_

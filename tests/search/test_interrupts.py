@@ -16,6 +16,14 @@ from tests.search.runs import assert_same
 X, Y = make_moons_with_noise(80, random_state=0)
 
 
+@pytest.fixture(autouse=True)
+def listening():
+    """Ctrl-C as in a terminal: in the background of a shell it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def fit(path=None):
     return BilevelSVC("rbf", cv=3, random_state=0, checkpoint=path).fit(X, Y)
 

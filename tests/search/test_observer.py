@@ -136,7 +136,7 @@ def test_a_signal_stops_after_the_evaluation(nested):
     with ending_on_signals(lambda: None):
         observer.evaluate(question(nested=nested))
         assert not observer.is_late
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
         assert observer.is_late
         observer.evaluate(question(final=True))
         with pytest.raises(StopSearch, match=INTERRUPT_STOP) as stop:

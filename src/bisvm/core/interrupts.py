@@ -38,14 +38,13 @@ def ending_on_signals(notify: Callable[[], None]) -> Iterator[list[int]]:
         # Only the main thread gets signals, or may say what they do.
         yield _received
         return
-    before = {
-        one: signal.getsignal(one) or signal.SIG_DFL
-        for one in (signal.SIGINT, signal.SIGTERM)
-    }
+    known = ((one, signal.getsignal(one)) for one in (signal.SIGINT, signal.SIGTERM))
+    # What is ignored stays so, as Ctrl-C is in a process in the background of a shell.
+    before = {one: handler for one, handler in known if handler != signal.SIG_IGN}
 
     def restore() -> None:
         for one, handler in before.items():
-            signal.signal(one, handler)
+            signal.signal(one, handler or signal.SIG_DFL)
 
     def handle(number: int, frame: FrameType | None) -> None:
         restore()

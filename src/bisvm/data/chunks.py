@@ -99,7 +99,7 @@ class Chunks(RowBlocks):
         return n, reader.layout.width
 
     @property
-    def sparse(self) -> bool:  # type: ignore[override]
+    def is_sparse(self) -> bool:  # type: ignore[override]
         return self._reader.layout.sparse
 
     @property

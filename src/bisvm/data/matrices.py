@@ -44,7 +44,7 @@ class RowBlocks(ABC):
     Attributes
     ----------
     shape : (n, d)
-    sparse : bool
+    is_sparse : bool
         Whether blocks are CSR arrays; otherwise they are dense.
     head : array or data frame
         The first row as it was given; a data frame if the columns have names.
@@ -53,7 +53,7 @@ class RowBlocks(ABC):
     """
 
     shape: tuple[int, int]
-    sparse: bool
+    is_sparse: bool
     head: UserData
     y: UserVector | None
     ndim = 2
@@ -120,13 +120,15 @@ class RowBlocks(ABC):
         if not parts:
             return self._no_rows()
         found: Matrix = (
-            sparse.csr_array(sparse.vstack(parts)) if self.sparse else np.vstack(parts)
+            sparse.csr_array(sparse.vstack(parts))
+            if self.is_sparse
+            else np.vstack(parts)
         )
         return found if np.array_equal(numbers, wanted) else found[place]
 
     def _no_rows(self) -> Matrix:
         nothing = np.empty((0, self.shape[1]))
-        return sparse.csr_array(nothing) if self.sparse else nothing
+        return sparse.csr_array(nothing) if self.is_sparse else nothing
 
     def __matmul__(self, B: Array) -> Array:
         return self.stack(lambda block: block @ B)
@@ -146,7 +148,7 @@ class RowBlocks(ABC):
 
     def __repr__(self) -> str:
         n, d = self.shape
-        kind = "sparse" if self.sparse else "dense"
+        kind = "sparse" if self.is_sparse else "dense"
         return f"<{type(self).__name__} of {n} x {d}, {kind}>"
 
 
@@ -199,7 +201,7 @@ def keep(X: Any, rows: Array) -> Any:
 
 def is_sparse(X: Inputs) -> TypeGuard[sparse.csr_array]:
     """Whether a matrix, or its blocks, are sparse."""
-    return X.sparse if isinstance(X, RowBlocks) else bool(sparse.issparse(X))
+    return X.is_sparse if isinstance(X, RowBlocks) else bool(sparse.issparse(X))
 
 
 def weighted_squares(X: Inputs, D: Array) -> Array:

@@ -74,7 +74,7 @@ class Partitions(RowBlocks):
         self._blocks = blocks
         self._ends = ends
         self._width = layout.width
-        self.sparse = layout.sparse
+        self.is_sparse = layout.sparse
         self.head = _named(next(head for n_rows, _, head in seen if n_rows), X)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -35,6 +36,10 @@ MANY_ROWS, MEAN_STEP = 20, 20
 # The square of a larger number overflows, or nearly so.
 LARGEST = 1e150
 MICROSECONDS = 86_400_000_000  # of a day
+# Whole years that fit into 64 bits of nanoseconds before and after 1970.
+NANOSECOND_YEARS = (1678, 2261)
+# What pandas calls the ISO format.
+ISO = "ISO8601"
 # A column with at least this share of numbers is numeric; other cells are errors.
 MOSTLY = 0.9
 
@@ -219,13 +224,8 @@ def _days(name: str, cells: Series, form: str) -> Series:
     """
     pd = pandas()
     text = not pd.api.types.is_datetime64_any_dtype(cells)
-    dates = pd.to_datetime(
-        texts(cells) if text else cells,
-        format=(form or "ISO8601") if text else None,
-        errors="coerce",
-        utc=True,
-    )
-    wrong = dates.isna().to_numpy()
+    moments = _moments(texts(cells) if text else cells, (form or ISO) if text else None)
+    wrong = np.isnat(moments)
     if wrong.any():
         place = int(np.argmax(wrong))
         like = f" of the form {form or 'YYYY-MM-DD (ISO 8601)'}"
@@ -234,18 +234,46 @@ def _days(name: str, cells: Series, form: str) -> Series:
             column=name,
             row=_row(cells, place),
         )
-    # Nanoseconds end in 2262; microseconds reach the year 9999, often used for "never".
-    moments = dates.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
     return pd.Series(moments.astype(np.int64) / MICROSECONDS, index=cells.index)
+
+
+def _moments(cells: Series, form: str | None) -> Array:
+    """Cells as numpy.datetime64, up to the first that is none: that one is NaT.
+
+    Nanoseconds end in 2262; microseconds reach the year 9999, often used for "never".
+    pandas before version 3 reads text as nanoseconds.
+    """
+    dates = pandas().to_datetime(cells, format=form, errors="coerce", utc=True)
+    moments: Array = dates.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
+    for place in np.flatnonzero(np.isnat(moments)):
+        moments[place] = _far_moment(cells.iloc[place], form)
+        if np.isnat(moments[place]):
+            break
+    return moments
+
+
+def _far_moment(cell: object, form: str | None) -> np.datetime64:
+    """A date that has no nanoseconds, or NaT."""
+    try:
+        found = (
+            datetime.fromisoformat(str(cell))
+            if form == ISO
+            else datetime.strptime(str(cell), form or "")
+        )
+        if found.tzinfo is not None:
+            found = found.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        return np.datetime64("NaT")
+    far = not NANOSECOND_YEARS[0] <= found.year <= NANOSECOND_YEARS[1]
+    return np.datetime64(found if far else "NaT", "us")
 
 
 def date_format(cells: Series) -> str | None:
     """The first format in which every cell is a date, or None."""
-    pd = pandas()
     head = cells.head(50)
     for form in DATE_FORMATS:
         for part in (head, cells):
-            if pd.to_datetime(part, format=form, errors="coerce").isna().any():
+            if np.isnat(_moments(part, form)).any():
                 break
         else:
             return form
