@@ -9,10 +9,13 @@ alike, in training and on held-out rows, so that C and gamma are chosen for that
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.metrics import balanced_accuracy_score, recall_score
+from sklearn.metrics import (
+    ConfusionMatrixDisplay,
+    balanced_accuracy_score,
+    recall_score,
+)
 
 from bisvm import BilevelSVC
-from bisvm.plots import ConfusionDisplay
 
 
 def draw(n, seed):
@@ -42,7 +45,9 @@ for name, model in models.items():
 # Neither is the right answer in itself: who needs the rare ones accepts false alarms.
 figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
-    ConfusionDisplay.from_estimator(model, X_test, y_test, ax=ax)
+    ConfusionMatrixDisplay.from_estimator(
+        model, X_test, y_test, ax=ax, cmap="Blues", colorbar=False
+    )
     ax.set_title(f"weights: {name}", loc="left")
 plt.show()
 

@@ -1,5 +1,7 @@
 """Every example runs as a program of its own."""
 
+import ast
+import importlib
 import os
 import runpy
 import subprocess
@@ -70,6 +72,16 @@ def test_example_in_this_process(name, tmp_path, monkeypatch, capsys):
 
 def test_every_example_is_listed():
     assert {path.name for path in EXAMPLES} == set(PRINTS)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_what_an_example_imports_exists(path):
+    """Most examples run in `make test-full` only."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("bisvm"):
+            module = importlib.import_module(node.module)
+            for name in node.names:
+                assert hasattr(module, name.name)
 
 
 @pytest.mark.full  # in one process in tests/estimators/test_drawn.py
