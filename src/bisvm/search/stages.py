@@ -468,12 +468,18 @@ def _from_nearby(
 def _from_largest_C(
     search: Search, trace: Trace, found: Descent, stage: str
 ) -> tuple[Descent, Trace]:
-    """The lower of a minimum and of another in the valley of the largest C."""
+    """The lower of a minimum and of another in the valley of the largest C.
+
+    H is rough there, since few rows decide: a descent that does not converge must end
+    lower by as much as is worth a descent on a subsample.
+    """
     points = largest_C_starts(search.objective, found.best.theta)
     starts, trace = _evaluated(search, trace, points, ROUGH_ACCURACY)
     for start in other_valleys(found.best, starts):
         end, trace = search.descend(trace, start.theta, stage, shared=True)
-        if end.best.value < (1 - WORTH) * found.best.value:
+        sure = end.converged or not found.converged
+        worth = WORTH if sure else SUBSAMPLE_WORTH
+        if end.best.value < (1 - worth) * found.best.value:
             found, trace = _from_nearby(search, trace, end, stage)
     return found, trace
 
