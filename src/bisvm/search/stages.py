@@ -74,8 +74,9 @@ NEARBY_ROUNDS = 4
 # Relative decrease of H that is worth another descent: that at which a descent stops
 # (docs/defaults.md, tolerance).
 WORTH = 1e-4
-# The same on a subsample, whose minima are not those of all rows.
-SUBSAMPLE_WORTH = 1e-2
+# The same where H is not to be trusted to more: on a subsample, whose minima are not
+# those of all rows, and where a descent has not converged.
+ROUGH_WORTH = 1e-2
 # How an H with kinks is scanned beyond a minimum: kinks have no natural scale, so that
 # steps grow.
 SCAN_NEARBY = Scan(spacing=0.25, growth=4.0, ftol=WORTH)
@@ -349,7 +350,7 @@ def _shared_values(
                     Trace(),
                     SUBSAMPLE,
                     partial(choose, known=here),
-                    worth=SUBSAMPLE_WORTH,
+                    worth=ROUGH_WORTH,
                 )
                 if below is None
                 else _next_level(level, Trace(), *below, size, SUBSAMPLE)
@@ -471,14 +472,14 @@ def _from_largest_C(
     """The lower of a minimum and of another in the valley of the largest C.
 
     H is rough there, since few rows decide: a descent that does not converge must end
-    lower by as much as is worth a descent on a subsample.
+    lower by `ROUGH_WORTH`.
     """
     points = largest_C_starts(search.objective, found.best.theta)
     starts, trace = _evaluated(search, trace, points, ROUGH_ACCURACY)
     for start in other_valleys(found.best, starts):
         end, trace = search.descend(trace, start.theta, stage, shared=True)
         sure = end.converged or not found.converged
-        worth = WORTH if sure else SUBSAMPLE_WORTH
+        worth = WORTH if sure else ROUGH_WORTH
         if end.best.value < (1 - worth) * found.best.value:
             found, trace = _from_nearby(search, trace, end, stage)
     return found, trace

@@ -14,8 +14,9 @@ minimum. Baselines that cost little say where to begin and what to compare with:
 - a *linear rule* on standardised features, by least squares: it does not depend on the
   units of the features, as a kernel with one width does.
 
-A single hyperparameter is scanned over its range. Where a machine is worse than a
-baseline, H is evaluated on a grid of all widths and C.
+A single hyperparameter is scanned over its range. With few rows the largest C is tried
+with kernels of all widths. Where a machine is worse than a baseline, H is evaluated on
+a grid of all widths and C.
 """
 
 from __future__ import annotations
