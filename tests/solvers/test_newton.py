@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_classification
 
 from bisvm.kernels import RBF
 from bisvm.losses import Logistic, Loss, ModifiedLog, Quartic, SquaredHinge
@@ -68,3 +69,23 @@ def test_a_loss_in_numpy_has_the_same_solution(loss, intercept):
     )
     np.testing.assert_allclose(compiled.x.coef, plain.x.coef, atol=1e-8)
     np.testing.assert_allclose(compiled.x.intercept, plain.x.intercept, atol=1e-7)
+
+
+def test_single_precision_takes_no_more_steps_than_double():
+    """Rounding errors of the Gram matrix do not keep the residual up."""
+    X, y = make_classification(
+        400, 10, n_informative=6, n_redundant=0, flip_y=0.2, random_state=0
+    )
+    kernel = RBF(gamma=0.01)
+    labels, weights = (2.0 * y - 1.0)[:, None], np.full((400, 1), 1000.0)
+    common = labels, weights, Quartic(), "free", kernel
+    double = KernelMachine(*common, X, kernel.gram(X))
+    rounded = kernel.gram(X).astype(np.float32)
+    single = KernelMachine(*common, X.astype(np.float32), rounded)
+    few, many = (Newton().solve(machine, tol=1e-3) for machine in (double, single))
+    assert many.status == "converged"
+    assert many.iterations <= 1.5 * few.iterations
+    # The residual is that of the rounded matrix, not of products in its precision.
+    exact = KernelMachine(*common, X, rounded.astype(float))
+    fitted = exact.tangent(exact.fit_values(many.x))
+    assert exact.residual(many.x, fitted).max() <= 2e-3

@@ -155,6 +155,10 @@ class Linearization(ABC):
         """Minimise the model: the Newton point."""
 
     @abstractmethod
+    def direction(self, x: Coefficients) -> Coefficients:
+        """Return the direction to the minimiser from x, whose fitted values are F."""
+
+    @abstractmethod
     def adjoint(self, cotangent: Array) -> Adjoint:
         """Return the adjoint for dH/dF = cotangent (n, q): one solve per column."""
 
@@ -187,6 +191,10 @@ class Machine(ABC):
     @abstractmethod
     def fit_values(self, x: Coefficients) -> Array:
         """F = f(x_i), intercept included."""
+
+    def precise_values(self, x: Coefficients) -> Array:
+        """Return F as sums in double precision, whatever that of the machine."""
+        return self.fit_values(x)
 
     @abstractmethod
     def inner(self, x: Coefficients, y: Coefficients, y_values: Array) -> Array:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import lapack
+from sklearn.utils import gen_batches
 
 from bisvm.core.compiling import njit
 from bisvm.core.types import Array, Matrix
@@ -29,6 +30,8 @@ DIRECT_LIMIT = 6000
 # Active points up to which one compiled call solves all columns. For larger systems
 # LAPACK's blocked factorisation is faster than the calls cost.
 SMALL = 200
+# Rows of K that are converted to double precision at a time: they stay in the cache.
+CONVERTED = 64
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,16 @@ class KernelMachine(Machine):
 
     def fit_values(self, x: Coefficients) -> Array:
         fitted = product(self.gram, x.coef)
+        fitted += x.intercept
+        return fitted
+
+    def precise_values(self, x: Coefficients) -> Array:
+        n = len(self.gram)
+        if self.gram.dtype == np.float64:
+            return self.fit_values(x)
+        fitted = np.empty(x.coef.shape)
+        for rows in gen_batches(n, CONVERTED):
+            fitted[rows] = self.gram[rows].astype(float) @ x.coef
         fitted += x.intercept
         return fitted
 
@@ -149,6 +162,18 @@ class KernelLinearization(Linearization):
         change = product(self.machine.gram, alpha) - self.tangent.fitted
         v, mu = self._solve(change, alpha.sum(axis=0), refined=False)
         return Coefficients(alpha - v, -mu)
+
+    def direction(self, x: Coefficients) -> Coefficients:
+        """d = -(alpha + S) - D (K d + d_b),  1'd = rho (b + d_b) - 1'alpha.
+
+        Every term is as small as what x still lacks, and so are rounding errors.
+        """
+        machine, slope = self.machine, self.tangent.slope
+        lacking = -(x.coef + slope)
+        total = -slope.sum(axis=0) - machine.intercept_precision * x.intercept
+        g = product(machine.gram, lacking)
+        v, mu = self._solve(g, total, refined=False)
+        return Coefficients(lacking - v, -mu)
 
     def adjoint(self, cotangent: Array) -> Adjoint:
         """U = P - D lambda,  lambda = K U - mu,  1'U = -rho mu."""

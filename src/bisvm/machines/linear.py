@@ -232,7 +232,6 @@ class LinearLinearization(Linearization):
         return replace(out, intercept=-mu) if free else out
 
     def direction(self, x: Coefficients) -> Coefficients:
-        """The direction from x, whose fitted values are F, to the minimiser."""
         machine = self.machine
         gradient = machine.loss_gradient(self.tangent)
         coef = gradient.coef + machine.penalize(x.coef)

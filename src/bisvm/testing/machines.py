@@ -151,6 +151,11 @@ def _check_linearization(
         np.zeros(3),
         "minimizer() is not where the quadratic model is least",
     )
+    _close(
+        machine.fit_values(linearization.direction(x)),
+        machine.fit_values(target - x),
+        "direction(x) does not lead to the minimizer",
+    )
     P = rng.normal(size=tangent.fitted.shape)
     adjoint = linearization.adjoint(P)
     _close(
