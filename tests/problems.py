@@ -13,7 +13,7 @@ from bisvm.bilevel.problem import Landmarks, Problem
 from bisvm.criteria import get_criterion
 from bisvm.criteria.priors import get_prior
 from bisvm.data.splits import class_tasks, freeze_splits, split_columns
-from bisvm.estimators.objective import BilevelObjective
+from bisvm.estimators.bilevel_objective import BilevelObjective
 from bisvm.kernels import get_kernel
 from bisvm.losses import get_loss
 from bisvm.machines.model import Model

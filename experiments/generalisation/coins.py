@@ -19,7 +19,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bisvm import BilevelLinearSVC, BilevelSVC
-from bisvm.estimators.held_out import ExpectedScore
+from bisvm.estimators.expected_score import ExpectedScore
 from experiments.common import Context, Result, Table
 from experiments.generalisation.rows import Rows, folder
 

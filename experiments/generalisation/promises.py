@@ -17,7 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bisvm import BilevelSVC
-from bisvm.estimators.held_out import ExpectedScore
+from bisvm.estimators.expected_score import ExpectedScore
 from experiments.common import Context, Result, Spread, Table, drawing
 from experiments.generalisation.data import SETS, part
 from experiments.generalisation.methods import folds

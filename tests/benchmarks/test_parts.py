@@ -13,7 +13,7 @@ from benchmarks.judge import Judge, accuracy, own_problem
 from benchmarks.options import Options
 from bisvm import BilevelSVC
 from bisvm.data.matrices import column_scale
-from bisvm.estimators.objective import BilevelObjective
+from bisvm.estimators.bilevel_objective import BilevelObjective
 from tests.covering import full
 
 TINY = "moons-60"

@@ -11,7 +11,7 @@ from sklearn.model_selection import ShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
 import bisvm.data.chunks
-import bisvm.estimators.data
+import bisvm.estimators.inputs
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, Chunks
 from bisvm.data.matrices import column_moments, weighted_squares
 from tests.covering import crossed, full
@@ -327,7 +327,7 @@ def small_blocks(monkeypatch):
 @pytest.mark.usefixtures("small_blocks")
 def test_a_large_memory_map_is_left_where_it_is(tmp_path, monkeypatch, dtype):
     X, y = _mapped(tmp_path, 20_000, 200, dtype)
-    monkeypatch.setattr(bisvm.estimators.data, "MAPPED_LIMIT", 2**20)
+    monkeypatch.setattr(bisvm.estimators.inputs, "MAPPED_LIMIT", 2**20)
     settings = {**SETTINGS, "cv": 2, "tol": 1e-3}
     fitted, peak = _peak(lambda: BilevelLinearSVC(**settings).fit(X, y))
     # What is recorded of the search does not grow with the rows.

@@ -19,7 +19,7 @@ import bisvm
 import bisvm.estimators.fitted
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, SwapHoldout
 from bisvm.bilevel.objective import COLD, Objective
-from bisvm.estimators.held_out import (
+from bisvm.estimators.expected_score import (
     ExpectedScore,
     _better,
     _choices,

@@ -11,7 +11,7 @@ from sklearn.model_selection import FixedThresholdClassifier, StratifiedKFold
 
 import bisvm
 from bisvm import BilevelLinearSVC, BilevelSVC
-from bisvm.estimators.held_out import HeldOutDecisions
+from bisvm.estimators.thresholds import HeldOutDecisions
 from tests.covering import crossed
 from tests.problems import three_classes
 

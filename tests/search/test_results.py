@@ -11,7 +11,14 @@ from bisvm.search import results
 from bisvm.search.descent import Search
 from bisvm.search.history import PairedDifference
 from bisvm.search.observer import COMPETITOR_ROWS, Observer, Trace
-from bisvm.search.results import Competitors, HeldOut, Tuned, held_out, train, train_at
+from bisvm.search.results import (
+    Competitors,
+    HeldOut,
+    Tuned,
+    held_out_values,
+    train,
+    train_at,
+)
 from bisvm.search.settings import problem_of
 from tests.search.asked import make_data, make_settings
 
@@ -80,7 +87,7 @@ def test_with_a_tiny_C_a_warm_start_does_not_decide(tuned):
 
 def test_held_out_values_are_those_of_the_answer(found):
     search, trace, descent = found
-    one = held_out(search, trace, descent)
+    one = held_out_values(search, trace, descent)
     np.testing.assert_array_equal(one.values, descent.best.held_out)
     # Two hyperparameters over-fit nothing: they are not chosen again.
     assert np.isnan(one.refitted).all()
@@ -93,7 +100,7 @@ def test_held_out_values_are_those_of_the_answer(found):
 def test_many_rows_have_no_competitors(found, monkeypatch):
     assert COMPETITOR_ROWS > 60
     monkeypatch.setattr(results, "COMPETITOR_ROWS", 59)
-    assert held_out(*found).competitors == ()
+    assert held_out_values(*found).competitors == ()
 
 
 def test_every_class_has_a_constant_machine(found):

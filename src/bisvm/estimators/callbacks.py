@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from bisvm.core.types import UserData, UserVector
-from bisvm.estimators.settings import Callback, SearchArguments
+from bisvm.estimators.arguments import Callback, SearchArguments
 from bisvm.search.history import Progress
 
 Method = TypeVar("Method")

@@ -22,9 +22,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.criteria import Criterion
 from bisvm.data.matrices import RowBlocks
+from bisvm.estimators.arguments import Callback, SearchArguments
 from bisvm.estimators.callbacks import CallbackSupportMixin, Watched, with_callbacks
 from bisvm.estimators.docstrings import LIMITS
-from bisvm.estimators.settings import Callback, SearchArguments
 from bisvm.estimators.svc import BilevelSVC
 from bisvm.kernels import Kernel, get_kernel
 from bisvm.optimizers import Optimizer

@@ -120,7 +120,7 @@ C_ : float or array
     criterion_value_ : float
         H without the prior: mean validation loss over the folds at the optimum, or the
         structural risk with its regulariser.
-    expected_score_ : `bisvm.estimators.held_out.ExpectedScore`, or None
+    expected_score_ : `bisvm.estimators.expected_score.ExpectedScore`, or None
         Accuracy to expect on new data, `expected_score_.value`, and its 90% interval,
         `expected_score_.interval()`, or `interval(n_new=200)` for the score on 200
         rows. None without held-out points, and for pairs of classes tuned separately.

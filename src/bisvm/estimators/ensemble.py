@@ -24,10 +24,10 @@ from sklearn.utils import check_random_state
 from bisvm.criteria import get_criterion
 from bisvm.data.matrices import RowBlocks
 from bisvm.data.splits import Folds
+from bisvm.estimators.arguments import Callback, ClassifierArguments
 from bisvm.estimators.callbacks import fitted_state
-from bisvm.estimators.data import Given, in_blocks
 from bisvm.estimators.fitted import FittedClassifier
-from bisvm.estimators.settings import Callback, ClassifierArguments
+from bisvm.estimators.inputs import Given, in_blocks
 from bisvm.search.history import Progress
 
 # What predicts in a single machine.

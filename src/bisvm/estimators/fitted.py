@@ -18,15 +18,12 @@ from bisvm.core.interrupts import plain_interrupts
 from bisvm.core.types import Array, Matrix, UserData
 from bisvm.core.warning import warn_user
 from bisvm.data.matrices import RowBlocks, column_moments, stack
+from bisvm.estimators.arguments import ClassifierArguments, Goal
 from bisvm.estimators.callbacks import CallbackSupportMixin
-from bisvm.estimators.data import in_blocks, validate_inputs
-from bisvm.estimators.held_out import (
-    ExpectedScore,
-    HeldOutDecisions,
-    check_goal,
-    expected_score,
-)
-from bisvm.estimators.settings import ClassifierArguments, Goal, chosen, decisions
+from bisvm.estimators.decisions import chosen, decisions
+from bisvm.estimators.expected_score import ExpectedScore, expected_score
+from bisvm.estimators.inputs import in_blocks, validate_inputs
+from bisvm.estimators.thresholds import HeldOutDecisions, check_goal
 from bisvm.kernels import Factors, Kernel
 from bisvm.machines import Coefficients
 from bisvm.machines.landmarks import LeftOut

@@ -18,14 +18,14 @@ from bisvm.core.parts import resolve
 from bisvm.core.threads import one_blas_thread
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.core.warning import warn_user
+from bisvm.estimators.arguments import CLASSIFIER, KERNEL_CLASSIFIER, settings_of
 from bisvm.estimators.callbacks import Watched, with_callbacks
-from bisvm.estimators.data import Given, validate
 from bisvm.estimators.docstrings import ATTRIBUTES, PARAMETERS
 from bisvm.estimators.ensemble import fit_members, mean_attributes
 from bisvm.estimators.export import to_sklearn
 from bisvm.estimators.fitted import FittedClassifier
-from bisvm.estimators.held_out import check_threshold
-from bisvm.estimators.settings import CLASSIFIER, KERNEL_CLASSIFIER, settings_of
+from bisvm.estimators.inputs import Given, validate
+from bisvm.estimators.thresholds import check_threshold
 from bisvm.kernels import KERNELS, RBF, Kernel, Linear, Precomputed
 from bisvm.machines.model import Approximation, Choice
 from bisvm.search.results import train_at

@@ -82,8 +82,6 @@ TRUSTED_ELSEWHERE = {
         "TimeSeriesSplit",
     ),
 }
-# Our classes that may be created, besides estimators, parts and data classes.
-_SPLITTERS = ("bisvm.published.swapping.SwapHoldout",)
 # The entry that skops does not write, and the version of this layout.
 HEADER = "bisvm.json"
 LAYOUT = 1
@@ -258,11 +256,7 @@ def _is_ours(name: str) -> bool:
     return (
         isinstance(found, type)
         and found.__module__ == module_name
-        and (
-            issubclass(found, BaseEstimator)
-            or is_dataclass(found)
-            or name in _SPLITTERS
-        )
+        and (issubclass(found, BaseEstimator) or is_dataclass(found))
     )
 
 

@@ -300,7 +300,7 @@ def _scores(graph: Graph, model: BaseEstimator, x: str) -> str:
 
 
 def _decisions(graph: Graph, model: BaseEstimator, scores: str) -> str:
-    """(n,) for two classes, (n, n_classes) for more; see `estimators.settings`."""
+    """(n,) for two classes, (n, n_classes) for more; see `estimators.arguments`."""
     machine = getattr(model, "machine_", model)
     n_classes = len(model.classes_)
     if n_classes == 2:

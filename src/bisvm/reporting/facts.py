@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.data.matrices import RowBlocks
-from bisvm.estimators.data import in_blocks
+from bisvm.estimators.inputs import in_blocks
 from bisvm.plots import relevance_data
 from bisvm.reporting import pictures
 from bisvm.reporting.code import rebuild_lines, relearn_lines

@@ -1,22 +1,4 @@
-"""What a search found: the final machine, held-out decision values, a certificate.
-
-theta was chosen because held-out points did well with it: what they say at theta is too
-good. How much so is seen where theta_k is chosen without the rows of split k
-(`refinement`),
-
-    gap = mean over rows i of split k of  hit_i(theta) - hit_i(theta_k).
-
-Both are evaluated on the same training rows.
-
-With few hyperparameters the gap is small, and the search too short to pay for this.
-Then the gap is estimated from the competitors of theta: how often would one of them
-have been chosen, had the rows been others (Tsamardinos, Greasidou and Borboudakis
-2018)? These are the other points of the search, the points of other kernels that were
-tried, and constant machines, one per class, which every search reaches as C goes to
-zero. Stratified folds give the largest class of a sample the same share in every fold:
-without competitors a constant machine would be expected to be right as often as that
-class was drawn.
-"""
+"""What a search found: the final machine, held-out decision values, a certificate."""
 
 from __future__ import annotations
 
@@ -214,7 +196,7 @@ class HeldOut:
         return replace(self, competitors=competitors)
 
 
-def held_out(search: Search, trace: Trace, descent: Descent) -> HeldOut | None:
+def held_out_values(search: Search, trace: Trace, descent: Descent) -> HeldOut | None:
     """Return the held-out decision values at the end of a search, if there are any."""
     problem, best = search.objective.problem, descent.best
     columns, where = problem.columns, problem.columns.outside

@@ -9,7 +9,7 @@ from bisvm.bilevel.objective import COLD, PUBLIC_TOL, Objective, WarmStart
 from bisvm.bilevel.problem import Evaluation, Problem
 from bisvm.core.space import Space
 from bisvm.core.types import Array, ArrayLike, UserData, UserVector
-from bisvm.estimators.data import Given
+from bisvm.estimators.inputs import Given
 from bisvm.estimators.svc import BilevelClassifier
 
 

@@ -16,9 +16,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import _ovr_decision_function
 
-from bisvm.core.types import Array, ArrayLike
+from bisvm.core.types import ArrayLike
 from bisvm.criteria import Criterion, get_criterion
 from bisvm.criteria.priors import Prior, get_prior
 from bisvm.data.splits import Folds
@@ -247,20 +246,3 @@ def _method(
         if method is not None:
             return method
     return None
-
-
-def decisions(scores: Array, n_classes: int, multi_class: MultiClass) -> Array:
-    """(n,) for two classes, (n, n_classes) for more, from the scores of class tasks."""
-    if n_classes == 2:
-        return scores[:, 0]
-    if multi_class == "ovo":
-        votes: Array = _ovr_decision_function(scores < 0, -scores, n_classes)
-        return votes
-    return scores
-
-
-def chosen(decision: Array, classes: Array) -> Array:
-    """The class of every decision."""
-    if decision.ndim == 1:
-        decision = np.column_stack([-decision, decision])
-    return np.asarray(classes[decision.argmax(axis=1)])

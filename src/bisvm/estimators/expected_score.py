@@ -1,36 +1,48 @@
-"""What held-out rows say about new data: the expected score, and thresholds.
+"""The accuracy to expect on new data, from the decision values of held-out rows.
 
 A search ends with the decision value of every held-out row, by a machine that was not
-trained on it. The accuracy to expect and the best threshold for a goal follow from
-these values, without another fit.
+trained on it. The accuracy to expect follows from them, without another fit.
+
+But theta was chosen because held-out points did well with it: what they say at theta is
+too good. How much so is seen where theta_k is chosen without the rows of split k
+(`refinement`),
+
+    gap = mean over rows i of split k of  hit_i(theta) - hit_i(theta_k).
+
+Both are evaluated on the same training rows.
+
+With few hyperparameters the gap is small, and the search too short to pay for this.
+Then the gap is estimated from the competitors of theta: how often would one of them
+have been chosen, had the rows been others (Tsamardinos, Greasidou and Borboudakis
+2018)? These are the other points of the search, the points of other kernels that were
+tried, and constant machines, one per class, which every search reaches as C goes to
+zero. Stratified folds give the largest class of a sample the same share in every fold:
+without competitors a constant machine would be expected to be right as often as that
+class was drawn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 from scipy import stats
 
 from bisvm.core.types import Array
-from bisvm.estimators.settings import Goal, chosen, decisions
+from bisvm.estimators.decisions import chosen, decisions
 from bisvm.search.results import Competitors, HeldOut
-from bisvm.search.settings import Data, MultiClass, Settings
+from bisvm.search.settings import Data, MultiClass
 
 # Probability of the intervals that are shown.
 LEVEL = 0.9
 # Share of the correction for common training rows (`_variance_factor`) that is made. On
 # 26 sets, six splits, with one gamma and many, 60 and 500 rows, 90% intervals covered
 # 81 to 85% of the test scores with 0, 89 to 94% with 0.4 to 0.6, and 95 to 97% with 1.
-SHARED = 0.5
+CORRECTED = 0.5
 # Samples of rows by which the search is repeated; the gap is a mean over them.
 BOOTSTRAPS = 200
-GOALS = ("accuracy", "balanced_accuracy", "f1")
-# Scores that differ by less are equal: rounding errors of sums of weights.
-EQUAL = 1e-12
 
 
 @dataclass(frozen=True)
@@ -286,124 +298,12 @@ def _variance_factor(data: Data, constant: float = 0.0) -> float:
 
     With J splits that hold out the share r, every row t times, Nadeau and Bengio (2003)
     have (1 + J r / (1 - r)) / t, which is 2.25 for five folds. That is cautious: half
-    of what they add is taken (`SHARED`), and nothing for the share of choices that are
-    constant machines, which do not depend on their training rows.
+    of what they add is taken (`CORRECTED`), and nothing for the share of choices that
+    are constant machines, which do not depend on their training rows.
     """
     sizes = [(len(train), len(held_out)) for train, held_out in data.splits]
     trained, held = np.mean(sizes, axis=0)
     judged = np.unique(np.concatenate([held_out for _, held_out in data.splits]))
     times = len(sizes) * held / len(judged)
-    shared = SHARED * (1.0 - constant)
+    shared = CORRECTED * (1.0 - constant)
     return float(max((1.0 + shared * len(sizes) * held / trained) / times, 1.0))
-
-
-# --- thresholds -----------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class HeldOutDecisions:
-    """Decision values of held-out rows of two classes.
-
-    positive : whether they are of the second class
-    weight : their sample weights
-    """
-
-    values: Array
-    positive: Array
-    weight: Array
-
-    @classmethod
-    def of(cls, data: Data, part: HeldOut) -> HeldOutDecisions:
-        rows = np.nonzero(part.where)[0]
-        return cls(part.values, data.y[rows] == 1, data.sample_weight[rows])
-
-    def best_threshold(self, goal: Goal, classes: Array) -> float:
-        """The threshold with the best score; zero if that is among the best.
-
-        All thresholds between two neighbouring values are equal: their middle is
-        returned. Below and above all values it is as far off as these are apart.
-        """
-        values, first = np.unique(self.values, return_inverse=True)
-        n = len(values)
-        # Weight of both classes above each of the n + 1 gaps, from the lowest up.
-        hits, alarms = (
-            np.append(np.cumsum(np.bincount(first, w, n)[::-1])[::-1], 0.0)
-            for w in (self.weight * self.positive, self.weight * ~self.positive)
-        )
-        scores = _goal_scores(hits, alarms, goal, classes)
-        spread = max(values[-1] - values[0], abs(values[0]), np.finfo(float).tiny)
-        edges = np.concatenate([[values[0] - spread], values, [values[-1] + spread]])
-        best = np.flatnonzero(scores >= scores.max() - EQUAL)
-        # A value is above a threshold if it is larger: zero may be a value itself.
-        if np.any((edges[best] <= 0.0) & (edges[best + 1] > 0.0)):
-            return 0.0
-        middle = 0.5 * (edges[best] + edges[best + 1])
-        return float(middle[np.abs(middle).argmin()])
-
-
-def _goal_scores(hits: Array, alarms: Array, goal: Goal, classes: Array) -> Array:
-    """From true and false positives at every threshold to scores, higher is better."""
-    P, N = hits[0], alarms[0]
-    scores: Array
-    if isinstance(goal, Mapping):
-        cost = [float(goal.get(one, 1.0)) for one in classes.tolist()]
-        total = cost[1] * P + cost[0] * N
-        scores = -(cost[1] * (P - hits) + cost[0] * alarms) / total
-    elif goal == "accuracy":
-        scores = (hits + N - alarms) / (P + N)
-    elif goal == "balanced_accuracy":
-        scores = 0.5 * (hits / P + (N - alarms) / N)
-    elif goal == "f1" or goal[1] == classes[1]:
-        scores = 2.0 * hits / (P + hits + alarms)
-    else:
-        right = N - alarms
-        scores = 2.0 * right / (N + right + P - hits)
-    return scores
-
-
-def check_goal(goal: object, classes: Array) -> None:
-    """Refuse a goal that is not known, or that has no single threshold."""
-    if len(classes) > 2:
-        raise ValueError(
-            f"A threshold is between two classes; y has {len(classes)}. To weigh the "
-            "errors of several classes use criterion=Weighted(..., class_weight=...)."
-        )
-    if isinstance(goal, Mapping):
-        unknown = set(goal) - set(classes.tolist())
-        if unknown:
-            raise ValueError(
-                f"The costs of a threshold name classes that y does not have: "
-                f"{sorted(unknown, key=str)}; y has {classes.tolist()}."
-            )
-        if goal and all(
-            isinstance(c, Real) and 0 < float(c) < np.inf for c in goal.values()
-        ):
-            return
-    elif isinstance(goal, str) and goal in GOALS:
-        return
-    elif isinstance(goal, (tuple, list)) and len(goal) == 2 and goal[0] == "f1":
-        if goal[1] in classes.tolist():
-            return
-        raise ValueError(
-            f"threshold={goal!r} names a class that y does not have; y has "
-            f"{classes.tolist()}."
-        )
-    raise ValueError(
-        f"threshold={goal!r} is not understood; expected "
-        + ", ".join(map(repr, GOALS))
-        + ", ('f1', class), or what an error costs as a dict from class to a positive "
-        "number."
-    )
-
-
-def check_threshold(settings: Settings, classes: Array) -> None:
-    """Refuse the argument `threshold` before any work is done."""
-    goal = settings.threshold
-    if goal is None:
-        return
-    check_goal(goal, classes)
-    if settings.criterion.on_training:
-        raise ValueError(
-            f"threshold={goal!r} is chosen by held-out points, and "
-            f"criterion={settings.arguments['criterion']!r} holds none out."
-        )
