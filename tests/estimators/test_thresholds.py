@@ -11,7 +11,7 @@ from sklearn.model_selection import FixedThresholdClassifier, StratifiedKFold
 
 import bisvm
 from bisvm import BilevelLinearSVC, BilevelSVC
-from bisvm.estimators.thresholds import HeldOutDecisions
+from bisvm.estimators.thresholds import best_threshold
 from tests.covering import crossed
 from tests.problems import three_classes
 
@@ -68,7 +68,7 @@ def test_the_best_threshold_is_that_of_a_search_over_all(judged, shift):
     positive = rng.random(80) < 0.7
     values = (rng.normal(size=80) + positive).round(1) + shift  # with ties
     weight = rng.uniform(0.5, 2.0, 80)
-    found = HeldOutDecisions(values, positive, weight).best_threshold(goal, CLASSES)
+    found = best_threshold(values, positive, weight, goal, CLASSES)
 
     def score(t):
         said = np.where(values > t, "well", "sick")
@@ -85,13 +85,12 @@ def test_the_best_threshold_is_that_of_a_search_over_all(judged, shift):
 def test_machines_that_separate_keep_their_zero():
     values, positive = np.array([-2.0, -1.0, 0.5, 3.0]), np.array([0, 0, 1, 1]) == 1
     for goal, _ in GOALS:
-        kept = HeldOutDecisions(values, positive, np.ones(4))
-        assert kept.best_threshold(goal, CLASSES) == 0.0
-        moved = HeldOutDecisions(values + 2.0, positive, np.ones(4))
-        assert moved.best_threshold(goal, CLASSES) == pytest.approx(1.75)
-    same = HeldOutDecisions(np.zeros(4), positive, np.ones(4))
-    assert same.best_threshold({"sick": 9.0}, CLASSES) == 0.0
-    assert same.best_threshold({"well": 9.0}, CLASSES) < 0.0
+        rest = positive, np.ones(4), goal, CLASSES
+        assert best_threshold(values, *rest) == 0.0
+        assert best_threshold(values + 2.0, *rest) == pytest.approx(1.75)
+    same = np.zeros(4), positive, np.ones(4)
+    assert best_threshold(*same, {"sick": 9.0}, CLASSES) == 0.0
+    assert best_threshold(*same, {"well": 9.0}, CLASSES) < 0.0
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import _ovr_decision_function
 
 from bisvm.core.types import Array, ArrayLike, UserData, UserVector
 
@@ -157,6 +158,23 @@ def class_tasks(y: Array, n_classes: int, multi_class: str) -> Array:
     pairs = combinations(range(n_classes), 2)
     tasks = [1.0 * (y == first) - 1.0 * (y == second) for first, second in pairs]
     return np.stack(tasks, axis=1)
+
+
+def decisions(scores: Array, n_classes: int, multi_class: str) -> Array:
+    """(n,) for two classes, (n, n_classes) for more, from the scores of class tasks."""
+    if n_classes == 2:
+        return scores[:, 0]
+    if multi_class == "ovo":
+        votes: Array = _ovr_decision_function(scores < 0, -scores, n_classes)
+        return votes
+    return scores
+
+
+def chosen(decision: Array, classes: Array) -> Array:
+    """The class of every decision."""
+    if decision.ndim == 1:
+        decision = np.column_stack([-decision, decision])
+    return np.asarray(classes[decision.argmax(axis=1)])
 
 
 def training_columns(tasks: Array, weight: Array) -> FoldColumns:

@@ -31,7 +31,7 @@ import numpy as np
 from scipy import stats
 
 from bisvm.core.types import Array
-from bisvm.estimators.decisions import chosen, decisions
+from bisvm.data.splits import chosen, decisions
 from bisvm.search.results import Competitors, HeldOut
 from bisvm.search.settings import Data, MultiClass
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -18,12 +19,12 @@ from bisvm.core.interrupts import plain_interrupts
 from bisvm.core.types import Array, Matrix, UserData
 from bisvm.core.warning import warn_user
 from bisvm.data.matrices import RowBlocks, column_moments, stack
+from bisvm.data.splits import chosen, decisions
 from bisvm.estimators.arguments import ClassifierArguments, Goal
 from bisvm.estimators.callbacks import CallbackSupportMixin
-from bisvm.estimators.decisions import chosen, decisions
 from bisvm.estimators.expected_score import ExpectedScore, expected_score
 from bisvm.estimators.inputs import in_blocks, validate_inputs
-from bisvm.estimators.thresholds import HeldOutDecisions, check_goal
+from bisvm.estimators.thresholds import best_threshold, check_goal
 from bisvm.kernels import Factors, Kernel
 from bisvm.machines import Coefficients
 from bisvm.machines.landmarks import LeftOut
@@ -40,6 +41,24 @@ BLOCK_ENTRIES = 1 << 23
 SLOPE_ROWS = 500
 # Attributes that only one of the two kinds of machines has.
 _ONE_KIND = ("coef_", "support_", "support_vectors_", "n_support_", "dual_coef_")
+
+
+@dataclass(frozen=True)
+class HeldOutDecisions:
+    """Decision values of held-out rows of two classes.
+
+    positive : whether they are of the second class
+    weight : their sample weights
+    """
+
+    values: Array
+    positive: Array
+    weight: Array
+
+    @classmethod
+    def of(cls, data: Data, part: HeldOut) -> HeldOutDecisions:
+        rows = np.nonzero(part.where)[0]
+        return cls(part.values, data.y[rows] == 1, data.sample_weight[rows])
 
 
 class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArguments):
@@ -314,7 +333,8 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
                 "to choose a threshold by. Use a criterion on held-out points, and "
                 "splits that hold out both classes."
             )
-        return found.best_threshold(goal, self.classes_)
+        held_out = found.values, found.positive, found.weight
+        return best_threshold(*held_out, goal, self.classes_)
 
     # --- relevance of features --------------------------------------------------------
 

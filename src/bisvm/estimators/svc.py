@@ -88,7 +88,8 @@ class BilevelClassifier(FittedClassifier):
         watched = Watched(self, X, y, sample_weight)
         data = validate(self, given, settings, random_state)
         settings = settings.for_data(data)
-        check_threshold(settings, data.classes)
+        if settings.threshold is not None:
+            check_threshold(settings, data.classes)
         build = self._builder(data) if watched.callback is not None else None
         with one_blas_thread():
             found = search(settings, data, random_state, watched.callback, build)

@@ -3,60 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
 
 from bisvm.core.types import Array
 from bisvm.estimators.arguments import Goal
-from bisvm.search.results import HeldOut
-from bisvm.search.settings import Data, Settings
+from bisvm.search.settings import Settings
 
 GOALS = ("accuracy", "balanced_accuracy", "f1")
 # Scores that differ by less are equal: rounding errors of sums of weights.
 EQUAL = 1e-12
 
 
-@dataclass(frozen=True)
-class HeldOutDecisions:
-    """Decision values of held-out rows of two classes.
+def best_threshold(
+    values: Array, positive: Array, weight: Array, goal: Goal, classes: Array
+) -> float:
+    """Return the threshold with the best score; zero if that is among the best.
 
-    positive : whether they are of the second class
-    weight : their sample weights
+    All thresholds between two neighbouring values are equal: their middle is
+    returned. Below and above all values it is as far off as these are apart.
+
+    Parameters
+    ----------
+    values : (n,), decision values of held-out rows
+    positive : (n,), whether a row is of the second class
+    weight : (n,), sample weights
+    goal : what is best, as the argument `threshold` says it
+    classes : both labels
     """
-
-    values: Array
-    positive: Array
-    weight: Array
-
-    @classmethod
-    def of(cls, data: Data, part: HeldOut) -> HeldOutDecisions:
-        rows = np.nonzero(part.where)[0]
-        return cls(part.values, data.y[rows] == 1, data.sample_weight[rows])
-
-    def best_threshold(self, goal: Goal, classes: Array) -> float:
-        """The threshold with the best score; zero if that is among the best.
-
-        All thresholds between two neighbouring values are equal: their middle is
-        returned. Below and above all values it is as far off as these are apart.
-        """
-        values, first = np.unique(self.values, return_inverse=True)
-        n = len(values)
-        # Weight of both classes above each of the n + 1 gaps, from the lowest up.
-        hits, alarms = (
-            np.append(np.cumsum(np.bincount(first, w, n)[::-1])[::-1], 0.0)
-            for w in (self.weight * self.positive, self.weight * ~self.positive)
-        )
-        scores = _goal_scores(hits, alarms, goal, classes)
-        spread = max(values[-1] - values[0], abs(values[0]), np.finfo(float).tiny)
-        edges = np.concatenate([[values[0] - spread], values, [values[-1] + spread]])
-        best = np.flatnonzero(scores >= scores.max() - EQUAL)
-        # A value is above a threshold if it is larger: zero may be a value itself.
-        if np.any((edges[best] <= 0.0) & (edges[best + 1] > 0.0)):
-            return 0.0
-        middle = 0.5 * (edges[best] + edges[best + 1])
-        return float(middle[np.abs(middle).argmin()])
+    values, first = np.unique(values, return_inverse=True)
+    n = len(values)
+    # Weight of both classes above each of the n + 1 gaps, from the lowest up.
+    hits, alarms = (
+        np.append(np.cumsum(np.bincount(first, w, n)[::-1])[::-1], 0.0)
+        for w in (weight * positive, weight * ~positive)
+    )
+    scores = _goal_scores(hits, alarms, goal, classes)
+    spread = max(values[-1] - values[0], abs(values[0]), np.finfo(float).tiny)
+    edges = np.concatenate([[values[0] - spread], values, [values[-1] + spread]])
+    best = np.flatnonzero(scores >= scores.max() - EQUAL)
+    # A value is above a threshold if it is larger: zero may be a value itself.
+    if np.any((edges[best] <= 0.0) & (edges[best + 1] > 0.0)):
+        return 0.0
+    middle = 0.5 * (edges[best] + edges[best + 1])
+    return float(middle[np.abs(middle).argmin()])
 
 
 def _goal_scores(hits: Array, alarms: Array, goal: Goal, classes: Array) -> Array:
@@ -117,8 +108,6 @@ def check_goal(goal: object, classes: Array) -> None:
 def check_threshold(settings: Settings, classes: Array) -> None:
     """Refuse the argument `threshold` before any work is done."""
     goal = settings.threshold
-    if goal is None:
-        return
     check_goal(goal, classes)
     if settings.criterion.on_training:
         raise ValueError(

@@ -20,6 +20,7 @@ from bisvm.core.threads import one_blas_thread
 from bisvm.core.types import Array, ArrayLike, UserData, UserVector
 from bisvm.core.warning import warn_user
 from bisvm.criteria import Criterion, get_criterion
+from bisvm.data.splits import chosen, decisions
 from bisvm.estimators.arguments import COMMON, SearchArguments
 from bisvm.estimators.callbacks import CallbackSupportMixin, Watched, with_callbacks
 from bisvm.estimators.convolutional import (
@@ -29,7 +30,6 @@ from bisvm.estimators.convolutional import (
     task_names,
     validated_rows,
 )
-from bisvm.estimators.decisions import chosen, decisions
 from bisvm.estimators.docstrings import LIMITS
 from bisvm.estimators.inputs import Given, prepare
 from bisvm.losses import Loss, get_loss
