@@ -218,7 +218,8 @@ def test_onnx_has_the_mean(name):
     model = clone(single).set_params(ensemble=2).fit(inputs, labels)
     written = bisvm.to_onnx(model)
     session = runtime.InferenceSession(written.SerializeToString())
-    label, scores = session.run(None, {"X": inputs})
+    label, scores, p = session.run(None, {"X": inputs})
+    np.testing.assert_allclose(p, model.predict_proba(inputs), atol=1e-9)
     np.testing.assert_allclose(scores, model.decision_function(inputs), atol=1e-9)
     assert np.array_equal(label, model.predict(inputs))
 

@@ -266,9 +266,9 @@ def test_a_class_that_was_drawn_more_often_is_no_promise(counts):
 def test_kernels_that_were_tried_are_rivals(monkeypatch):
     seen = []
 
-    def spy(estimator, data, parts):
+    def spy(multi_class, data, parts, pair_scale):
         seen.extend(parts)
-        return expected_score(estimator, data, parts)
+        return expected_score(multi_class, data, parts, pair_scale)
 
     monkeypatch.setattr(bisvm.estimators.fitted, "expected_score", spy)
     model = fitted(

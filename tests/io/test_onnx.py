@@ -38,6 +38,7 @@ MODELS = {
     **{kind: (BilevelSVC(k, learn="C", **QUICK), X, Y) for kind, k in MAPS.items()},
     "two classes": (BilevelSVC(**QUICK), X, Y == 1),
     "text labels": (BilevelSVC(**QUICK), X, NAMES[Y]),
+    "threshold": (BilevelSVC("rbf", threshold="f1", **QUICK), X, Y == 1),
     "pairs of classes": (BilevelSVC("rbf", multi_class="ovo", **QUICK), X, Y),
     "each class its own": (BilevelSVC("rbf", shared=False, **QUICK), X, Y),
     "precomputed": (BilevelSVC("precomputed", **QUICK), X @ X.T, Y),
@@ -87,7 +88,7 @@ def run(written, inputs):
     session = runtime.InferenceSession(
         written.SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    return session.run(["label", "scores"], inputs)
+    return session.run([one.name for one in session.get_outputs()], inputs)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -95,17 +96,20 @@ def test_the_runtime_gives_the_same_scores_and_labels(name):
     model, inputs, labels = MODELS[name]
     model.fit(inputs, labels)
     dense = inputs.toarray() if sparse.issparse(inputs) else inputs
-    found, scores = run(bisvm.to_onnx(model), {"X": dense})
+    found, scores, *probabilities = run(bisvm.to_onnx(model), {"X": dense})
     expected = model.decision_function(inputs)
     assert scores.shape == expected.shape and scores.dtype == np.float64
     np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-9)
     assert np.array_equal(found, model.predict(inputs))
+    assert len(probabilities) == hasattr(model, "predict_proba")
+    for p in probabilities:
+        np.testing.assert_allclose(p, model.predict_proba(inputs), atol=1e-9)
 
 
 def test_single_precision_and_frames():
     model = make_pipeline(StandardScaler(), BilevelSVC(**QUICK)).fit(X, Y)
     single = X.astype(np.float32)
-    found, scores = run(bisvm.to_onnx(model, single), {"X": single})
+    found, scores, _ = run(bisvm.to_onnx(model, single), {"X": single})
     assert scores.dtype == np.float32
     np.testing.assert_allclose(scores, model.decision_function(X), atol=1e-4)
     frame = pd.DataFrame(
@@ -119,7 +123,7 @@ def test_single_precision_and_frames():
         BilevelSVC(**QUICK),
     ).fit(frame, Y)
     given = {name: frame[[name]].to_numpy() for name in frame}
-    found, scores = run(bisvm.to_onnx(model, frame), given)
+    found, scores, _ = run(bisvm.to_onnx(model, frame), given)
     np.testing.assert_allclose(scores, model.decision_function(frame), atol=1e-5)
     assert np.array_equal(found, model.predict(frame))
 

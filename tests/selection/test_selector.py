@@ -231,7 +231,7 @@ def test_onnx_takes_the_columns(brief, kept):
     machine = clone(MACHINE).fit(selector.transform(X), Y)
     model = make_pipeline(selector, machine)
     session = runtime.InferenceSession(bisvm.to_onnx(model).SerializeToString())
-    _, scores = session.run(None, {"X": X})
+    _, scores, _ = session.run(None, {"X": X})
     np.testing.assert_allclose(scores, model.decision_function(X), atol=1e-9)
 
 

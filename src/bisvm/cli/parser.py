@@ -161,6 +161,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--open": dict(help="open the report in a browser", **_FLAG),
     "--json": dict(help="write JSON", **_FLAG),
     "--scores": dict(help="also write the decision values", **_FLAG),
+    "--proba": dict(help="also write the probabilities of all classes", **_FLAG),
     "--trials": dict(
         type=_count, default=25, help="trials of Optuna (default: %(default)s)"
     ),
@@ -211,9 +212,9 @@ model was trained on; options describe what is different.
 """,
         """\
   bisvm predict flowers.skops new.csv
-  bisvm predict flowers.skops new.csv --scores --output classes.csv
+  bisvm predict flowers.skops new.csv --proba --output classes.csv
 """,
-        f"model {READING} --scores --output",
+        f"model {READING} --scores --proba --output",
     ),
     "explain": Command(
         "describe what a model has learned",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline
 from bisvm.cli.output import one_line, safe_for_spreadsheets, say, write_rows
 from bisvm.cli.tasks import read
 from bisvm.core.files import whole_file
-from bisvm.core.types import Array
+from bisvm.core.types import Array, UserData
 from bisvm.io.files import load
 from bisvm.tables import ColumnTypes, DataError
 from bisvm.tables.format import remembered
@@ -45,10 +45,10 @@ def run(options: Namespace) -> int:
         try:
             unseen = unseen_categories(model, table.frame)
             classes = model.predict(table.frame)
-            scores = model.decision_function(table.frame) if options.scores else None
+            added = _added(model, table.frame, options)
         except DataError as error:
             raise error.at(table.path) from None
-        rows = _rows(classes, scores, [str(name) for name in model.classes_])
+        rows = _rows(classes, added, [str(name) for name in model.classes_])
     for name, one in unseen.items():
         say(
             f"note: column {one_line(name)!r} has categories that are not in the "
@@ -107,7 +107,25 @@ def width_of(model: Pipeline) -> int | None:
     return int(first.n_features_in_)
 
 
-def _rows(classes: Array, scores: Array | None, names: list[str]) -> list[list[str]]:
+def _added(model: Pipeline, rows: UserData, options: Namespace) -> dict[str, Array]:
+    """Decision values and probabilities, as far as they are asked for."""
+    added = {}
+    if options.scores:
+        scores = model.decision_function(rows)
+        added["score"] = scores[:, None] if scores.ndim == 1 else scores
+    if options.proba:
+        if not hasattr(model, "predict_proba"):
+            raise DataError(
+                "the model has no probabilities: no rows were held out when it was "
+                "tuned. Leave out --proba, or tune it with another criterion."
+            )
+        added["probability"] = model.predict_proba(rows)
+    return added
+
+
+def _rows(
+    classes: Array, added: Mapping[str, Array], names: list[str]
+) -> list[list[str]]:
     safe = {name: safe_for_spreadsheets(name) for name in names}
     changed = next((name for name in names if safe[name] != name), None)
     if changed is not None:
@@ -115,13 +133,15 @@ def _rows(classes: Array, scores: Array | None, names: list[str]) -> list[list[s
             f"note: predictions such as {changed[:60]!r} are written with an "
             "apostrophe before them: a spreadsheet would take them for formulas."
         )
-    if scores is None:
-        return [["prediction"], *([safe[str(one)]] for one in classes)]
-    scores = scores[:, None] if scores.ndim == 1 else scores
-    shown = names[1:] if scores.shape[1] == 1 else names
-    head = ["prediction", *(f"score {name}" for name in shown)]
+    # One score of two classes is that of the second.
+    head = [
+        f"{what} {name}"
+        for what, values in added.items()
+        for name in names[-values.shape[1] :]
+    ]
+    numbers = np.hstack([np.empty((len(classes), 0)), *added.values()])
     body = (
-        [safe[str(one)], *(repr(float(s)) for s in row)]
-        for one, row in zip(classes, np.asarray(scores), strict=True)
+        [safe[str(one)], *(repr(float(number)) for number in row)]
+        for one, row in zip(classes, numbers, strict=True)
     )
-    return [head, *body]
+    return [["prediction", *head], *body]

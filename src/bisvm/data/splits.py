@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
+from scipy.special import log_expit
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import _ovr_decision_function
@@ -160,14 +161,35 @@ def class_tasks(y: Array, n_classes: int, multi_class: str) -> Array:
     return np.stack(tasks, axis=1)
 
 
-def decisions(scores: Array, n_classes: int, multi_class: str) -> Array:
-    """(n,) for two classes, (n, n_classes) for more, from the scores of class tasks."""
+def decisions(
+    scores: Array, n_classes: int, multi_class: str, pair_scale: float | None = None
+) -> Array:
+    """(n,) for two classes, (n, n_classes) for more, from the scores of class tasks.
+
+    Pairs of classes vote, or are pooled if the scale of their scores is known.
+    """
     if n_classes == 2:
         return scores[:, 0]
-    if multi_class == "ovo":
-        votes: Array = _ovr_decision_function(scores < 0, -scores, n_classes)
-        return votes
-    return scores
+    if multi_class == "ovr":
+        return scores
+    if pair_scale is not None:
+        return pooled_pairs(pair_scale * scores, n_classes)
+    votes: Array = _ovr_decision_function(scores < 0, -scores, n_classes)
+    return votes
+
+
+def pooled_pairs(scores: Array, n_classes: int) -> Array:
+    """sum_l log 1 / (1 + exp(-f_kl)) for every class k, from f_kl = -f_lk."""
+    first, second = pair_members(n_classes)
+    pooled: Array = log_expit(scores) @ first + log_expit(-scores) @ second
+    return pooled
+
+
+def pair_members(n_classes: int) -> tuple[Array, Array]:
+    """(n_pairs, n_classes), ones at the first and at the second class of every pair."""
+    pairs = np.array(list(combinations(range(n_classes), 2)))
+    identity = np.eye(n_classes)
+    return identity[pairs[:, 0]], identity[pairs[:, 1]]
 
 
 def chosen(decision: Array, classes: Array) -> Array:

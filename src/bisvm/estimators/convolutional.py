@@ -17,6 +17,7 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 from scipy import sparse
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bisvm.core.types import Array, UserData, UserVector
@@ -25,6 +26,7 @@ from bisvm.data.matrices import RowBlocks
 from bisvm.estimators.arguments import Callback, SearchArguments
 from bisvm.estimators.callbacks import CallbackSupportMixin, Watched, with_callbacks
 from bisvm.estimators.docstrings import LIMITS
+from bisvm.estimators.fitted import holds_out
 from bisvm.estimators.svc import BilevelSVC
 from bisvm.kernels import Kernel, get_kernel
 from bisvm.optimizers import Optimizer
@@ -38,7 +40,7 @@ Start: TypeAlias = Literal["random", "cosine", "delta", "patches"]
 
 # Attributes of the machine that the estimator has, too: those of a model of a callback,
 # and those that a fit adds.
-_LEARNED = ("classes_", "hyperparameters_", "kernel_", "C_")
+_LEARNED = ("classes_", "hyperparameters_", "kernel_", "C_", "calibration_")
 _KNOWN = ("criterion_value_", "history_", "coordinates_", "certificate_", "n_iter_")
 
 # Texts that the docstrings of convolutional estimators share.
@@ -94,8 +96,8 @@ class ConvolutionalSVC(CallbackSupportMixin, ClassifierMixin, SearchArguments):
         The fitted machine; it has further attributes.
     tasks_ : list of (class, class or None)
         The class on the positive side, and the other one; None is all others.
-    hyperparameters_, kernel_, C_, criterion_value_, history_, coordinates_, \
-certificate_, n_iter_ : as in `BilevelSVC`
+    hyperparameters_, kernel_, C_, calibration_, criterion_value_, history_, \
+coordinates_, certificate_, n_iter_ : as in `BilevelSVC`
     image_shape_, classes_, n_features_in_, feature_names_in_
 
     Examples
@@ -222,6 +224,19 @@ certificate_, n_iter_ : as in `BilevelSVC`
         """Predict the classes of images."""
         check_is_fitted(self)
         return self.machine_.predict(validated_rows(self, X))
+
+    @available_if(holds_out)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: UserData) -> Array:
+        """Predict probabilities (n, n_classes) of the classes; see `BilevelSVC`."""
+        p: Array = np.exp(self.predict_log_proba(X))
+        return p
+
+    @available_if(holds_out)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: UserData) -> Array:
+        """Predict logarithms of probabilities; see `BilevelSVC`."""
+        check_is_fitted(self)
+        log_p: Array = self.machine_.predict_log_proba(validated_rows(self, X))
+        return log_p
 
     def feature_maps(self, X: UserData, task: int = 0) -> Array:
         """Compute x * f_k for every image and filter of a class task.

@@ -127,6 +127,8 @@ C_ : float or array
     generalization_gap_ : float, or None
         By how much the held-out accuracy is too good because it was searched by;
         `expected_score_` is without it.
+    calibration_ : `bisvm.estimators.probabilities.Calibration`, or None
+        Makes probabilities of decision values. None without held-out points.
     threshold_ : float
         What `threshold` has subtracted from decision values and `intercept_`;
         `best_threshold(goal)` gives those of other goals.
@@ -143,7 +145,8 @@ C_ : float or array
     estimators_ : None, or list
         Members of an ensemble; the first is the machine of ensemble=False if
         `random_state` is a number. In an ensemble `relevance_`, `criterion_value_`,
-        `threshold_`, `expected_score_`, the gap, and `coef_` and `intercept_` if all
-        members are linear, are means over members, `n_svm_evaluations_` is the sum,
-        `certificate_` a list, and other attributes are the first member's.
+        `threshold_`, `calibration_`, `expected_score_`, the gap, and `coef_` and
+        `intercept_` if all members are linear, are means over members,
+        `n_svm_evaluations_` is the sum, `certificate_` a list, and other attributes are
+        the first member's.
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn"""

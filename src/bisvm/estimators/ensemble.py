@@ -28,6 +28,7 @@ from bisvm.estimators.arguments import Callback, ClassifierArguments
 from bisvm.estimators.callbacks import fitted_state
 from bisvm.estimators.fitted import FittedClassifier
 from bisvm.estimators.inputs import Given, in_blocks
+from bisvm.estimators.probabilities import mean_calibration
 from bisvm.search.history import Progress
 
 # What predicts in a single machine.
@@ -165,6 +166,7 @@ def mean_attributes(members: Sequence[FittedClassifier]) -> dict[str, Any]:
         found["relevance_"] = np.mean(relevances, axis=0)
     found["criterion_value_"] = _mean(members, "criterion_value_")
     found["threshold_"] = _mean(members, "threshold_")
+    found["calibration_"] = mean_calibration([one.calibration_ for one in members])
     certificates = [member.certificate_ for member in members]
     found["certificate_"] = [
         one for own in certificates for one in (own if isinstance(own, list) else [own])

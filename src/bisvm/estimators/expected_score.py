@@ -32,7 +32,7 @@ from scipy import stats
 
 from bisvm.core.types import Array
 from bisvm.data.splits import chosen, decisions
-from bisvm.search.results import Competitors, HeldOut
+from bisvm.search.results import Competitors, HeldOut, scores_of_splits
 from bisvm.search.settings import Data, MultiClass
 
 # Probability of the intervals that are shown.
@@ -102,7 +102,10 @@ class ExpectedScore:
 
 
 def expected_score(
-    multi_class: MultiClass, data: Data, parts: Sequence[HeldOut | None]
+    multi_class: MultiClass,
+    data: Data,
+    parts: Sequence[HeldOut | None],
+    pair_scale: float | None = None,
 ) -> tuple[ExpectedScore | None, float | None]:
     """The accuracy to expect, and the gap to the accuracy on held-out rows.
 
@@ -112,7 +115,7 @@ def expected_score(
     known = [part for part in parts if part is not None]
     if not known or len(known) < len(parts):
         return None, None
-    judge = _Judge(multi_class, data, known)
+    judge = _Judge(multi_class, data, known, pair_scale)
     hits, judged = judge.hits([part.values for part in known])
     if not judged.any():
         return None, None
@@ -141,28 +144,21 @@ class _Gap(NamedTuple):
 class _Judge:
     """From decision values of held-out rows to right and wrong predictions."""
 
-    def __init__(self, multi_class: MultiClass, data: Data, parts: Sequence[HeldOut]):
-        self._kind, self._y = multi_class, data.y
-        self._n_classes = len(data.classes)
-        self._parts = parts
-        self._n_tasks = data.tasks.shape[1]
-        self._splits = range(len(data.splits))
+    def __init__(
+        self,
+        multi_class: MultiClass,
+        data: Data,
+        parts: Sequence[HeldOut],
+        pair_scale: float | None,
+    ):
+        self._data, self._y, self._parts = data, data.y, parts
+        self._kind = len(data.classes), multi_class, pair_scale
 
     def hits(self, values: Sequence[Array]) -> tuple[Array, Array]:
         """How often every row was right (n,), and which rows were judged at all."""
-        tables = []
-        for part, own in zip(self._parts, values, strict=True):
-            table = np.full(part.where.shape, np.nan)
-            table[part.where] = own
-            tables.append(table)
         right, times = np.zeros(len(self._y)), np.zeros(len(self._y))
-        for number in self._splits:
-            scores = self._of_split(tables, number)
-            rows = np.flatnonzero(np.isfinite(scores).all(axis=1))
-            if not len(rows):
-                continue
-            decision = decisions(scores[rows], self._n_classes, self._kind)
-            predicted = chosen(decision, np.arange(self._n_classes))
+        for rows, scores in scores_of_splits(self._data, self._parts, values):
+            predicted = chosen(decisions(scores, *self._kind), np.arange(self._kind[0]))
             right[rows] += predicted == self._y[rows]
             times[rows] += 1
         return right / np.maximum(times, 1.0), times > 0
@@ -173,15 +169,6 @@ class _Judge:
         if len(found) != 1:
             return False
         return bool(np.array_equal(hits[judged], self._y[judged] == found[0]))
-
-    def _of_split(self, tables: list[Array], number: int) -> Array:
-        scores = np.full((len(self._y), self._n_tasks), np.nan)
-        first = 0
-        for part, table in zip(self._parts, tables, strict=True):
-            own = part.split == number
-            scores[:, first + part.task[own]] = table[:, own]
-            first += self._n_tasks // len(self._parts)
-        return scores
 
 
 def _gap(

@@ -13,17 +13,20 @@ from scipy import sparse
 from scipy.optimize import OptimizeResult
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bisvm.core.interrupts import plain_interrupts
 from bisvm.core.types import Array, Matrix, UserData
 from bisvm.core.warning import warn_user
+from bisvm.criteria import get_criterion
 from bisvm.data.matrices import RowBlocks, column_moments, stack
 from bisvm.data.splits import chosen, decisions
 from bisvm.estimators.arguments import ClassifierArguments, Goal
 from bisvm.estimators.callbacks import CallbackSupportMixin
 from bisvm.estimators.expected_score import ExpectedScore, expected_score
 from bisvm.estimators.inputs import in_blocks, validate_inputs
+from bisvm.estimators.probabilities import Calibration, calibrate
 from bisvm.estimators.thresholds import best_threshold, check_goal
 from bisvm.kernels import Factors, Kernel
 from bisvm.machines import Coefficients
@@ -61,6 +64,19 @@ class HeldOutDecisions:
         return cls(part.values, data.y[rows] == 1, data.sample_weight[rows])
 
 
+def holds_out(estimator: Any) -> bool:
+    """Whether held-out rows calibrate probabilities, or are going to; raise if not."""
+    fitted = hasattr(estimator, "classes_")
+    on_training = get_criterion(estimator.criterion).on_training
+    if estimator.calibration_ is None if fitted else on_training:
+        raise AttributeError(
+            "Probabilities are calibrated on held-out rows, and none were held out "
+            f"with criterion={estimator.criterion!r}. Use another criterion, such as "
+            "'auto', or scikit-learn's CalibratedClassifierCV."
+        )
+    return True
+
+
 class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArguments):
     """What a fit sets, and what a fitted classifier can do."""
 
@@ -72,6 +88,7 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
     group_names_: Array | None
     group_weights_: dict[Any, Any] | None
     kernel_: Kernel | list[Kernel]
+    calibration_: Calibration | None
     estimators_: list[FittedClassifier] | None
     coef_: Array
     support_: Array
@@ -119,9 +136,11 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         tuned, settings = found.tuned, found.settings
         self._set_machine(data, settings, [one.trained for one in tuned], found.choice)
         self._set_report(data, settings, tuned, found.choice)
-        known = self._set_threshold(data, [one.held_out for one in tuned])
+        held_out = [one.held_out for one in tuned]
+        known = self._set_calibration(data, settings, held_out)
+        known = self._set_threshold(data, known)
         self.expected_score_, self.generalization_gap_ = expected_score(
-            settings.multi_class, data, known
+            settings.multi_class, data, known, self._pair_scale
         )
         _warn_of_doubt([one.certificate for one in tuned])
 
@@ -161,6 +180,7 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         named = [settings.model.kernel_at(v) for v in values]
         self.kernel_ = named[0] if one else named
         self._task_kind = settings.multi_class
+        self.calibration_ = None
         self._matrix = data.matrix
         self.estimators_ = None
         self._set_coefficients(data, trained)
@@ -217,6 +237,20 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         left_out = [t.trained.left_out for t in tuned]
         self.approximation_ = left_out[0] if one else left_out
 
+    def _set_calibration(
+        self, data: Data, settings: Settings, known: list[HeldOut | None]
+    ) -> list[HeldOut | None]:
+        """Add the classes' intercepts to the machine's, and to held-out values."""
+        self.calibration_, shift = calibrate(settings, data, known)
+        if not shift.any():
+            return known
+        self.intercept_ = self.intercept_ + shift
+        shifts = np.split(shift, len(known))
+        return [
+            None if part is None else part.shifted(own)
+            for part, own in zip(known, shifts, strict=True)
+        ]
+
     def _set_threshold(
         self, data: Data, known: list[HeldOut | None]
     ) -> list[HeldOut | None]:
@@ -227,7 +261,7 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         if part is None or self.threshold is None:
             return known
         self.threshold_ = self.best_threshold(self.threshold)
-        moved = part.shifted(self.threshold_)
+        moved = part.shifted(np.array([-self.threshold_]))
         self.intercept_ = self.intercept_ - self.threshold_
         self._decisions = HeldOutDecisions.of(data, moved)
         return [moved]
@@ -254,7 +288,13 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         check_is_fitted(self)
         with plain_interrupts():
             scores = stack(self._scores, validate_inputs(self, in_blocks(X)))
-        return decisions(scores, len(self.classes_), self._task_kind)
+        kind = len(self.classes_), self._task_kind, self._pair_scale
+        return decisions(scores, *kind)
+
+    @property
+    def _pair_scale(self) -> float | None:
+        known = self.calibration_
+        return None if known is None else known.pair_scale
 
     def _scores(self, X: Matrix) -> Array:
         """Decision values of every class task."""
@@ -300,6 +340,42 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         y : array of shape (n_samples,)
         """
         return chosen(self.decision_function(X), self.classes_)
+
+    @available_if(holds_out)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: UserData) -> Array:
+        """Predict probabilities of the classes, calibrated on the held-out rows.
+
+        The class of the highest probability is the one that `predict` returns, unless
+        `threshold` was set: it moves predictions, and not probabilities. With
+        `class_weight` they are those of classes that are so much more frequent.
+
+        Parameters
+        ----------
+        X : array, data frame, CSR matrix or Chunks of shape (n_samples, n_features)
+
+        Returns
+        -------
+        p : array of shape (n_samples, n_classes)
+            In the order of `classes_`.
+        """
+        p: Array = np.exp(self.predict_log_proba(X))
+        return p
+
+    @available_if(holds_out)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: UserData) -> Array:
+        """Predict logarithms of probabilities; see `predict_proba`.
+
+        Parameters
+        ----------
+        X : array, data frame, CSR matrix or Chunks of shape (n_samples, n_features)
+
+        Returns
+        -------
+        log_p : array of shape (n_samples, n_classes)
+        """
+        decision = self.decision_function(X)
+        assert self.calibration_ is not None
+        return self.calibration_.log_proba(decision + self.threshold_)
 
     def best_threshold(self, goal: Goal) -> float:
         """Find the decision value above which to predict the second class.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from itertools import combinations
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -21,6 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 import bisvm
 from bisvm.core.types import Array, ArrayLike, UserData
 from bisvm.data.matrices import flat
+from bisvm.data.splits import pair_members
+from bisvm.estimators.probabilities import Calibration
 from bisvm.kernels import (
     RBF,
     AdditiveChi2,
@@ -139,9 +140,10 @@ class Graph:
 def to_onnx(model: BaseEstimator, X: UserData = None, **options: object) -> Foreign:
     """Write a fitted estimator, or a pipeline that ends with one, as an ONNX model.
 
-    The model has two outputs: "label", and "scores", the values of `decision_function`.
-    It computes in double precision; with inputs of type float32 the scores are rounded
-    to that. `SerializeToString()` gives the bytes of a file.
+    The model has the outputs "label", "scores", the values of `decision_function`, and
+    "probabilities" if there are any. It computes in double precision; with inputs of
+    type float32 scores and probabilities are rounded to that. `SerializeToString()`
+    gives the bytes of a file.
 
     Parameters
     ----------
@@ -228,7 +230,7 @@ def _parse(
     inputs: Foreign,
     custom_parsers: Foreign = None,
 ) -> Foreign:
-    """One operator with two outputs."""
+    """One operator with two outputs, or three."""
     types = import_module("skl2onnx.common.data_types")
     if len(inputs) != 1:
         raise ValueError(
@@ -241,17 +243,22 @@ def _parse(
     number = type(inputs[0].type)
     single = issubclass(number, types.FloatTensorType)
     score = types.FloatTensorType if single else types.DoubleTensorType
-    for name, kind in (("label", label), ("scores", score)):
+    outputs = [("label", label), ("scores", score)]
+    if _calibration(model) is not None:
+        outputs.append(("probabilities", score))
+    for name, kind in outputs:
         operator.outputs.append(scope.declare_local_variable(name, kind()))
     return operator.outputs
 
 
 def _shapes(operator: Foreign) -> None:
     model, rows = operator.raw_operator, operator.inputs[0].get_first_dimension()
-    label, scores = operator.outputs
+    label, scores, *probabilities = operator.outputs
     label.type.shape = [rows]
     n_classes = len(model.classes_)
     scores.type.shape = [rows] if n_classes == 2 else [rows, n_classes]
+    for one in probabilities:
+        one.type.shape = [rows, n_classes]
 
 
 def _convert(scope: Foreign, operator: Foreign, container: Foreign) -> None:
@@ -260,11 +267,14 @@ def _convert(scope: Foreign, operator: Foreign, container: Foreign) -> None:
             f"target_opset={container.target_opset} is too old: {LEAST_OPSET} or later."
         )
     model, graph = operator.raw_operator, Graph(scope, container)
-    label, scores = operator.outputs
+    label, scores, *probabilities = operator.outputs
     x = graph.cast(operator.inputs[0].full_name, "double")
     decisions = _decisions(graph, model, _scores(graph, model, x))
     single = "Float" in type(scores.type).__name__
-    graph.cast(decisions, "float" if single else "double", scores.full_name)
+    number = "float" if single else "double"
+    graph.cast(decisions, number, scores.full_name)
+    for one in probabilities:
+        graph.cast(_probabilities(graph, model, decisions), number, one.full_name)
     chosen = _chosen(graph, decisions, len(model.classes_))
     graph.node("Gather", graph.constant(_labels(model)), chosen, output=label.full_name)
 
@@ -300,26 +310,49 @@ def _scores(graph: Graph, model: BaseEstimator, x: str) -> str:
 
 
 def _decisions(graph: Graph, model: BaseEstimator, scores: str) -> str:
-    """(n,) for two classes, (n, n_classes) for more; see `estimators.arguments`."""
+    """(n,) for two classes, (n, n_classes) for more; see `data.splits.decisions`."""
     machine = getattr(model, "machine_", model)
     n_classes = len(model.classes_)
     if n_classes == 2:
         return graph.node("Squeeze", scores, graph.constant(np.array([1])))
-    pairs = machine._task_kind == "ovo"
-    return _of_pairs(graph, scores, n_classes) if pairs else scores
+    if machine._task_kind != "ovo":
+        return scores
+    known = _calibration(model)
+    if known is None or known.pair_scale is None:
+        return _votes(graph, scores, n_classes)
+    # log 1 / (1 + exp(-z)) = -softplus(-z), and softplus(z) = z + softplus(-z)
+    first, second = pair_members(n_classes)
+    z = graph.columns_times(scores, np.full(len(first), known.pair_scale))
+    against = graph.product(_softplus(graph, graph.node("Neg", z)), first + second)
+    return graph.node("Sub", graph.product(z, -second), against)
 
 
-def _of_pairs(graph: Graph, scores: str, n_classes: int) -> str:
+def _calibration(model: BaseEstimator) -> Calibration | None:
+    machine = getattr(model, "machine_", model)
+    known: Calibration | None = getattr(machine, "calibration_", None)
+    return known
+
+
+def _probabilities(graph: Graph, model: BaseEstimator, decisions: str) -> str:
+    """softmax(a d), as `Calibration.log_proba` has it."""
+    machine, known = getattr(model, "machine_", model), _calibration(model)
+    assert known is not None
+    if len(model.classes_) == 2:
+        column = graph.node("Unsqueeze", decisions, graph.constant(np.array([1])))
+        whole = graph.plus(column, machine.threshold_)
+        decisions = graph.product(whole, np.array([[-0.5, 0.5]]))
+    scales = np.full(len(model.classes_), known.scale)
+    return graph.node("Softmax", graph.columns_times(decisions, scales), axis=1)
+
+
+def _votes(graph: Graph, scores: str, n_classes: int) -> str:
     """Votes of the pairs, and within a vote their confidence s,
 
     votes + s / (3 (|s| + 1)),
 
     as scikit-learn has it: a positive score speaks for the first class of a pair.
     """
-    pairs = list(combinations(range(n_classes), 2))
-    first, second = np.zeros((2, len(pairs), n_classes))
-    for number, (i, j) in enumerate(pairs):
-        first[number, i] = second[number, j] = 1.0
+    first, second = pair_members(n_classes)
     against = graph.cast(graph.node("Less", scores, graph.constant(0.0)), "double")
     votes = graph.node(
         "Add", graph.product(against, second - first), graph.constant(first.sum(axis=0))

@@ -169,14 +169,15 @@ class HeldOut:
     refitted: Array
     competitors: tuple[Competitors, ...] = ()
 
-    def shifted(self, threshold: float) -> HeldOut:
-        """Subtract a threshold from all decision values."""
+    def shifted(self, shift: Array) -> HeldOut:
+        """Add to all decision values what belongs to their class task, (n_tasks,)."""
+        move = shift[self.task[np.nonzero(self.where)[1]]]
         return replace(
             self,
-            values=self.values - threshold,
-            refitted=self.refitted - threshold,
+            values=self.values + move,
+            refitted=self.refitted + move,
             competitors=tuple(
-                replace(one, values=one.values - threshold) for one in self.competitors
+                replace(one, values=one.values + move) for one in self.competitors
             ),
         )
 
@@ -194,6 +195,30 @@ class HeldOut:
             for one in part.competitors
         )
         return replace(self, competitors=competitors)
+
+
+def scores_of_splits(
+    data: Data, parts: Sequence[HeldOut], values: Sequence[Array]
+) -> Iterator[tuple[Array, Array]]:
+    """Yield, for every split, the rows that have decision values in all class tasks.
+
+    And those values, (rows, n_tasks). `values` are in the order of the parts' own.
+    """
+    n, n_tasks = data.tasks.shape
+    tables = []
+    for part, own in zip(parts, values, strict=True):
+        table = np.full(part.where.shape, np.nan)
+        table[part.where] = own
+        tables.append(table)
+    for number in range(len(data.splits)):
+        scores, first = np.full((n, n_tasks), np.nan), 0
+        for part, table in zip(parts, tables, strict=True):
+            here = part.split == number
+            scores[:, first + part.task[here]] = table[:, here]
+            first += n_tasks // len(parts)
+        rows = np.flatnonzero(np.isfinite(scores).all(axis=1))
+        if len(rows):
+            yield rows, scores[rows]
 
 
 def held_out_values(search: Search, trace: Trace, descent: Descent) -> HeldOut | None:

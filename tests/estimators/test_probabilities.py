@@ -1,0 +1,267 @@
+"""Probabilities: the map from decision values, and what users may expect of them."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import expit, log_softmax, softmax
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_iris, make_moons
+from sklearn.ensemble import VotingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+import bisvm
+from bisvm import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC
+from bisvm.data.splits import decisions, pooled_pairs
+from bisvm.estimators.probabilities import (
+    Calibration,
+    _fit_classes,
+    _fit_pairs,
+    _Observed,
+    mean_calibration,
+)
+from bisvm.kernels import RBF
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+QUICK = dict(cv=3, max_iter=3, starts=1, random_state=0)
+IRIS, SPECIES = load_iris(return_X_y=True)
+IRIS, SPECIES = StandardScaler().fit_transform(IRIS[::2]), SPECIES[::2]
+MOONS, MOON = make_moons(160, noise=0.3, random_state=0)
+
+MODELS = {
+    "two classes": (BilevelSVC("rbf", **QUICK), MOONS, MOON),
+    "one against the rest": (BilevelSVC("rbf", **QUICK), IRIS, SPECIES),
+    "pairs": (BilevelSVC("rbf", multi_class="ovo", **QUICK), IRIS, SPECIES),
+    "pairs, apart": (
+        BilevelSVC("rbf", multi_class="ovo", shared=False, **QUICK),
+        IRIS,
+        SPECIES,
+    ),
+    "classes apart": (BilevelSVC("rbf", shared=False, **QUICK), IRIS, SPECIES),
+    "automatic": (BilevelSVC(random_state=0), MOONS, MOON),
+    "ensemble": (BilevelSVC("rbf", ensemble=3, **QUICK), IRIS, SPECIES),
+    "ensemble of pairs": (
+        BilevelSVC("rbf", ensemble=2, multi_class="ovo", **QUICK),
+        IRIS,
+        SPECIES,
+    ),
+    "linear": (BilevelLinearSVC(**QUICK), IRIS, SPECIES),
+    "linear ensemble": (BilevelLinearSVC(ensemble=2, **QUICK), IRIS, SPECIES),
+    "sparse": (BilevelLinearSVC(**QUICK), sparse.csr_array(IRIS), SPECIES),
+    "exact hinge": (BilevelSVC("rbf", loss="hinge", **QUICK), MOONS, MOON),
+    "class weights": (BilevelSVC(class_weight={0: 5.0}, **QUICK), IRIS, SPECIES),
+    "names": (BilevelSVC("rbf", **QUICK), IRIS, np.array(["c", "a", "b"])[SPECIES]),
+    "filters": (
+        ConvolutionalSVC((2, 2), (2, 1), cv=3, max_iter=2, random_state=0),
+        IRIS,
+        SPECIES,
+    ),
+    "pipeline": (
+        make_pipeline(StandardScaler(), BilevelSVC("ard", **QUICK)),
+        IRIS,
+        SPECIES,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_most_probable_class_is_the_prediction(name):
+    model, X, y = MODELS[name]
+    model.fit(X, y)
+    p = model.predict_proba(X)
+    assert p.shape == (len(y), len(model.classes_))
+    assert np.all(p > 0) and np.all(p < 1)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-12)
+    np.testing.assert_array_equal(model.classes_[p.argmax(axis=1)], model.predict(X))
+    np.testing.assert_allclose(np.log(p), model.predict_log_proba(X), atol=1e-12)
+    assert log_loss(y, p, labels=model.classes_) < 0.8 * np.log(len(model.classes_))
+
+
+def smoothed(y, n_classes):
+    doubt = 1.0 / (len(y) + 2.0)
+    target = np.full((len(y), n_classes), doubt / (n_classes - 1))
+    target[np.arange(len(y)), y] = 1.0 - doubt
+    return target
+
+
+def sample(y, n_classes, weight=None, group=None):
+    weight = np.ones(len(y)) if weight is None else weight
+    group = np.arange(len(y)) if group is None else group
+    n = len(np.unique(group))
+    return _Observed(smoothed(y, n_classes), y, weight / weight.sum(), group, n)
+
+
+def test_the_scale_is_that_of_held_out_values_by_libsvm():
+    """Decision values of scikit-learn's SVC on the same folds, and a plain search."""
+    folds = list(StratifiedKFold(4).split(MOONS, MOON))
+    model = BilevelSVC(RBF(1.0), C=2.0, loss="hinge", learn=None, cv=folds)
+    model.fit(MOONS, MOON)
+    svc = SVC(C=2.0, gamma=1.0, tol=1e-8)
+    f = cross_val_predict(svc, MOONS, MOON, cv=folds, method="decision_function")
+    target = smoothed(MOON, 2)
+
+    def loss(log_a):
+        logits = np.exp(log_a) * np.column_stack([np.zeros_like(f), f])
+        return -np.mean(np.sum(target * log_softmax(logits, axis=1), axis=1))
+
+    best = minimize_scalar(loss, bounds=(-5, 5), method="bounded")
+    assert model.calibration_.scale == pytest.approx(np.exp(best.x), rel=1e-3)
+    whole = svc.fit(MOONS, MOON).decision_function(MOONS)
+    np.testing.assert_allclose(
+        model.predict_proba(MOONS)[:, 1], expit(np.exp(best.x) * whole), atol=1e-3
+    )
+
+
+def test_classes_have_the_lowest_loss_of_a_plain_search():
+    rng = np.random.default_rng(0)
+    values = 3.0 * rng.normal(size=(3000, 3))
+    truth = softmax(0.7 * values + [1.0, 0.0, -0.5], axis=1)
+    y = (rng.random(3000)[:, None] > truth.cumsum(axis=1)).sum(axis=1)
+    weight = rng.uniform(0.5, 2.0, 3000)
+    drawn = sample(y, 3, weight)
+    found, b = _fit_classes(drawn, values)
+
+    def loss(u):
+        logs = log_softmax(np.exp(u[0]) * values + u[1:], axis=1)
+        rows = -np.sum(drawn.target * logs, axis=1)
+        return weight @ rows / weight.sum() + 0.5 * u[1:] @ u[1:] / 3000
+
+    best = minimize(loss, np.zeros(4)).x
+    assert found.scale == pytest.approx(np.exp(best[0]), rel=1e-3)
+    np.testing.assert_allclose(b, best[1:], atol=2e-3)
+    np.testing.assert_allclose(b - b[1], [1.0, 0.0, -0.5], atol=0.2)
+
+
+def test_intercepts_need_a_gain_beyond_noise():
+    rng = np.random.default_rng(1)
+    f = rng.normal(size=400)
+    y = (rng.random(400) < expit(2.0 * f)).astype(int)
+    _, b = _fit_classes(sample(y, 2), 0.5 * np.column_stack([-f, f]))
+    assert not b.any()
+    skew = (rng.random(400) < expit(2.0 * f + 1.5)).astype(int)
+    _, b = _fit_classes(sample(skew, 2), 0.5 * np.column_stack([-f, f]))
+    assert b[1] - b[0] == pytest.approx(1.5, abs=0.4)
+    # Copies of few rows, in groups, are no more evidence than these.
+    few = np.repeat(np.arange(8), 50)
+    _, b = _fit_classes(
+        sample(skew[few], 2, group=few), 0.5 * np.column_stack([-f, f])[few]
+    )
+    assert not b.any()
+
+
+def test_pairs_have_the_lowest_loss_of_a_plain_search():
+    rng = np.random.default_rng(2)
+    y = rng.integers(0, 3, 500)
+    centre = np.array([[2.0, 2.0, 0.0], [-2.0, 0.0, 2.0], [0.0, -2.0, -2.0]])
+    scores = centre[y] + 2.0 * rng.normal(size=(500, 3))
+    drawn = sample(y, 3)
+    found = _fit_pairs(drawn, scores)
+
+    def loss(u):
+        logs = log_softmax(np.exp(u[1]) * pooled_pairs(np.exp(u[0]) * scores, 3), 1)
+        rows = -np.sum(drawn.target * logs, axis=1)
+        return rows.mean() + 0.5 * (u[1] - np.log(2.0 / 3.0)) ** 2 / 500
+
+    best = minimize(loss, [0.0, 0.0]).x
+    assert found.pair_scale == pytest.approx(np.exp(best[0]), rel=5e-3)
+    assert found.scale == pytest.approx(np.exp(best[1]), rel=5e-3)
+
+
+def test_pairs_are_pooled_by_their_log_odds():
+    scores = np.array([[1.0, -2.0, 0.5]])
+    by_hand = [
+        np.log(expit(1.0)) + np.log(expit(-2.0)),
+        np.log(expit(-1.0)) + np.log(expit(0.5)),
+        np.log(expit(2.0)) + np.log(expit(-0.5)),
+    ]
+    np.testing.assert_allclose(decisions(scores, 3, "ovo", 1.0), [by_hand])
+    assert decisions(scores, 3, "ovo").argmax() == 2
+
+
+def test_as_good_as_calibration_that_fits_again():
+    """CalibratedClassifierCV around the same machine, on rows that neither has seen."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    X, y, X_test, y_test = X[:300], y[:300], X[300:], y[300:]
+    model = BilevelSVC("rbf", random_state=0).fit(X, y)
+    svc = SVC(C=model.C_, gamma=model.hyperparameters_["gamma"])
+    other = CalibratedClassifierCV(svc, ensemble=False).fit(X, y)
+    ours, theirs = (
+        log_loss(y_test, one.predict_proba(X_test)) for one in (model, other)
+    )
+    assert ours < 1.15 * theirs
+
+
+def test_labels_by_chance_have_the_probabilities_of_their_shares():
+    rng = np.random.default_rng(0)
+    X, X_new = rng.normal(size=(2, 200, 3))
+    y = (rng.random(200) < 0.7).astype(int)
+    p = BilevelSVC("rbf", random_state=0).fit(X, y).predict_proba(X_new)[:, 1]
+    assert abs(p.mean() - y.mean()) < 0.1
+    assert p.std() < 0.15
+
+
+def test_a_threshold_moves_predictions_and_not_probabilities():
+    plain = BilevelSVC("rbf", **QUICK).fit(MOONS, MOON)
+    costly = BilevelSVC("rbf", threshold={1: 9.0}, **QUICK).fit(MOONS, MOON)
+    assert costly.threshold_ < 0.0
+    np.testing.assert_allclose(
+        costly.predict_proba(MOONS), plain.predict_proba(MOONS), atol=1e-12
+    )
+    assert costly.predict(MOONS).sum() > plain.predict(MOONS).sum()
+
+
+def test_no_held_out_rows_no_probabilities():
+    model = BilevelSVC("rbf", criterion="structural_risk", learn="gamma", max_iter=2)
+    for one in (model, model.fit(MOONS, MOON)):
+        assert not hasattr(one, "predict_proba")
+        assert not hasattr(one, "predict_log_proba")
+    assert model.calibration_ is None
+    with pytest.raises(AttributeError) as told:
+        model.predict_proba(MOONS)
+    assert "structural_risk" in str(told.value.__cause__)
+    assert "CalibratedClassifierCV" in str(told.value.__cause__)
+
+
+def test_a_weight_of_two_counts_as_two_rows():
+    folds = [(np.arange(160) % 4 != k, np.arange(160) % 4 == k) for k in range(4)]
+    folds = [(np.flatnonzero(a), np.flatnonzero(b)) for a, b in folds]
+    twice = [tuple(np.concatenate([rows, rows + 160]) for rows in one) for one in folds]
+    fixed = dict(C=1.0, learn=None)
+    weighted = BilevelSVC(RBF(1.0), cv=folds, **fixed)
+    weighted.fit(MOONS, MOON, sample_weight=np.full(160, 2.0))
+    repeated = BilevelSVC(RBF(1.0), cv=twice, **fixed)
+    repeated.fit(np.vstack([MOONS, MOONS]), np.tile(MOON, 2))
+    # Twice the rows are smoothed less.
+    np.testing.assert_allclose(
+        weighted.predict_proba(MOONS), repeated.predict_proba(MOONS), atol=0.02
+    )
+
+
+def test_scikit_learn_takes_the_probabilities():
+    model = BilevelSVC("rbf", **QUICK)
+    scores = cross_val_score(model, IRIS, SPECIES, cv=2, scoring="roc_auc_ovr")
+    assert scores.min() > 0.9
+    voting = VotingClassifier(
+        [("a", model), ("b", LogisticRegression())], voting="soft"
+    )
+    assert voting.fit(IRIS, SPECIES).score(IRIS, SPECIES) > 0.9
+
+
+def test_files_keep_the_probabilities(tmp_path):
+    model = BilevelSVC("rbf", multi_class="ovo", **QUICK).fit(IRIS, SPECIES)
+    bisvm.save(model, tmp_path / "model.skops")
+    again = bisvm.load(tmp_path / "model.skops")
+    np.testing.assert_array_equal(again.predict_proba(IRIS), model.predict_proba(IRIS))
+
+
+def test_a_mean_of_machines_has_the_mean_scale():
+    found = mean_calibration([Calibration(1.0, 4.0), Calibration(4.0, 9.0)])
+    assert found == Calibration(pytest.approx(2.0), pytest.approx(6.0))
+    assert mean_calibration([Calibration(1.0), None]) is None
