@@ -243,7 +243,6 @@ WIDE, WIDE_LABELS = make_classification(500, 8, n_informative=6, random_state=0)
 @pytest.fixture
 def few_exact_rows(monkeypatch):
     monkeypatch.setattr("bisvm.machines.model.EXACT_ROWS", 400)
-    monkeypatch.setattr("bisvm.bilevel.problem.EXACT_ROWS", 400)
     monkeypatch.setattr("bisvm.machines.model.MOST", 60)
     # Enough for 500 rows with 39 landmarks.
     return 4 * (8 * 12 * 500 * 2 + 39 * 8 * 500 * 4)

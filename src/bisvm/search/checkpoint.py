@@ -33,7 +33,7 @@ from bisvm.search.packing import described, digest, packed, sealed, unpacked, un
 from bisvm.search.settings import Argument, Data, Settings
 
 # Version of the tables and of the names of stages in them.
-FORMAT = 4
+FORMAT = 5
 # Marks a SQLite file as one of ours ("bisv").
 APPLICATION_ID = 0x62697376
 # Settings that do not change the result of a fit that comes to its end. A fit that has
@@ -172,7 +172,10 @@ def _numbers(rule: Approximation | None) -> Approximation | None:
 def _rule_in_words(rule: Approximation | None) -> str:
     if rule is None or not rule.needed:
         return "the whole Gram matrix"
-    return f"at most {rule.most} landmarks ({rule.final} in the final machine)"
+    return (
+        f"at most {rule.most} landmarks ({rule.final} in the final machine, none on up "
+        f"to {rule.exact_rows} rows)"
+    )
 
 
 # --- the file -------------------------------------------------------------------------
