@@ -20,6 +20,7 @@ from bisvm.kernels import RBF
 from bisvm.machines.model import Approximation
 from bisvm.search.checkpoint import APPLICATION_ID, FORMAT, Stored, open_checkpoint
 from bisvm.search.packing import described, digest, packed, sealed, unpacked, unsealed
+from tests.disks import full_disk
 from tests.problems import sparse_twin, toy_data
 from tests.search.runs import (
     assert_same,
@@ -368,3 +369,33 @@ def test_a_fit_goes_on_without_its_checkpoint(tmp_path, monkeypatch):
     assert 0 < kept < len(machine.history_)
     assert np.array_equal(machine.fit(X, y).decision_function(X), expected)
     assert n_answers(path) > kept
+
+
+def test_a_disk_that_is_full_from_the_start_is_an_error_before_any_work(
+    tmp_path, monkeypatch
+):
+    class FullDisk(sqlite3.Connection):
+        def __init__(self, *given, **named):
+            super().__init__(*given, **named)
+            self.execute("pragma max_page_count = 1")
+
+    connect = partial(sqlite3.connect, factory=FullDisk)
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    path = tmp_path / "run.checkpoint"
+    machine = svc(checkpoint=path, callback=pytest.fail)
+    with pytest.raises(
+        OSError, match=r"run\.checkpoint cannot be .* written: .*is full"
+    ):
+        machine.fit(X, y)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_real_file_that_may_not_grow(tmp_path):
+    """SQLite's own writes fail, with another message."""
+    path = tmp_path / "run.checkpoint"
+    with full_disk(8192), pytest.raises(OSError, match="cannot be"):
+        svc(checkpoint=path).fit(X, y)
+    assert not list(tmp_path.iterdir())
+    with full_disk(60_000), pytest.warns(UserWarning, match="The fit goes on"):
+        svc(checkpoint=path).fit(X, y)
+    assert_same(svc(checkpoint=path).fit(X, y), svc().fit(X, y), X)

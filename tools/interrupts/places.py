@@ -23,7 +23,7 @@ from bisvm.datasets import make_moons_with_noise
 from bisvm.machines import kernel
 from bisvm.search.observer import Question
 
-ROWS = 200
+ROWS = 120
 
 
 def data(n: int = ROWS) -> tuple[Any, Any]:
@@ -61,10 +61,17 @@ def in_python(path: Path, marks: Path) -> None:
 
 
 def in_a_thread(path: Path, marks: Path) -> None:
-    """A daemon, which ends with the process: others would hold up its end."""
+    """A daemon, which ends with the process: others would hold up its end.
+
+    The exit code is set here. Python's own may be 1 instead of 130 if the other thread
+    runs `exec`, for an import say, while the process ends.
+    """
     thread = threading.Thread(target=fit, args=(path, marks), daemon=True)
-    thread.start()
-    thread.join()
+    try:
+        thread.start()
+        thread.join()
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
 
 
 def in_compiled_code(path: Path, marks: Path, number: int = 0, call: int = 0) -> None:

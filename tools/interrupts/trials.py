@@ -225,7 +225,7 @@ def interrupted_fits(folder: Path, place: str, number: int, times: int) -> Tally
             ended = run(command(path, number, 1 + int(share * calls)))
         else:
             ended = run(command(path), number, share * whole.seconds)
-        if "done" in ended.said:
+        if "done" in ended.said.splitlines():
             tally.late += 1
             continue
         begun = fits.begun()
@@ -269,7 +269,10 @@ def interrupted_commands(folder: Path, number: int, times: int) -> Tally:
     tally = Tally(f"command line, {signal.Signals(number).name}", times)
     table = folder / "moons.csv"
     X, y = data(60)
-    lines = [",".join(map(repr, [*row.tolist(), int(k)])) for row, k in zip(X, y, strict=True)]
+    lines = [
+        ",".join(map(repr, [*row.tolist(), int(k)]))
+        for row, k in zip(X, y, strict=True)
+    ]
     names = [f"x{k}" for k in range(X.shape[1])]
     table.write_text("\n".join([",".join([*names, "y"]), *lines, ""]))
     words = ["tune", str(table), "--target", "y", "--cv", "3", "--kernel", "ard"]

@@ -31,6 +31,14 @@ def visible(text: str) -> str:
     )
 
 
+def message_of(error: Exception) -> str:
+    """What an error says, in one line."""
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return one_line(f"{where}{error.strerror}")
+    return one_line(str(error) or type(error).__name__)
+
+
 def say(text: str) -> None:
     """Write a message to standard error."""
     print(visible(text), file=sys.stderr, flush=True)

@@ -253,7 +253,7 @@ class LinearLinearization(Linearization):
         rhs = np.vstack([coef, constant]) if bordered else coef
         out = np.empty_like(rhs)
         direct = self._factored_columns
-        for k in np.flatnonzero(direct):
+        for k in np.flatnonzero(direct).tolist():
             out[:, k] = self._system(k).solve(rhs[:, k])
         rest = np.flatnonzero(~direct)
         if len(rest):
@@ -271,7 +271,9 @@ class LinearLinearization(Linearization):
 
     @cached_property
     def _n_active(self) -> Array:
-        return np.count_nonzero(self.tangent.curvature > 0, axis=0)
+        """(q,), numbers of points of positive curvature."""
+        active: Array = self.tangent.curvature > 0
+        return active.sum(axis=0)
 
     @cached_property
     def _factored_columns(self) -> Array:
@@ -279,7 +281,8 @@ class LinearLinearization(Linearization):
         machine, wide = self.machine, self._wide_columns
         if not machine.by_action:
             return np.ones_like(wide)
-        return wide & (self._n_active <= FEW) if is_sparse(machine.X) else wide
+        few: Array = wide & (self._n_active <= FEW)
+        return few if is_sparse(machine.X) else wide
 
     def _systems_in_one_reading(self) -> dict[int, System]:
         """Systems of rows in blocks, which are read once for all columns.
@@ -291,7 +294,7 @@ class LinearLinearization(Linearization):
         factored = machine.loss.twice_differentiable and not machine.by_action
         if not factored or not isinstance(machine.X, RowBlocks):
             return {}
-        columns = np.flatnonzero(~self._wide_columns)
+        columns = np.flatnonzero(~self._wide_columns).tolist()
         squares = weighted_squares(machine.X, self.tangent.curvature[:, columns])
         return {k: self._dense(H, k) for k, H in zip(columns, squares, strict=True)}
 

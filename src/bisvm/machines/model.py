@@ -479,5 +479,10 @@ def _column_bytes(n: int, n_columns: int) -> float:
 
 
 def _landmark_bytes(n: int, more_grams: int = 0) -> float:
-    """Bytes of one landmark: its features, and three temporary copies."""
+    """Bytes of one landmark: its features, and three temporary copies.
+
+    A Newton step holds the features of the active rows twice more, once weighted. The
+    fourth is for the matrices of landmarks against landmarks, and for the candidates
+    from which landmarks are chosen, (2 m)^2 numbers.
+    """
     return 8.0 * n * (4 + more_grams)

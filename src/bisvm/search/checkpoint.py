@@ -193,20 +193,35 @@ def open_checkpoint(
         A file of another identity is refused, with what differs.
     extra : data class or None
         What a fit decides when it begins, and keeps when it goes on.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read or written: on a full disk say, before any work.
     """
     where = Path(path)
     folder = where.absolute().parent
     if not folder.is_dir() or where.is_dir():
         wrong = "is a folder" if where.is_dir() else f"lies in no folder: {folder}"
         raise ValueError(f"checkpoint={str(where)!r} {wrong}. Give a file.")
+    new = not where.exists()
     with _translated_errors(where):
         connection = sqlite3.connect(where, timeout=0.0, check_same_thread=False)
         try:
             kept = _begun(where, connection, identity, extra)
             return Checkpoint(where, connection, kept)
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if new and _is_of_the_disk(error):
+                where.unlink(missing_ok=True)
             raise
+
+
+def _is_of_the_disk(error: BaseException) -> bool:
+    """Whether SQLite could not read or write, on a full disk say."""
+    said = ("disk", "readonly", "unable to open")
+    operational = isinstance(error, sqlite3.OperationalError)
+    return operational and any(words in str(error) for words in said)
 
 
 @contextmanager
@@ -215,14 +230,15 @@ def _translated_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        operational, words = isinstance(error, sqlite3.OperationalError), str(error)
-        if operational and "locked" in words:
+        words = str(error)
+        if isinstance(error, sqlite3.OperationalError) and "locked" in words:
             raise ValueError(
                 f"{path} is in use by another fit: give every fit its own checkpoint."
             ) from None
-        disk = ("disk", "readonly", "unable to open")
-        if operational and any(word in words for word in disk):
-            raise OSError(f"{path} cannot be read or written: {error}.") from None
+        if _is_of_the_disk(error):
+            raise OSError(
+                f"The checkpoint {path} cannot be read or written: {error}."
+            ) from None
         raise _damaged(path, words) from None
 
 
