@@ -79,9 +79,12 @@ def fit_here(size: Size, limit: float, time_limit: float, kernel: str) -> Measur
         return X, y
 
     def machine(n: int) -> BilevelSVC:
-        few = {"approximation": "nystroem"} if n < 2000 else {}
         return BilevelSVC(
-            kernel, random_state=0, max_memory=limit, time_limit=time_limit, **few
+            kernel,
+            approximation="nystroem" if n < 2000 else "auto",
+            random_state=0,
+            max_memory=limit,
+            time_limit=time_limit,
         )
 
     X, y = data(400)
@@ -108,36 +111,40 @@ def measured(size: Size, limit: float, time_limit: float, kernel: str) -> Measur
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--limits", type=float, nargs="+", default=LIMITS)
-    parser.add_argument("--time-limit", type=float, default=15.0)
-    parser.add_argument("--kernel", default="rbf")
-    parser.add_argument("--sizes", nargs="+", help="such as 6000x20x2")
-    parser.add_argument("--one", nargs=4, type=float, help=argparse.SUPPRESS)
-    options = parser.parse_args(arguments)
+    options = _parser().parse_args(arguments)
+    given = options.time_limit, options.kernel
     if options.one is not None:
         *shape, limit = options.one
-        size = Size(*map(int, shape))
-        print(*fit_here(size, limit, options.time_limit, options.kernel))
+        print(*fit_here(Size(*map(int, shape)), limit, *given))
         return 0
-    sizes = SIZES
-    if options.sizes:
-        sizes = [Size(*map(int, text.split("x"))) for text in options.sizes]
+    sizes = [Size(*map(int, text.split("x"))) for text in options.sizes] or SIZES
     failed = 0
     heads = ("first", "limit", "growth", "landmarks", "seconds")
     print(f"{'data':28}", *(f"{head:>9}" for head in heads))
     for size in sizes:
         for limit in options.limits:
-            found = measured(size, limit, options.time_limit, options.kernel)
+            found = measured(size, limit, *given)
             over = found.growth > limit + OVERHEAD
             failed += over
-            print(
-                f"{size!s:28} {found.first / 1e6:6.0f} MB {limit / 1e6:6.0f} MB "
-                f"{found.growth / 1e6:6.0f} MB {found.landmarks:9d} "
-                f"{found.seconds:9.1f}{'  too much' * over}",
-                flush=True,
-            )
+            print(_line(size, limit, found) + "  too much" * over, flush=True)
     return int(failed > 0)
+
+
+def _line(size: Size, limit: float, found: Measured) -> str:
+    amounts = (found.first, limit, found.growth)
+    shown = " ".join(f"{amount / 1e6:6.0f} MB" for amount in amounts)
+    return f"{size!s:28} {shown} {found.landmarks:9d} {found.seconds:9.1f}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tools.memory")
+    parser.add_argument("--limits", type=float, nargs="+", default=LIMITS)
+    parser.add_argument("--time-limit", type=float, default=15.0)
+    parser.add_argument("--kernel", default="rbf")
+    parser.add_argument("--sizes", nargs="+", default=[], help="such as 6000x20x2")
+    # What a process of its own is told.
+    parser.add_argument("--one", nargs=4, type=float, help=argparse.SUPPRESS)
+    return parser
 
 
 if __name__ == "__main__":

@@ -209,22 +209,18 @@ def interrupted_fits(folder: Path, place: str, number: int, times: int) -> Tally
     """Signals at random moments of a fit at one of the `places`."""
     fits = Fits(folder, ROWS)
     tally = Tally(f"{place}, {signal.Signals(number).name}", times)
-
-    def command(path: Path, *more: int) -> list[str]:
-        words = [place, path, fits.marks, *more]
-        return [sys.executable, "-m", "tools.interrupts.places", *map(str, words)]
-
-    whole = run(command(folder / "whole.checkpoint"))
+    whole = run(_fit_command(place, folder / "whole.checkpoint", fits.marks))
     for share in moments(times, number):
         if tally.done >= times:
             break
         path = folder / f"{share:.9f}.checkpoint"
         fits.wipe()
         if place == "compiled":
-            calls = int(whole.said.split("calls")[1].split()[0])
-            ended = run(command(path, number, 1 + int(share * calls)))
+            call = 1 + int(share * int(whole.said.split("calls")[1].split()[0]))
+            ended = run(_fit_command(place, path, fits.marks, number, call))
         else:
-            ended = run(command(path), number, share * whole.seconds)
+            command = _fit_command(place, path, fits.marks)
+            ended = run(command, number, share * whole.seconds)
         if "done" in ended.said.splitlines():
             tally.late += 1
             continue
@@ -232,6 +228,11 @@ def interrupted_fits(folder: Path, place: str, number: int, times: int) -> Tally
         wrong = ended.wrong(number, traceback=number == signal.SIGINT)
         tally.add([*wrong, *fits.resumed(path)], begun)
     return tally
+
+
+def _fit_command(place: str, path: Path, marks: Path, *more: int) -> list[str]:
+    words = map(str, (place, path, marks, *more))
+    return [sys.executable, "-m", "tools.interrupts.places", *words]
 
 
 def killed_fits(folder: Path, n: int, times: int) -> Tally:
@@ -264,45 +265,61 @@ def killed_fits(folder: Path, n: int, times: int) -> Tally:
 # --- the command line -----------------------------------------------------------------
 
 
-def interrupted_commands(folder: Path, number: int, times: int) -> Tally:
-    """Signals at random moments of `bisvm tune --save --resume`."""
-    tally = Tally(f"command line, {signal.Signals(number).name}", times)
-    table = folder / "moons.csv"
+class Commands:
+    """`bisvm tune --save --resume` in a folder, beside one that was not interrupted."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.table = folder, folder / "moons.csv"
+        self.model, self.kept = folder / "model.skops", folder / "run.checkpoint"
+        _write_table(self.table)
+        words = ["tune", str(self.table), "--target", "y", "--cv", "3", "--json"]
+        words += ["--kernel", "ard", "--resume", str(self.kept)]
+        self.words = [*words, "--save", str(self.model)]
+        # The first one may compile.
+        self.run()
+        self.seconds = self.run().seconds
+        self.expected = _answer(self.words)
+
+    def run(self, number: int = 0, delay: float = 0.0) -> Ended:
+        """Begin from nothing."""
+        self.kept.unlink(missing_ok=True)
+        self.model.unlink(missing_ok=True)
+        return run([sys.executable, "-m", "bisvm", *self.words], number, delay)
+
+    def wrong(self) -> list[str]:
+        """What is wrong with the files that are left, and with the same command."""
+        left = {one.name for one in self.folder.iterdir()}
+        if left != {self.table.name, self.model.name, self.kept.name}:
+            return [f"left {sorted(left)}"]
+        bisvm.load(self.model)
+        wrong = []
+        if _answer(["predict", str(self.model), str(self.table)]) is None:
+            wrong.append("the model does not predict")
+        if _answer(self.words) != self.expected:
+            wrong.append("another answer after --resume")
+        return wrong
+
+
+def _write_table(path: Path) -> None:
     X, y = data(60)
-    lines = [
-        ",".join(map(repr, [*row.tolist(), int(k)]))
-        for row, k in zip(X, y, strict=True)
-    ]
-    names = [f"x{k}" for k in range(X.shape[1])]
-    table.write_text("\n".join([",".join([*names, "y"]), *lines, ""]))
-    words = ["tune", str(table), "--target", "y", "--cv", "3", "--kernel", "ard"]
-    model, kept = folder / "model.skops", folder / "run.checkpoint"
-    words += ["--json", "--resume", str(kept), "--save", str(model)]
-    command = [sys.executable, "-m", "bisvm", *words]
-    run(command)
-    kept.unlink()
-    whole = run(command)
-    expected = _answer(words)
+    names = [*(f"x{k}" for k in range(X.shape[1])), "y"]
+    rows = [[*row.tolist(), int(k)] for row, k in zip(X, y, strict=True)]
+    lines = [",".join(map(str, row)) for row in (names, *rows)]
+    path.write_text("\n".join([*lines, ""]))
+
+
+def interrupted_commands(folder: Path, number: int, times: int) -> Tally:
+    """Signals at random moments after `bisvm tune` has begun to tune."""
+    commands = Commands(folder)
+    tally = Tally(f"command line, {signal.Signals(number).name}", times)
     for share in moments(times, number):
         if tally.done >= times:
             break
-        kept.unlink(missing_ok=True)
-        model.unlink(missing_ok=True)
-        ended = run(command, number, 0.05 + share * whole.seconds)
+        ended = commands.run(number, 0.05 + share * commands.seconds)
         if ended.code == 0:
             tally.late += 1
             continue
-        wrong = ended.wrong(number, traceback=False)
-        left = {one.name for one in folder.iterdir()}
-        if left != {table.name, model.name, kept.name}:
-            wrong.append(f"left {sorted(left)}")
-        else:
-            bisvm.load(model)
-            if _answer(["predict", str(model), str(table)]) is None:
-                wrong.append("the model does not predict")
-            if _answer(words) != expected:
-                wrong.append("another answer after --resume")
-        tally.add(wrong)
+        tally.add([*ended.wrong(number, traceback=False), *commands.wrong()])
     return tally
 
 

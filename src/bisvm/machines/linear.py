@@ -272,8 +272,8 @@ class LinearLinearization(Linearization):
     @cached_property
     def _n_active(self) -> Array:
         """(q,), numbers of points of positive curvature."""
-        active: Array = self.tangent.curvature > 0
-        return active.sum(axis=0)
+        counts: Array = (self.tangent.curvature > 0).sum(axis=0)
+        return counts
 
     @cached_property
     def _factored_columns(self) -> Array:
