@@ -9,8 +9,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
-import numpy as np
-
 # What cells begin with that spreadsheets take for formulas (OWASP, CSV injection).
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 
@@ -107,7 +105,8 @@ def plain(value: object) -> object:
     """Numbers, text, lists and dicts, as JSON has them."""
     if isinstance(value, Mapping):
         return {str(name): plain(one) for name, one in value.items()}
-    if isinstance(value, (np.ndarray, np.generic)):
+    # Arrays and numbers of NumPy, which is not imported before a command runs.
+    if hasattr(value, "tolist"):
         return plain(value.tolist())
     if isinstance(value, (list, tuple)):
         return [plain(one) for one in value]
