@@ -257,6 +257,15 @@ def test_what_is_missing_or_nonsense_is_refused(whole, copy):
         assert str(copy) in str(error.value)
 
 
+def test_errors_that_quote_bytes_are_in_plain_words(copy):
+    """Python cannot decode the message of SQLite."""
+    content = copy.read_bytes()
+    assert b"evaluation blob" in content
+    copy.write_bytes(content.replace(b"evaluation blob", b'"valuation \xd5\xddob'))
+    with pytest.raises(ValueError, match="damaged one: it has bytes.* no text"):
+        svc(checkpoint=copy).fit(X, y)
+
+
 def test_an_answer_to_another_question_is_refused(copy):
     (text,) = change(copy, "select question from answers where number = 1")[0]
     for name, value in [("stage", "elsewhere"), ("theta", ["0x1p+0"]), ("after", 3)]:

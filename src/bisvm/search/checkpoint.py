@@ -240,6 +240,9 @@ def _translated_errors(path: Path) -> Iterator[None]:
                 f"The checkpoint {path} cannot be read or written: {error}."
             ) from None
         raise _damaged(path, words) from None
+    except UnicodeDecodeError:
+        # A message of SQLite that quotes the file.
+        raise _damaged(path, "it has bytes that are no text") from None
 
 
 def _damaged(path: Path, why: str) -> ValueError:
