@@ -90,6 +90,7 @@ def test_broken_models(count, seed, good, tmp_path, capsys):
         path.write_bytes(mutated(rng, raw))
         codes.append(check(["predict", str(path), str(good / "table.csv")], capsys))
         check(["explain", str(path)], capsys)
+    print(f"models: {np.mean(codes):.1%} of {count} refused")
     assert np.mean(codes) > 0.3
 
 
@@ -109,6 +110,7 @@ def test_broken_checkpoints(count, seed, good, tmp_path, capsys):
         on_purpose = checkpoint(rng, path)
         same = None if on_purpose else expected
         codes.append(check([*words, "--resume", str(path)], capsys, same))
+    print(f"checkpoints: {np.mean(codes):.1%} of {count} refused")
     assert 0.1 < np.mean(codes) < 1.0
 
 

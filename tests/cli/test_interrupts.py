@@ -2,11 +2,7 @@
 
 import os
 import signal
-import subprocess
-import sys
-import time
 
-import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import make_moons
@@ -110,41 +106,3 @@ def test_the_same_command_goes_on_where_it_was(words, tmp_path, monkeypatch, cap
     again = bisvm.load(path)[-1]
     assert f'"loss": {again.criterion_value_!r}' in expected
     assert len(again.history_) - 5 <= len(solved) < len(again.history_)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("number", SIGNALS)
-def test_twenty_moments_that_nobody_has_chosen(number, words, tmp_path):
-    path = tmp_path / "model.skops"
-    command = [sys.executable, "-m", "bisvm", *words, "--kernel", "ard"]
-
-    def run(delay):
-        """Exit code and messages, with a signal so long after tuning began."""
-        path.unlink(missing_ok=True)
-        process = subprocess.Popen(
-            [*command, "--save", str(path)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        said = process.stderr.readline()
-        began = time.perf_counter()
-        if delay is not None:
-            time.sleep(delay)
-            process.send_signal(number)
-        said += process.communicate()[1]
-        return process.returncode, said, time.perf_counter() - began
-
-    run(None)
-    *_, seconds = run(None)
-    rng = np.random.default_rng(0)
-    stopped = 0
-    while stopped < 20:
-        code, said, _ = run(0.05 + rng.uniform() * 0.5 * seconds)
-        assert "Traceback" not in said and "unexpected" not in said
-        # Python itself ends by a signal that comes when everything is done.
-        assert code in (0, SIGNALS[number], -number), said
-        bisvm.load(path)
-        left = {one.name for one in tmp_path.iterdir()}
-        assert left == {"moons.csv", "model.skops"}
-        stopped += code != 0

@@ -126,6 +126,13 @@ def test_workers_find_what_one_process_finds(client, case, monkeypatch):
     assert len(sent) == 1
 
 
+def test_whole_fits_inside_a_worker(client):
+    machine = BilevelSVC("rbf", cv=2, starts=1, random_state=0)
+    here = clone(machine).fit(X3, y3)
+    there = client.submit(clone(machine).fit, X3, y3).result(60)
+    assert_same_fit(here, there, X3, rtol=0)
+
+
 @pytest.mark.full  # without a cluster in the next test
 def test_a_killed_worker_does_not_change_the_answer(client, tmp_path):
     home, done = os.getpid(), tmp_path / "done"

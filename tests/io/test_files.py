@@ -28,6 +28,7 @@ from bisvm.kernels import KERNELS, RBF, Kernel, Linear
 from bisvm.losses import Quartic
 from bisvm.published import RPROP
 from bisvm.transforms import Projection
+from tests.disks import full_disk
 
 pytest.importorskip("skops")
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -353,3 +354,17 @@ def test_every_part_of_the_library_is_known():
             kind = type(make())
             assert _is_ours(f"{kind.__module__}.{kind.__qualname__}"), kind
     assert not _is_ours(f"{Kernel.__module__}.Part")
+
+
+def test_a_full_disk_is_an_error_and_the_old_file_stays(tmp_path):
+    model = BilevelSVC("rbf", **QUICK).fit(X, Y)
+    path = tmp_path / "model.skops"
+    for before in (None, b"old"):
+        if before is not None:
+            path.write_bytes(before)
+        with full_disk(), pytest.raises(OSError) as caught:
+            bisvm.save(model, path)
+        assert caught.value.filename == str(path)
+        assert [one.read_bytes() for one in tmp_path.iterdir()] == [before] * bool(
+            before
+        )

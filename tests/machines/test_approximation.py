@@ -1,5 +1,6 @@
 """Landmarks in the place of the whole Gram matrix: what they leave out, and to H."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -10,7 +11,8 @@ from sklearn.preprocessing import StandardScaler
 from bisvm import BilevelObjective, BilevelSVC
 from bisvm.datasets import make_moons_with_noise
 from bisvm.kernels import RBF
-from bisvm.machines.landmarks import LeftOut, choose_landmarks
+from bisvm.losses import Quartic
+from bisvm.machines.landmarks import LeftOut, choose_landmarks, landmark_machine
 from bisvm.machines.model import Approximation, gram_bytes, resolve_approximation
 from bisvm.search import units
 from bisvm.testing import check_gradient
@@ -243,7 +245,6 @@ WIDE, WIDE_LABELS = make_classification(500, 8, n_informative=6, random_state=0)
 @pytest.fixture
 def few_exact_rows(monkeypatch):
     monkeypatch.setattr("bisvm.machines.model.EXACT_ROWS", 400)
-    monkeypatch.setattr("bisvm.bilevel.problem.EXACT_ROWS", 400)
     monkeypatch.setattr("bisvm.machines.model.MOST", 60)
     # Enough for 500 rows with 39 landmarks.
     return 4 * (8 * 12 * 500 * 2 + 39 * 8 * 500 * 4)
@@ -351,3 +352,67 @@ def test_as_many_searches_at_a_time_as_memory_holds(monkeypatch):
     for model in fits:
         assert model.approximation_ == [None, None, None]
         np.testing.assert_array_equal(model.dual_coef_, fits[0].dual_coef_)
+
+
+# --- memory ---------------------------------------------------------------------------
+
+
+def peak(function, *given):
+    """Bytes of arrays that a call makes at most."""
+    function(*given)
+    tracemalloc.start()
+    function(*given)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most
+
+
+@pytest.mark.parametrize("limit", [1e7, 2e8, 1e10])
+@pytest.mark.parametrize("grams", [0, 2])
+def test_subsamples_have_the_whole_matrix_if_it_fits(limit, grams):
+    rule = size("nystroem", 3000, limit, more_grams=grams)
+    fits = rule.exact_rows
+    assert gram_bytes(fits, 5, grams) <= limit
+    assert fits == 6000 or gram_bytes(fits + 1, 5, grams) > limit
+
+
+def test_a_subsample_that_does_not_fit_keeps_its_landmarks():
+    objective = BilevelObjective(
+        BilevelSVC("rbf", approximation="nystroem", max_memory=2e6, random_state=0),
+        X,
+        y,
+    ).objective
+    rule = objective.problem.approximation
+    assert 100 < rule.exact_rows < 400
+    few, many = np.arange(rule.exact_rows), np.arange(rule.exact_rows + 1)
+    assert objective.problem.subsample(few).approximation is None
+    assert objective.problem.subsample(many).approximation == rule
+
+
+def test_a_limit_that_only_subsamples_feel_is_said():
+    rule = size("auto", 8000, 6e8)
+    assert (rule.most, rule.final) == (1000, 2000) and rule.exact_rows < 6000
+    assert "rows or more would need none with more memory" in rule.limited
+
+
+def test_systems_of_many_columns_are_made_one_after_the_other():
+    """Together they would take 50 times 200^2 numbers, the features 900 times 200."""
+    rng = np.random.default_rng(0)
+    labels = np.sign(rng.normal(size=(900, 50)))
+    machine = landmark_machine(
+        labels, np.ones_like(labels), Quartic(), "free", RBF(1.0), X, np.arange(200)
+    )
+    tangent = machine.tangent(machine.cold_start())
+
+    def solve():
+        return machine.linearize(tangent).minimizer()
+
+    assert peak(solve) < 4 * machine.X.nbytes < 50 * 200**2 * 8
+
+
+def test_values_of_a_kernel_are_computed_in_blocks():
+    kernel, coef = RBF(1.0), np.ones((900, 2))
+    expected = kernel.gram(X) @ coef
+    values = kernel.values(X, X, coef, 10_000)
+    np.testing.assert_allclose(values, expected, rtol=1e-12)
+    assert peak(kernel.values, X, X, coef, 10_000) < 900 * 900

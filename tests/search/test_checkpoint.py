@@ -20,6 +20,7 @@ from bisvm.kernels import RBF
 from bisvm.machines.model import Approximation
 from bisvm.search.checkpoint import APPLICATION_ID, FORMAT, Stored, open_checkpoint
 from bisvm.search.packing import described, digest, packed, sealed, unpacked, unsealed
+from tests.disks import full_disk
 from tests.problems import sparse_twin, toy_data
 from tests.search.runs import (
     assert_same,
@@ -256,6 +257,15 @@ def test_what_is_missing_or_nonsense_is_refused(whole, copy):
         assert str(copy) in str(error.value)
 
 
+def test_errors_that_quote_bytes_are_in_plain_words(copy):
+    """Python cannot decode the message of SQLite."""
+    content = copy.read_bytes()
+    assert b"evaluation blob" in content
+    copy.write_bytes(content.replace(b"evaluation blob", b'"valuation \xd5\xddob'))
+    with pytest.raises(ValueError, match="damaged one: it has bytes.* no text"):
+        svc(checkpoint=copy).fit(X, y)
+
+
 def test_an_answer_to_another_question_is_refused(copy):
     (text,) = change(copy, "select question from answers where number = 1")[0]
     for name, value in [("stage", "elsewhere"), ("theta", ["0x1p+0"]), ("after", 3)]:
@@ -311,7 +321,7 @@ def test_the_answers_are_on_file_as_they_were_given(whole):
 def test_what_a_run_has_decided_is_kept(tmp_path):
     path = tmp_path / "run.checkpoint"
     identity = {"versions": {"a": "1"}}
-    decided = Approximation(10, True, 20, "little", True)
+    decided = Approximation(10, True, 20, 30, "little", True)
     with open_checkpoint(path, identity, decided) as file:
         assert unpacked(Approximation, file.extra) == decided
     with open_checkpoint(path, identity, None) as file:
@@ -368,3 +378,33 @@ def test_a_fit_goes_on_without_its_checkpoint(tmp_path, monkeypatch):
     assert 0 < kept < len(machine.history_)
     assert np.array_equal(machine.fit(X, y).decision_function(X), expected)
     assert n_answers(path) > kept
+
+
+def test_a_disk_that_is_full_from_the_start_is_an_error_before_any_work(
+    tmp_path, monkeypatch
+):
+    class FullDisk(sqlite3.Connection):
+        def __init__(self, *given, **named):
+            super().__init__(*given, **named)
+            self.execute("pragma max_page_count = 1")
+
+    connect = partial(sqlite3.connect, factory=FullDisk)
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    path = tmp_path / "run.checkpoint"
+    machine = svc(checkpoint=path, callback=pytest.fail)
+    with pytest.raises(
+        OSError, match=r"run\.checkpoint cannot be .* written: .*is full"
+    ):
+        machine.fit(X, y)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_real_file_that_may_not_grow(tmp_path):
+    """SQLite's own writes fail, with another message."""
+    path = tmp_path / "run.checkpoint"
+    with full_disk(8192), pytest.raises(OSError, match="cannot be"):
+        svc(checkpoint=path).fit(X, y)
+    assert not list(tmp_path.iterdir())
+    with full_disk(60_000), pytest.warns(UserWarning, match="The fit goes on"):
+        svc(checkpoint=path).fit(X, y)
+    assert_same(svc(checkpoint=path).fit(X, y), svc().fit(X, y), X)

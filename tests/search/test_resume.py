@@ -103,11 +103,7 @@ def test_broken_off_anywhere_the_result_is_the_same(case, most, monkeypatch, tmp
 def test_beyond_the_landmark_limit_the_result_is_the_same(free, monkeypatch, tmp_path):
     """All that was decided of the approximation is on file, with the memory's part."""
     X, y = make_classification(500, 8, n_informative=6, random_state=0)
-    for name in (
-        "bisvm.machines.model.EXACT_ROWS",
-        "bisvm.bilevel.problem.EXACT_ROWS",
-    ):
-        monkeypatch.setattr(name, 300)
+    monkeypatch.setattr("bisvm.machines.model.EXACT_ROWS", 300)
     monkeypatch.setattr("bisvm.machines.model.MOST", 20)
     monkeypatch.setattr("bisvm.machines.model.available_memory", lambda: free)
     settings = dict(starts=1, max_iter=3, cv=2)

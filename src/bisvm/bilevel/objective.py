@@ -495,8 +495,9 @@ class Objective:
         used = np.flatnonzero(x.coef.any(axis=1))
         rows = used if warm.landmarks is None else warm.landmarks.rows[used]
         kernel = problem.model.kernel_at(self.space.values(warm.theta))
-        gram = kernel.gram(X, problem.X[rows])
-        return np.asarray(gram @ x.coef[used] + x.intercept)
+        values = kernel.values(X, problem.X[rows], x.coef[used])
+        values += x.intercept
+        return values
 
     def mean_fitted(self, warm: WarmStart) -> Array | None:
         """Average fitted values of every class task over its splits: (n, n_tasks)."""

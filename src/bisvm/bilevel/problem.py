@@ -16,7 +16,7 @@ from bisvm.criteria.priors import Prior
 from bisvm.data.matrices import Inputs
 from bisvm.data.splits import FoldColumns, SampleGroups, row_kinds
 from bisvm.machines import Machine
-from bisvm.machines.model import EXACT_ROWS, Approximation, Frame, Model
+from bisvm.machines.model import Approximation, Frame, Model
 from bisvm.solvers import Solver
 
 # Rows from which on single precision is faster than its rounding errors cost.
@@ -178,13 +178,14 @@ class Problem:
 
     def subsample(self, rows: Array) -> Problem:
         """Return the program on some of the rows, without landmarks if they are few."""
-        columns = self.columns
+        columns, rule = self.columns, self.approximation
+        exact = rule is None or len(rows) <= rule.exact_rows
         validation = columns.validation[rows]
         share = validation.sum(axis=0) * validation.shape[1]
         return replace(
             self,
             X=self.X[rows],
-            approximation=None if len(rows) <= EXACT_ROWS else self.approximation,
+            approximation=None if exact else rule,
             sample_weight=self.sample_weight[rows],
             groups=None if self.groups is None else self.groups[rows],
             sample_groups=None

@@ -9,11 +9,11 @@ import threading
 import warnings
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from types import FrameType
 
-from bisvm.cli.output import exit_code, one_line, say
+from bisvm.cli.output import exit_code, message_of, one_line, say
 from bisvm.cli.parser import build_parser
 from bisvm.core.interrupts import plain_interrupts
 
@@ -50,12 +50,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return exit_code(signal.SIGTERM)
     except BrokenPipeError:
         # The reader of our output has closed it: no message, here or at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
     except MemoryError:
         return _failed("not enough memory for these data.")
-    except (ValueError, ImportError, OSError) as error:
-        return _failed(_message(error))
+    except OSError as error:
+        if error.filename is None and error.errno is not None:
+            # Standard output, on a disk that is full say: no second message at exit.
+            _drop_output()
+        return _failed(message_of(error))
+    except (ValueError, ImportError) as error:
+        return _failed(message_of(error))
     except Exception as error:
         return _failed(
             f"unexpected {type(error).__name__}: {error} (please report this; --debug "
@@ -98,10 +103,11 @@ def _failed(message: str) -> int:
     return 1
 
 
-def _message(error: Exception) -> str:
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    return str(error) or type(error).__name__
+def _drop_output() -> None:
+    """Let what is still to be written to standard output go nowhere."""
+    # A stream that Python code has put there may have no file.
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show(message: object, *_: object, **__: object) -> None:

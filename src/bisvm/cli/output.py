@@ -9,8 +9,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
-import numpy as np
-
 # What cells begin with that spreadsheets take for formulas (OWASP, CSV injection).
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 
@@ -29,6 +27,14 @@ def visible(text: str) -> str:
     return "".join(
         c if c.isprintable() or c in "\t\n" else json.dumps(c)[1:-1] for c in text
     )
+
+
+def message_of(error: Exception) -> str:
+    """What an error says, in one line."""
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return one_line(f"{where}{error.strerror}")
+    return one_line(str(error) or type(error).__name__)
 
 
 def say(text: str) -> None:
@@ -99,7 +105,8 @@ def plain(value: object) -> object:
     """Numbers, text, lists and dicts, as JSON has them."""
     if isinstance(value, Mapping):
         return {str(name): plain(one) for name, one in value.items()}
-    if isinstance(value, (np.ndarray, np.generic)):
+    # Arrays and numbers of NumPy, which is not imported before a command runs.
+    if hasattr(value, "tolist"):
         return plain(value.tolist())
     if isinstance(value, (list, tuple)):
         return [plain(one) for one in value]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import webbrowser
 from argparse import Namespace
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from bisvm.cli.output import exit_code, say, write_json, write_pairs
+from bisvm.cli.output import exit_code, message_of, say, write_json, write_pairs
 from bisvm.cli.tasks import (
     Task,
     accuracy,
@@ -41,25 +42,43 @@ def run(options: Namespace) -> int:
     step = ProgressLine("")
     with _ending_with_a_model(options, step) as signals:
         model, seconds = tuned(options, task, step)
-        if options.save is not None:
-            remember(model, task.table.form)
-            save(model, options.save)
-            say(
-                f"Model: {options.save}. Use it by `bisvm predict {options.save} FILE`."
-            )
+        saved = options.save is None or _written(lambda: _save(options, task, model))
         interrupted = next(iter(signals), None)
     test = accuracy(model, task.X_test, task.y_test)
     result = {**summary(task, model), "test": test, "seconds": seconds}
-    if options.save is not None:
+    if options.save is not None and saved:
         result["saved"] = str(options.save)
+    reported = True
     if options.report is not None and interrupted is not None:
         say("note: no report, since the command was interrupted.")
     elif options.report is not None:
-        write_report(options, task, model, seconds)
-        result["report"] = str(options.report)
+        reported = _written(lambda: write_report(options, task, model, seconds))
+        if reported:
+            result["report"] = str(options.report)
     (write_json if options.json else write_pairs)(result)
     _say_accuracy(task, model[-1], test)
-    return 0 if interrupted is None else exit_code(interrupted)
+    if interrupted is not None:
+        return exit_code(interrupted)
+    return 0 if saved and reported else 1
+
+
+def _save(options: Namespace, task: Task, model: Pipeline) -> None:
+    remember(model, task.table.form)
+    save(model, options.save)
+    say(f"Model: {options.save}. Use it by `bisvm predict {options.save} FILE`.")
+
+
+def _written(write: Callable[[], None]) -> bool:
+    """Whether a file could be written; if not, say why, and go on with the rest.
+
+    What was learned is printed in any case, though the disk be full.
+    """
+    try:
+        write()
+    except OSError as error:
+        say(f"bisvm: {message_of(error)}")
+        return False
+    return True
 
 
 def _ending_with_a_model(

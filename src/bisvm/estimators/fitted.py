@@ -313,12 +313,11 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         elif not isinstance(X, np.ndarray):
             X = X.toarray()
         scores = np.empty((X.shape[0], len(self.intercept_)))
-        rows = max(1, BLOCK_ENTRIES // max(len(self.support_), 1))
-        for first in range(0, X.shape[0], rows):
-            part = slice(first, first + rows)
-            for kernel, block in self._kernel_blocks():
-                gram = kernel.gram(X[part], self.support_vectors_)
-                scores[part, block] = gram @ self.dual_coef_[block].T
+        for kernel, block in self._kernel_blocks():
+            coef = self.dual_coef_[block].T
+            scores[:, block] = kernel.values(
+                X, self.support_vectors_, coef, BLOCK_ENTRIES
+            )
         scores += self.intercept_
         return scores
 

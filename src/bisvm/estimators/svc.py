@@ -179,11 +179,12 @@ loss.
         matrix fits, and searches on landmarks where a tenth of the rows is enough.
         Smooth losses only.
     max_memory : float, optional
-        Bytes for Gram matrices or landmarks; by default a quarter of the free memory.
-        With a number the model is the same on every computer. Without one, a warning
-        and `approximation_` say where the free memory has changed the model. It also
-        limits how many of `n_jobs` searches run at a time (on a Dask cluster, it is for
-        each).
+        Bytes that a fit may take for what grows with the rows: Gram matrices,
+        landmarks, values of every fold. By default a quarter of the free memory.
+        Working memory of fixed size, at most 100 MB, comes on top. With a number the
+        model is the same on every computer. Without one, a warning and `approximation_`
+        say where the free memory has changed the model. It also limits how many of
+        `n_jobs` searches run at a time (on a Dask cluster, it is for each).
     {PARAMETERS}
 
     Attributes

@@ -16,10 +16,19 @@ from bisvm.transforms import Columns, Transform
 # Entries of a temporary block of Gram-sized weights: 4 MB in float64, so that a block
 # stays in the cache.
 BLOCK_ENTRIES = 1 << 19
+# Entries of a block of a Gram matrix that is computed, used and dropped: 16 MB.
+DROPPED_ENTRIES = 1 << 21
 
 # What the operators `+`, `*` and `@` build. Sums, products and transformed kernels are
 # kernels themselves: their modules import this one and register here.
 OPERATIONS: dict[str, Callable[..., Kernel]] = {}
+
+
+def row_blocks(n: int, width: int, entries: int) -> Iterator[slice]:
+    """Yield blocks of the rows of an (n, width) array, each of about `entries`."""
+    rows = max(1, entries // max(width, 1))
+    for first in range(0, n, rows):
+        yield slice(first, min(first + rows, n))
 
 
 @dataclass(frozen=True)
@@ -47,10 +56,7 @@ class Factors:
 
     def blocks(self) -> Iterator[tuple[slice, Array]]:
         """Yield blocks of rows of W: small temporary arrays that may be overwritten."""
-        n, m = len(self.left), len(self.right)
-        rows = max(1, BLOCK_ENTRIES // max(m, 1))
-        for first in range(0, n, rows):
-            block = slice(first, min(first + rows, n))
+        for block in row_blocks(len(self.left), len(self.right), BLOCK_ENTRIES):
             W = self.left[block] @ self.right.T
             if self.mask is not None:
                 W *= self.mask[block]
@@ -195,6 +201,15 @@ class Kernel(Part):
             return self.bind(list(X.columns))(X.to_numpy(), Y)
         Y = Y.to_numpy() if hasattr(Y, "to_numpy") else Y
         return self.gram(X, Y)
+
+    def values(
+        self, X: Matrix, Y: Matrix, coef: Array, entries: int = DROPPED_ENTRIES
+    ) -> Array:
+        """Return sum_j k(x_i, y_j) coef_j, from blocks of the Gram matrix."""
+        out = np.empty((X.shape[0], coef.shape[1]))
+        for rows in row_blocks(X.shape[0], len(coef), entries):
+            out[rows] = self.gram(X[rows], Y) @ coef
+        return out
 
     def on(self, columns: ArrayLike) -> Kernel:
         """Return this kernel on some features, given by numbers, names or a mask."""

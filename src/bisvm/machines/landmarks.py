@@ -20,6 +20,7 @@ from scipy.linalg import lapack, solve_triangular
 
 from bisvm.core.types import Array, Matrix
 from bisvm.kernels import Factors, Kernel
+from bisvm.kernels.base import DROPPED_ENTRIES, row_blocks
 from bisvm.losses import Loss
 from bisvm.machines.base import (
     Adjoint,
@@ -38,8 +39,6 @@ CANDIDATES = 1000
 SAMPLE = 1000
 # Share of k(x, x) that may be left out for C = 1 in its natural unit.
 LEFT_OUT = 1e-2
-# Numbers of a block of K_nm while errors are computed: 32 MB.
-BLOCK = 1 << 22
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,9 +167,7 @@ class LeftOut:
         among.flat[:: len(landmarks) + 1] *= 1.0 + JITTER
         factor = np.linalg.cholesky(among)
         left = np.empty(X.shape[0])
-        rows = max(1, BLOCK // len(landmarks))
-        for start in range(0, len(left), rows):
-            part = slice(start, start + rows)
+        for part in row_blocks(len(left), len(landmarks), DROPPED_ENTRIES):
             reached = solve_triangular(factor, kernel.gram(X[part], Z).T, lower=True)
             left[part] = kernel.diagonal(X[part]) - np.sum(reached**2, axis=0)
         left = np.maximum(left, 0.0) / float(np.mean(kernel.diagonal(X)))

@@ -16,7 +16,14 @@ from scipy import sparse
 from scipy.linalg import lapack
 
 from bisvm.core.types import Array, Matrix
-from bisvm.data.matrices import Inputs, is_sparse, keep, reduce, weighted_squares
+from bisvm.data.matrices import (
+    Inputs,
+    RowBlocks,
+    is_sparse,
+    keep,
+    reduce,
+    weighted_squares,
+)
 from bisvm.machines.base import (
     INTERCEPT_RIDGE,
     Adjoint,
@@ -194,9 +201,7 @@ class LinearLinearization(Linearization):
     def __init__(self, machine: LinearMachine, tangent: Tangent):
         self.machine = machine
         self.tangent = tangent
-        self._systems = (
-            self._make_systems() if machine.loss.twice_differentiable else {}
-        )
+        self._held = self._systems_in_one_reading()
 
     def minimizer(self) -> Coefficients:
         """(diag(rho) + X'D X) w = X'(D F - S)."""
@@ -246,51 +251,66 @@ class LinearLinearization(Linearization):
         bordered = self.machine.has_intercept
         rhs = np.vstack([coef, constant]) if bordered else coef
         out = np.empty_like(rhs)
-        for k, system in self._systems.items():
-            out[:, k] = system.solve(rhs[:, k])
-        rest = np.setdiff1d(np.arange(rhs.shape[1]), list(self._systems))
+        direct = self._factored_columns
+        for k in np.flatnonzero(direct).tolist():
+            out[:, k] = self._system(k).solve(rhs[:, k])
+        rest = np.flatnonzero(~direct)
         if len(rest):
             out[:, rest], given_up = self._by_action(rhs[:, rest], rest)
             for k in rest[given_up]:
-                self._systems[k] = self._factored(k)
-                out[:, k] = self._systems[k].solve(rhs[:, k])
+                out[:, k] = self._system(k).solve(rhs[:, k])
         if not bordered:
             return Coefficients(out, np.zeros(out.shape[1]))
         return Coefficients(out[:-1], out[-1])
 
-    def _make_systems(self) -> dict[int, System]:
-        """Factorised systems, by column; columns without one use conjugate gradients.
+    @cached_property
+    def _wide_columns(self) -> Array:
+        """(q,), whose systems may be solved among their active points."""
+        return np.array([self._is_wide(count) for count in self._n_active], dtype=bool)
 
-        One reading of X forms all Hessians.
+    @cached_property
+    def _n_active(self) -> Array:
+        """(q,), numbers of points of positive curvature."""
+        counts: Array = (self.tangent.curvature > 0).sum(axis=0)
+        return counts
+
+    @cached_property
+    def _factored_columns(self) -> Array:
+        """(q,), whose systems are factorised; conjugate gradients solve the others."""
+        machine, wide = self.machine, self._wide_columns
+        if not machine.by_action:
+            return np.ones_like(wide)
+        few: Array = wide & (self._n_active <= FEW)
+        return few if is_sparse(machine.X) else wide
+
+    def _systems_in_one_reading(self) -> dict[int, System]:
+        """Systems of rows in blocks, which are read once for all columns.
+
+        Those of rows in memory are made when they are needed, one after the other: the
+        matrices of many columns on many landmarks may be larger than all rows.
         """
-        machine, curvature = self.machine, self.tangent.curvature
-        active = [np.flatnonzero(D > 0) for D in curvature.T]
-        wide = np.array([self._is_wide(len(rows)) for rows in active])
-        if machine.by_action:
-            few = wide & (np.array([len(rows) for rows in active]) <= FEW)
-            wide = few if is_sparse(machine.X) else wide
-            return {
-                k: self._low_rank(rows, k) for k, rows in enumerate(active) if wide[k]
-            }
-        squares = iter(weighted_squares(machine.X, curvature[:, ~wide]))
-        return {
-            k: self._low_rank(rows, k) if wide[k] else self._dense(next(squares), k)
-            for k, rows in enumerate(active)
-        }
+        machine = self.machine
+        factored = machine.loss.twice_differentiable and not machine.by_action
+        if not factored or not isinstance(machine.X, RowBlocks):
+            return {}
+        columns = np.flatnonzero(~self._wide_columns).tolist()
+        squares = weighted_squares(machine.X, self.tangent.curvature[:, columns])
+        return {k: self._dense(H, k) for k, H in zip(columns, squares, strict=True)}
+
+    def _system(self, k: int) -> System:
+        """The system of one column, factorised."""
+        if k in self._held:
+            return self._held[k]
+        D = self.tangent.curvature[:, [k]]
+        if self._wide_columns[k]:
+            return self._low_rank(np.flatnonzero(D > 0), k)
+        return self._dense(weighted_squares(self.machine.X, D)[0], k)
 
     def _is_wide(self, n_active: int) -> bool:
         """Whether a column's system may be solved among its active points."""
         machine = self.machine
         fewer = WIDE < machine.X.shape[1] > n_active <= machine.direct_limit
         return fewer and machine.precision.ndim == 1
-
-    def _factored(self, k: int) -> System:
-        """The system of one column, factorised whatever it costs."""
-        D = self.tangent.curvature[:, [k]]
-        active = np.flatnonzero(D > 0)
-        if self._is_wide(len(active)):
-            return self._low_rank(active, k)
-        return self._dense(weighted_squares(self.machine.X, D)[0], k)
 
     def _dense(self, H: Array, k: int) -> System:
         """Turn H = [X 1]' D [X 1] into the Hessian, in place, and factorise it."""
@@ -316,7 +336,6 @@ class LinearLinearization(Linearization):
         without curvature in all columns are left out.
         """
         machine, D = self.machine, self.tangent.curvature[:, columns]
-        counts = np.count_nonzero(D, axis=0)
         active = np.flatnonzero((D > 0).any(axis=1))
         X, D = keep(machine.X, active), D[active]
         bordered = machine.has_intercept
@@ -334,9 +353,8 @@ class LinearLinearization(Linearization):
         diagonal += (np.diagonal(R) if R.ndim == 2 else R)[:, None]
         if bordered:
             diagonal = np.vstack([diagonal, D.sum(axis=0) + rho])
-        possible = [self._is_wide(count) for count in counts]
-        if machine.X.shape[1] <= machine.direct_limit:
-            possible = [True] * len(counts)
+        small = machine.X.shape[1] <= machine.direct_limit
+        possible = self._wide_columns[columns] | small
         patience = np.where(possible, PATIENCE, np.inf)
         return conjugate_gradients(action, rhs, diagonal, machine.rtol, patience)
 

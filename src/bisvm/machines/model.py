@@ -51,6 +51,9 @@ FEW = 0.1
 MANY_ROWS = 2000
 # Share of the available memory that is used if the user sets no limit.
 MEMORY_SHARE = 0.25
+# A machine holds its Gram matrix, and a block of it and its factor for the active set
+# of one column at a time.
+GRAM_COPIES = 3
 
 
 @dataclass(frozen=True)
@@ -226,6 +229,7 @@ class Approximation:
     needed : whether landmarks are used in any case, also in the final machine.
         Otherwise only the search uses them, and only if `most` of them are enough.
     final : maximum number in the final machine
+    exact_rows : subsamples of up to so many rows have the whole Gram matrix
     limited : in words, what more memory would change; empty if nothing
     warns : whether a fit warns of that
     """
@@ -233,6 +237,7 @@ class Approximation:
     most: int
     needed: bool
     final: int = 0
+    exact_rows: int = EXACT_ROWS
     limited: str = ""
     warns: bool = False
 
@@ -323,9 +328,12 @@ def resolve_approximation(
     wanted = _within(MemoryLimit(np.inf, limit.free), n, n_columns, more_grams)
     if found == wanted:
         return found
+    more = f"{wanted.most} and {wanted.final} would be used"
+    if (found.most, found.final) == (wanted.most, wanted.final):
+        more = f"subsamples of {found.exact_rows + 1} rows or more would need none"
     words = (
-        f"For {n} samples {limit}: {_landmarks(found)}, where {wanted.most} and "
-        f"{wanted.final} would be used with more memory.{_advice(limit)}"
+        f"For {n} samples {limit}: {_landmarks(found)}, where {more} with more memory."
+        f"{_advice(limit)}"
     )
     # Users who set the limit know of it.
     return replace(found, limited=words, warns=limit.free)
@@ -365,7 +373,22 @@ def _within(
             f"{least / 1e9:.3g} GB. Use a larger max_memory (in bytes), fewer samples, "
             "or a linear machine (BilevelLinearSVC)."
         )
-    return Approximation(most, needed=True, final=int(min(FINAL * most, fitting)))
+    return Approximation(
+        most,
+        needed=True,
+        final=int(min(FINAL * most, fitting)),
+        exact_rows=_exact_rows(limit, n_columns, more_grams),
+    )
+
+
+def _exact_rows(limit: MemoryLimit, n_columns: int, more_grams: int) -> int:
+    """The most rows whose whole Gram matrix fits into memory, up to EXACT_ROWS.
+
+    gram_bytes(n) = a n^2 + b n <= limit.
+    """
+    a, b = 8.0 * (GRAM_COPIES + more_grams), _column_bytes(1, n_columns)
+    fitting = (math.sqrt(b * b + 4.0 * a * limit.bytes) - b) / (2.0 * a)
+    return int(min(EXACT_ROWS, fitting))
 
 
 def _landmarks(rule: Approximation) -> str:
@@ -445,10 +468,9 @@ def available_memory() -> int | None:
 def gram_bytes(n: int, n_columns: int, more_grams: int = 0) -> float:
     """Return the bytes of a machine on the whole Gram matrix.
 
-    It holds that matrix, and a block of it and its factor for the active set of one
-    column at a time; a sum or product of kernels holds `more_grams`.
+    A sum or product of kernels holds `more_grams` besides.
     """
-    return 8.0 * (3 + more_grams) * n**2 + _column_bytes(n, n_columns)
+    return 8.0 * (GRAM_COPIES + more_grams) * n**2 + _column_bytes(n, n_columns)
 
 
 def _column_bytes(n: int, n_columns: int) -> float:
@@ -457,5 +479,10 @@ def _column_bytes(n: int, n_columns: int) -> float:
 
 
 def _landmark_bytes(n: int, more_grams: int = 0) -> float:
-    """Bytes of one landmark: its features, and three temporary copies."""
+    """Bytes of one landmark: its features, and three temporary copies.
+
+    A Newton step holds the features of the active rows twice more, once weighted. The
+    fourth is for the matrices of landmarks against landmarks, and for the candidates
+    from which landmarks are chosen, (2 m)^2 numbers.
+    """
     return 8.0 * n * (4 + more_grams)

@@ -33,7 +33,7 @@ from bisvm.search.packing import described, digest, packed, sealed, unpacked, un
 from bisvm.search.settings import Argument, Data, Settings
 
 # Version of the tables and of the names of stages in them.
-FORMAT = 4
+FORMAT = 5
 # Marks a SQLite file as one of ours ("bisv").
 APPLICATION_ID = 0x62697376
 # Settings that do not change the result of a fit that comes to its end. A fit that has
@@ -172,7 +172,10 @@ def _numbers(rule: Approximation | None) -> Approximation | None:
 def _rule_in_words(rule: Approximation | None) -> str:
     if rule is None or not rule.needed:
         return "the whole Gram matrix"
-    return f"at most {rule.most} landmarks ({rule.final} in the final machine)"
+    return (
+        f"at most {rule.most} landmarks ({rule.final} in the final machine, none on up "
+        f"to {rule.exact_rows} rows)"
+    )
 
 
 # --- the file -------------------------------------------------------------------------
@@ -190,20 +193,35 @@ def open_checkpoint(
         A file of another identity is refused, with what differs.
     extra : data class or None
         What a fit decides when it begins, and keeps when it goes on.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read or written: on a full disk say, before any work.
     """
     where = Path(path)
     folder = where.absolute().parent
     if not folder.is_dir() or where.is_dir():
         wrong = "is a folder" if where.is_dir() else f"lies in no folder: {folder}"
         raise ValueError(f"checkpoint={str(where)!r} {wrong}. Give a file.")
+    new = not where.exists()
     with _translated_errors(where):
         connection = sqlite3.connect(where, timeout=0.0, check_same_thread=False)
         try:
             kept = _begun(where, connection, identity, extra)
             return Checkpoint(where, connection, kept)
-        except BaseException:
+        except BaseException as error:
             connection.close()
+            if new and _is_of_the_disk(error):
+                where.unlink(missing_ok=True)
             raise
+
+
+def _is_of_the_disk(error: BaseException) -> bool:
+    """Whether SQLite could not read or write, on a full disk say."""
+    said = ("disk", "readonly", "unable to open")
+    operational = isinstance(error, sqlite3.OperationalError)
+    return operational and any(words in str(error) for words in said)
 
 
 @contextmanager
@@ -212,15 +230,19 @@ def _translated_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        operational, words = isinstance(error, sqlite3.OperationalError), str(error)
-        if operational and "locked" in words:
+        words = str(error)
+        if isinstance(error, sqlite3.OperationalError) and "locked" in words:
             raise ValueError(
                 f"{path} is in use by another fit: give every fit its own checkpoint."
             ) from None
-        disk = ("disk", "readonly", "unable to open")
-        if operational and any(word in words for word in disk):
-            raise OSError(f"{path} cannot be read or written: {error}.") from None
+        if _is_of_the_disk(error):
+            raise OSError(
+                f"The checkpoint {path} cannot be read or written: {error}."
+            ) from None
         raise _damaged(path, words) from None
+    except UnicodeDecodeError:
+        # A message of SQLite that quotes the file.
+        raise _damaged(path, "it has bytes that are no text") from None
 
 
 def _damaged(path: Path, why: str) -> ValueError:
