@@ -17,12 +17,13 @@ from typing import Any, Literal, Self, TypeAlias
 import numpy as np
 from scipy import sparse
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.criteria import Criterion
 from bisvm.data.matrices import RowBlocks
 from bisvm.estimators.callbacks import CallbackSupportMixin, Watched, with_callbacks
+from bisvm.estimators.data import validated
 from bisvm.estimators.docstrings import LIMITS
 from bisvm.estimators.settings import Callback, SearchArguments
 from bisvm.estimators.svc import BilevelSVC
@@ -152,7 +153,7 @@ certificate_, n_iter_ : as in `BilevelSVC`
         # scikit-learn notes what it sees of X on an estimator: here on a copy, so that
         # a fit that fails changes nothing.
         seen = type(self)(**self.get_params(deep=False))
-        flat, y = validate_data(seen, flat, y, dtype=np.float64, order="C")
+        flat, y = validated(seen, flat, y, dtype=np.float64, order="C")
         seen.image_shape_ = (seen.n_features_in_,) if shape is None else shape
         machine = self._machine(seen.image_shape_)
         machine.set_params(callback=_of_whole_models(watched.callback, seen))
@@ -311,7 +312,7 @@ def validated_rows(estimator: Any, X: UserData) -> Array:
             f"X holds images of shape {shape}, but the model was trained on "
             f"{estimator.image_shape_}."
         )
-    rows: Array = validate_data(estimator, X, dtype=np.float64, order="C", reset=False)
+    rows: Array = validated(estimator, X, dtype=np.float64, order="C", reset=False)
     return rows
 
 

@@ -28,7 +28,7 @@ from bisvm.estimators.convolutional import (
     task_names,
     validated_rows,
 )
-from bisvm.estimators.data import Given, prepare
+from bisvm.estimators.data import Given, check_range, prepare
 from bisvm.estimators.docstrings import LIMITS
 from bisvm.estimators.settings import COMMON, SearchArguments, chosen, decisions
 from bisvm.losses import Loss, get_loss
@@ -177,6 +177,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
             multi_class=self.multi_class,
             class_weight=self.class_weight,
         )
+        check_range(data.X, data.weight)
         shape = (data.n_features,) if shape is None else shape
         patches = Patches(shape, self.filter_shape)
         with one_blas_thread():
