@@ -14,6 +14,7 @@ from tests.estimators import inputs
 from tests.estimators.inputs import Input, check_input
 from tests.problems import toy_data, within
 
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 ANY = {
     "deadline": None,
     "database": None,
@@ -89,7 +90,6 @@ def test_usual_inputs_are_fitted_and_others_refused(part):
 
 @pytest.mark.parametrize("name", ["rbf", "linear", *full("ard", "per feature")])
 @pytest.mark.parametrize("shape", [(20, 1), (20, 10_000), *full((30_000, 30))])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_few_and_many_rows_and_columns(name, shape):
     labels = np.arange(shape[0]) % 2
     data = np.random.default_rng(0).normal(size=shape) + labels[:, None]
