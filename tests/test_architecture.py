@@ -43,7 +43,7 @@ ALLOWED = {
     "reporting": "core data criteria search estimators selection tables plots",
     "cli": "bisvm core data search estimators selection tables io plots reporting",
     "testing": "core data losses transforms kernels machines solvers criteria "
-    "bilevel optimizers",
+    "bilevel optimizers io",
     "__main__": "cli",
 }
 

@@ -17,7 +17,10 @@ PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 # Groups that the tests need.
 GROUPS = ("plots", "report", "cli", "files", "dask", "onnx", "test")
 # Tools that check the code, whatever their version.
-TOOLS = ("clarabel", "ipykernel", "mypy", "pytest", "pytest-xdist", "rich", "ruff")
+TOOLS = (
+    *("clarabel", "hypothesis", "ipykernel", "mypy", "pytest", "pytest-xdist"),
+    *("rich", "ruff"),
+)
 BOUND = re.compile(r"([A-Za-z0-9_.-]+)(?:\[[^]]*\])?>=([0-9.]+)")
 
 

@@ -32,11 +32,11 @@ Graph = Mapping[str, set[str]]
 COLUMNS = {
     **dict.fromkeys(
         "core data transforms kernels hinge machines solvers bilevel search estimators "
-        "selection io".split(),
+        "selection io cli".split(),
         1,
     ),
     **dict.fromkeys("published criteria images".split(), 0),
-    **dict.fromkeys("losses reporting cli plots datasets".split(), 2),
+    **dict.fromkeys("losses reporting plots datasets".split(), 2),
     **dict.fromkeys("optimizers testing".split(), 3),
     "tables": 4,
 }

@@ -294,7 +294,7 @@ def test_other_machines_are_refused():
 def test_bad_rows_are_refused():
     with pytest.raises(ValueError, match="one class only"):
         FeatureSelector().fit(X, np.zeros(300))
-    with pytest.raises(ValueError, match="groups has 3 entries for 300"):
+    with pytest.raises(ValueError, match="groups has 3 labels for 300"):
         FeatureSelector().fit(X, Y, groups=[1, 2, 3])
 
 

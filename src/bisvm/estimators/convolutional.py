@@ -18,7 +18,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.criteria import Criterion
@@ -27,6 +27,7 @@ from bisvm.estimators.arguments import Callback, SearchArguments
 from bisvm.estimators.callbacks import CallbackSupportMixin, Watched, with_callbacks
 from bisvm.estimators.docstrings import LIMITS
 from bisvm.estimators.fitted import holds_out
+from bisvm.estimators.inputs import validated
 from bisvm.estimators.svc import BilevelSVC
 from bisvm.kernels import Kernel, get_kernel
 from bisvm.optimizers import Optimizer
@@ -154,7 +155,7 @@ coordinates_, certificate_, n_iter_ : as in `BilevelSVC`
         # scikit-learn notes what it sees of X on an estimator: here on a copy, so that
         # a fit that fails changes nothing.
         seen = type(self)(**self.get_params(deep=False))
-        flat, y = validate_data(seen, flat, y, dtype=np.float64, order="C")
+        flat, y = validated(seen, flat, y, dtype=np.float64, order="C")
         seen.image_shape_ = (seen.n_features_in_,) if shape is None else shape
         machine = self._machine(seen.image_shape_)
         machine.set_params(callback=_of_whole_models(watched.callback, seen))
@@ -326,7 +327,7 @@ def validated_rows(estimator: Any, X: UserData) -> Array:
             f"X holds images of shape {shape}, but the model was trained on "
             f"{estimator.image_shape_}."
         )
-    rows: Array = validate_data(estimator, X, dtype=np.float64, order="C", reset=False)
+    rows: Array = validated(estimator, X, dtype=np.float64, order="C", reset=False)
     return rows
 
 

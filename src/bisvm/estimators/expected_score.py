@@ -255,7 +255,8 @@ def _better(
     """Whether the paired difference exceeds `needed`, for every draw of rows."""
     share = simple - rich
     value = np.sum(drawn * share, axis=1)
-    mean = value / (drawn @ competitors.weights)
+    weight = drawn @ competitors.weights
+    mean = value / np.where(weight > 0.0, weight, 1.0)
     spread = share - competitors.weights * mean[:, None]
     error = np.sqrt(np.sum(drawn * spread**2, axis=1))
     better: Array = value > competitors.needed * error

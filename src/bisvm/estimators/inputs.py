@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Real
@@ -31,6 +32,10 @@ MAPPED_LIMIT = 2**28
 # The largest absolute value in X, and one over the least spread: the squares of both
 # have to be numbers between 1e-308 and 1e308.
 LARGEST_INPUT = 1e152
+# The largest sample weight, and one over it: sums of weights have to be numbers.
+LARGEST_WEIGHT = 1e300
+# The largest decimal exponent of a squared entry of X times a weight.
+LARGEST_EXPONENT = 302
 # Names of groups that a message lists.
 _FEW_NAMES = 5
 
@@ -80,12 +85,15 @@ def validate(
     )
     if settings.pairwise:
         return _precomputed(data, np.shape(given.y)[0])
-    _check_range(data.X)
+    check_range(data.X, data.weight)
     return data
 
 
-def _check_range(X: Matrix | RowBlocks) -> None:
-    """Refuse inputs whose squares are no numbers: distances and products need them."""
+def check_range(X: Matrix | RowBlocks, weight: Array) -> None:
+    """Refuse inputs whose squares are no numbers: distances and products need them.
+
+    The natural unit of C is one over a squared size of X times a weight.
+    """
     if isinstance(X, RowBlocks):
         return
     if sparse.issparse(X):
@@ -101,12 +109,34 @@ def _check_range(X: Matrix | RowBlocks) -> None:
         )
     elif 0.0 < spread < 1.0 / LARGEST_INPUT:
         wrong = f"The entries of X differ by {spread:.3g} at most: its square is zero"
+    elif spread > 0.0 and _exponent(spread, float(weight.max())) > LARGEST_EXPONENT:
+        wrong = (
+            f"The entries of X differ by {spread:.3g} at most, and the largest sample "
+            f"weight is {weight.max():.3g}: the square of one times the other is no "
+            "number"
+        )
     else:
         return
     raise ValueError(
         f"{wrong} in floating point. Multiply X by a constant, or standardise its "
         "features, for example with sklearn.preprocessing.StandardScaler."
     )
+
+
+def _exponent(size: float, weight: float) -> float:
+    """|log10 (size^2 weight)|"""
+    return abs(2.0 * math.log10(size) + math.log10(weight))
+
+
+def _check_weights(weight: Array) -> None:
+    """Refuse weights whose sums, or one over them, are no numbers."""
+    largest = float(weight.max())
+    if not 1.0 / LARGEST_WEIGHT <= largest <= LARGEST_WEIGHT:
+        raise ValueError(
+            f"The largest sample weight is {largest:.3g}, expected {1 / LARGEST_WEIGHT}"
+            f" to {LARGEST_WEIGHT}. Multiply all weights by a constant: only their "
+            "ratios matter."
+        )
 
 
 def _precomputed(data: Data, n_rows: int) -> Data:
@@ -152,7 +182,8 @@ def prepare(
         X = sparse.csr_array(X)
         X.sort_indices()
     classes, codes = np.unique(y, return_inverse=True)
-    groups = None if given.groups is None else _labels(given.groups, X, "groups")
+    groups = None if given.groups is None else group_labels(given.groups, X, "groups")
+    _refuse_masked(given.sample_weight, "sample_weight", "Use 0 for rows without one")
     sample_weight = _check_sample_weight(
         given.sample_weight, X, dtype=np.float64, ensure_non_negative=True
     )
@@ -168,6 +199,7 @@ def prepare(
     held_weight = weight if costs is None else weighted(costs)
     rows = np.flatnonzero(weight > 0)
     _check_classes(classes, codes, weight)
+    _check_weights(weight)
     spread = _sample_groups(given.sample_groups, X, rows, grouping)
     if grouping == "groups":
         _warn_of_small_groups(spread, codes[rows])
@@ -244,8 +276,63 @@ def validate_inputs(
     if isinstance(X, RowBlocks):
         validate_data(estimator, X.head, **INPUTS, reset=reset)
         return X
-    found: Matrix = validate_data(estimator, X, **INPUTS, reset=reset)
+    found: Matrix = validated(estimator, X, **INPUTS, reset=reset)
     return found
+
+
+def validated(
+    estimator: BaseEstimator, X: UserData, *y: UserVector, **rules: Any
+) -> Any:
+    """X, or X and y, by `validate_data` of scikit-learn, with plain words for errors.
+
+    Missing labels, masked entries and text in data frames are refused here: what other
+    libraries say of them does not tell what to do.
+    """
+    _check_data(X)
+    for labels in y:
+        _check_labels(labels)
+    try:
+        return validate_data(estimator, X, *y, **rules)
+    except ValueError as error:
+        if "could not convert string to float" not in str(error):
+            raise
+        word = str(error).partition(": ")[2]
+        raise ValueError(
+            f"X has values that are not numbers, such as {word}. Encode them as "
+            "numbers, for example with sklearn.preprocessing.OneHotEncoder."
+        ) from None
+
+
+def _check_data(X: UserData) -> None:
+    """Refuse masked entries, which would be used, and columns that share a name."""
+    _refuse_masked(X, "X", "Impute them, or drop their rows")
+    names = list(getattr(X, "columns", ()))
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise ValueError(
+            f"X has several columns of one name: {_first_names(np.array(twice))}. "
+            "Rename them, or drop copies."
+        )
+
+
+def _check_labels(y: Any) -> None:
+    """Refuse missing labels of types that scikit-learn cannot compare."""
+    _refuse_masked(y, "y", "Drop these rows")
+    if not hasattr(y, "dtype") or sparse.issparse(y):
+        return
+    labels = np.asarray(y)
+    if labels.dtype.kind == "O" and labels.ndim == 1:
+        _refuse_missing(labels, "y", "drop these rows")
+
+
+def _refuse_masked(given: Any, name: str, advice: str) -> None:
+    """NumPy's functions would use what is under the mask."""
+    masked = isinstance(given, np.ma.MaskedArray) and np.sum(given.mask)
+    if masked:
+        raise ValueError(
+            f"{name} is a masked array, and {masked} of its entries are masked. "
+            f"{advice}."
+        )
 
 
 def _validated(
@@ -258,7 +345,7 @@ def _validated(
     """
     seen = type(estimator)(**estimator.get_params(deep=False))
     if not isinstance(X, RowBlocks):
-        return *validate_data(seen, X, y, **INPUTS), seen
+        return *validated(seen, X, y, **INPUTS), seen
     validate_inputs(seen, X, reset=True)
     y = X.y if y is None else y
     if y is None:
@@ -340,7 +427,7 @@ def _sample_groups(
                 "fit(X, y, sample_groups=...), one label per sample."
             )
         return None
-    labels = _labels(given, X, "sample_groups")
+    labels = group_labels(given, X, "sample_groups")
     if grouping != "groups":
         warn_user(
             "sample_groups are given, but no group has a C of its own: they only "
@@ -350,7 +437,7 @@ def _sample_groups(
     return SampleGroups.of(labels[rows])
 
 
-def _labels(given: UserVector, X: Matrix | RowBlocks, name: str) -> Array:
+def group_labels(given: UserVector, X: Matrix | RowBlocks, name: str) -> Array:
     """One label per sample, all of one type, none missing."""
     labels = np.asarray(given)
     if labels.ndim != 1:
@@ -359,16 +446,7 @@ def _labels(given: UserVector, X: Matrix | RowBlocks, name: str) -> Array:
         )
     if len(labels) != X.shape[0]:
         raise ValueError(f"{name} has {len(labels)} labels for {X.shape[0]} samples.")
-    missing = (
-        np.array([_is_missing(label) for label in labels], dtype=bool)
-        if labels.dtype == object
-        else np.asarray(labels != labels)
-    )
-    if missing.any():
-        raise ValueError(
-            f"{name} has no label for {missing.sum()} samples, such as sample "
-            f"{missing.argmax()}: give them their own group, or drop them."
-        )
+    _refuse_missing(labels, name, "give them their own group, or drop them")
     try:
         np.unique(labels)
     except TypeError:
@@ -378,6 +456,19 @@ def _labels(given: UserVector, X: Matrix | RowBlocks, name: str) -> Array:
             "sorted: make them all text."
         ) from None
     return labels
+
+
+def _refuse_missing(labels: Array, name: str, advice: str) -> None:
+    missing = (
+        np.array([_is_missing(label) for label in labels], dtype=bool)
+        if labels.dtype == object
+        else np.asarray(labels != labels)
+    )
+    if missing.any():
+        raise ValueError(
+            f"{name} has no label for {missing.sum()} samples, such as sample "
+            f"{missing.argmax()}: {advice}."
+        )
 
 
 def _is_missing(label: object) -> bool:

@@ -31,7 +31,7 @@ from bisvm.estimators.convolutional import (
     validated_rows,
 )
 from bisvm.estimators.docstrings import LIMITS
-from bisvm.estimators.inputs import Given, prepare
+from bisvm.estimators.inputs import Given, check_range, prepare
 from bisvm.losses import Loss, get_loss
 from bisvm.optimizers import Optimizer
 from bisvm.published.bilinear.patches import Patches
@@ -178,6 +178,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
             multi_class=self.multi_class,
             class_weight=self.class_weight,
         )
+        check_range(data.X, data.weight)
         shape = (data.n_features,) if shape is None else shape
         patches = Patches(shape, self.filter_shape)
         with one_blas_thread():

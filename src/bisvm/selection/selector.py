@@ -20,12 +20,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
-    validate_data,
 )
 
 from bisvm.core.types import Array, Matrix, UserData, UserVector
 from bisvm.estimators import BilevelLinearSVC, BilevelSVC
 from bisvm.estimators.arguments import RandomState
+from bisvm.estimators.inputs import group_labels, validated
 from bisvm.selection.stability import false_bound, stability
 
 # Factor of a search's tolerance, and steps of its descents, where only relevances
@@ -205,7 +205,7 @@ class FeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         groups: UserVector,
     ) -> Sample:
         """The rows with a positive weight."""
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        X, y = validated(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         if len(np.unique(y)) < 2:
             raise ValueError(
@@ -213,9 +213,7 @@ class FeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
             )
         X = sparse.csr_array(X) if sparse.issparse(X) else X
         weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        groups = None if groups is None else np.asarray(groups)
-        if groups is not None and len(groups) != len(y):
-            raise ValueError(f"groups has {len(groups)} entries for {len(y)} samples.")
+        groups = None if groups is None else group_labels(groups, X, "groups")
         return _take((X, y, weight, groups), np.flatnonzero(weight > 0))
 
     def _set_fitted(self, relevance: Array) -> None:

@@ -15,11 +15,12 @@ and they may be given any curvature.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve
+from scipy.linalg import LinAlgWarning, cho_factor, cho_solve, solve
 
 from bisvm.core.types import Array
 from bisvm.machines.base import INTERCEPT_RIDGE
@@ -221,7 +222,10 @@ def sensitivity(problem: BilinearProblem, at: Stationary) -> tuple[Array, float]
     point, template = at.point, problem.patches.template
     moved = Point(problem.lambda_w * point.maps, problem.lambda_f * point.filters, 0.0)
     H = hessian(problem, point, at.tangent)
-    move = point.like(-solve(H, moved.flat, assume_a="sym"))
+    with warnings.catch_warnings():
+        # The certificate tells of systems that are solved with few digits.
+        warnings.simplefilter("ignore", LinAlgWarning)
+        move = point.like(-solve(H, moved.flat, assume_a="sym"))
     by_maps = template(move.maps, point.filters)
     return by_maps + template(point.maps, move.filters), move.intercept
 
