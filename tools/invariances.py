@@ -42,10 +42,7 @@ ROW_NUMBERS = "splits are drawn by row number"
 PIXELS = "the places of pixels count, and all have one unit"
 WHOLE_IMAGES = "images are dense"
 STRENGTHS = "the search starts from the strengths given, in the units of X"
-QUARTILES = "widths start from quartiles of the columns, which sparse columns lack"
-COPIES = "widths start from quartiles of the columns, and a copy is another row"
 KERNEL = {"Dask array": IN_MEMORY}
-WIDTHS = {**KERNEL, "dense or sparse": QUARTILES, "duplicated rows": COPIES}
 IMAGE = {"column order": PIXELS, "units of columns": PIXELS}
 DRAWN = {"row order": ROW_NUMBERS, "duplicated rows": ROW_NUMBERS}
 
@@ -108,12 +105,12 @@ def subjects() -> dict[str, Subject]:
             BilevelSVC(**tight),
             X,
             y,
-            {**WIDTHS, "units of columns": GIVEN_UNITS},
+            {**KERNEL, "units of columns": GIVEN_UNITS},
         ),
         "rbf": Subject(
             BilevelSVC("rbf", **tight), X, y, {**KERNEL, "units of columns": ONE_WIDTH}
         ),
-        "ard": Subject(BilevelSVC("ard", **tight), X, y, WIDTHS),
+        "ard": Subject(BilevelSVC("ard", **tight), X, y, KERNEL),
         "kernel linear": Subject(
             BilevelSVC("linear", **tight), X, y, {"units of columns": ONE_C}
         ),

@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from bisvm.data.matrices import column_variance, mean_deviation, mean_variance
+from bisvm.data.matrices import (
+    column_scale,
+    column_variance,
+    mean_deviation,
+    mean_variance,
+)
 
 X = np.random.default_rng(0).normal(2.0, 3.0, size=(50, 4))
 
@@ -60,3 +65,13 @@ def test_constant_columns_do_not_count_in_the_mean():
     assert mean_variance(X) == pytest.approx(X.var(axis=0).mean())
     assert mean_deviation(X) == pytest.approx(X.std(axis=0).mean())
     assert mean_variance(np.ones((5, 2))) == mean_deviation(np.ones((5, 2))) == 1.0
+
+
+def test_quartiles_count_weights_as_rows_and_see_zeros_of_sparse_columns():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4)) * (rng.random((60, 4)) < [1.0, 0.6, 0.2, 0.0])
+    X[:3] *= 1e4
+    weight = rng.integers(1, 4, 60)
+    repeated = column_scale(np.repeat(X, weight, axis=0))
+    np.testing.assert_allclose(column_scale(X, weight), repeated)
+    np.testing.assert_allclose(column_scale(sparse.csr_array(X), weight), repeated)

@@ -351,7 +351,8 @@ def test_every_kind_of_weight_and_several_classes():
         da.from_array(weight, chunks=10),
         da.from_array(np.arange(90) // 2, chunks=90),
     )
-    assert_same_fit(inside, there, X3)
+    # The scale of the pairs' scores is a minimum, found to the root of rounding errors.
+    assert_same_fit(inside, there, X3, rtol=1e-7)
 
 
 def test_data_frames_bring_the_names_of_their_columns():

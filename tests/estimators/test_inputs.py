@@ -52,7 +52,6 @@ def test_every_part_by_itself(part, estimator):
         check_input(replace(Input(estimator), **{part: name}))
 
 
-@pytest.mark.xfail(reason="LinAlgError in machines/linear.py: _cholesky")
 def test_an_outlier_in_the_only_column():
     check_input(Input("ard", numbers="outlier", d=1))
 

@@ -63,7 +63,8 @@ def test_the_default_width_is_one_over_features_times_variance():
     (one,) = RBF().parameters(skewed)
     assert one.value == pytest.approx(1.0 / (3 * skewed.var(axis=0).mean()))
     (each,) = RBF(per_feature=True).parameters(skewed)
-    low, high = np.quantile(skewed, [0.25, 0.75], axis=0)
+    # Quartiles are entries, so that a row of weight two counts as two rows.
+    low, high = np.quantile(skewed, [0.25, 0.75], axis=0, method="inverted_cdf")
     size = np.minimum(skewed.std(axis=0), (high - low) / 1.349) ** 2
     np.testing.assert_allclose(each.value, 1.0 / (3 * size))
     np.testing.assert_allclose(each.unit, 1.0 / size)
@@ -164,3 +165,11 @@ def test_unknown_names_list_the_valid_ones():
         get_kernel("rbff")
     with pytest.raises(TypeError, match="Kernel object"):
         get_kernel(3)
+
+
+def test_distances_are_those_of_the_rows_beside_an_outlier():
+    """The centre of the data does not follow one entry of 1e12."""
+    far = np.vstack([X, np.full((1, X.shape[1]), 1e12)])
+    gram = RBF(gamma=0.3).gram(far)
+    np.testing.assert_allclose(gram[:-1, :-1], RBF(gamma=0.3).gram(X), rtol=1e-12)
+    assert not gram[-1, :-1].any()

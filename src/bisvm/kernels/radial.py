@@ -32,6 +32,8 @@ Bounds: TypeAlias = str | tuple[ArrayLike, ArrayLike]
 # falls to phi(100) at a typical distance along one feature.
 LOWEST, LOWEST_TOTAL, HIGHEST = 1e-5, 1e-3, 1e2
 
+# Rows whose median is the centre of the data: enough unless half of them are outliers.
+CENTRE_ROWS = 101
 # Rows whose nearest neighbours show the finest scale of the data. The median of 64
 # distances has a standard error of a sixth of their standard deviation.
 NEIGHBOUR_ROWS = 64
@@ -393,19 +395,19 @@ def _scaled(X: Matrix, Y: Matrix | None, root: Array) -> tuple[Matrix, Matrix]:
 
 
 def _centre(X: Matrix) -> Array:
-    """Means of the features; exactly the value of a constant feature.
+    """Medians of the features, on no more than `CENTRE_ROWS` rows.
 
-    The mean of equal numbers may be off by rounding. What is left of a large constant
-    after centring would hide the distances along other features.
+    A mean would follow an outlier of 1e12 away from all other rows, and their distances
+    would drown in rounding errors. The median of a constant is exactly that constant.
     """
-    if not X.shape[0]:
+    n = X.shape[0]
+    if not n:
         # A machine without support vectors.
         return np.zeros(X.shape[1], dtype=X.dtype)
     if is_sparse(X):
         return np.asarray(X.mean(axis=0)).ravel()
-    centre: Array = np.mean(X, axis=0)
-    if np.any(X[0] == X[-1]):
-        centre = np.clip(centre, X.min(axis=0), X.max(axis=0))
+    places = np.linspace(0, n - 1, min(n, CENTRE_ROWS)).round().astype(int)
+    centre: Array = np.median(X[places], axis=0)
     return centre
 
 
