@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from tools.version import commit
+
 # --- results --------------------------------------------------------------------------
 
 
@@ -174,6 +176,7 @@ class Result:
         blocks += [f"![{Path(name).stem}]({name})" for name in pictures]
         if self.notes:
             blocks.append("\n".join(f"- {note}" for note in self.notes))
+        blocks.append(f"Made with commit {commit()}.")
         return "\n\n".join(blocks) + "\n"
 
     def write(self, folder: Path, name: str, heading: str) -> list[Path]:

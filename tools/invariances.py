@@ -28,7 +28,7 @@ from bisvm import (
     FeatureSelector,
 )
 from bisvm.testing import InvarianceResult, measure_invariances
-from tools.same.answers import commit
+from tools.version import commit
 
 RESULT = Path(__file__).parents[1] / "experiments" / "results" / "invariances.md"
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -203,17 +202,9 @@ def result(samples: Sequence[Sample]) -> Result:
             f"After the first {WARM:.0%} of the fits, memory grew by "
             f"{bytes_ / 1e6:.1f} MB (limit {MOST_GROWTH / 1e6:.0f}), open files by "
             f"{handles}.",
-            f"Made by `python -m tools.soak --fits {len(samples)}` with commit "
-            f"{commit()}.",
+            f"Made by `python -m tools.soak --fits {len(samples)}`.",
         ],
     )
-
-
-def commit() -> str:
-    """The commit of this working tree; "+" if files in it have changed."""
-    words = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+"]
-    shown = subprocess.run(words, capture_output=True, text=True)
-    return shown.stdout.strip() or "unknown"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

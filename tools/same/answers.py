@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 import platform
-import subprocess
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +14,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg  # noqa: F401, its BLAS is to be found by `threadpool_info`
 from threadpoolctl import threadpool_info
+
+from tools.version import commit
 
 FILE = Path(__file__).with_name("answers.json")
 # Arrays of up to so many entries are kept whole, of others so many entries.
@@ -72,19 +73,6 @@ def circumstances() -> dict[str, Any]:
         if one["user_api"] == "blas"
     }
     return {"python": platform.python_version(), **versions, "BLAS": sorted(blas)}
-
-
-def commit() -> str:
-    """The commit that is checked out, with a "+" if files differ from it."""
-
-    def git(*words: str) -> str:
-        done = subprocess.run(
-            ["git", *words], cwd=FILE.parent, capture_output=True, text=True
-        )
-        return done.stdout.strip()
-
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", ":/src")
-    return (git("rev-parse", "--short=12", "HEAD") or "unknown") + "+" * bool(changed)
 
 
 def read(path: Path = FILE) -> tuple[dict[str, Any], dict[str, Answer]]:

@@ -15,10 +15,10 @@ a and c minimise the log-loss on held-out rows. So the class of the highest prob
 is the class that is predicted.
 
 Labels are smoothed: a row counts as one of its class with probability 1 - 1 / (n + 2),
-so that no probability is zero. Intercepts b_k of
-the classes are fitted as well, with a normal prior of variance one, and move the
-machine's own where the log-loss falls by it, beyond what chance gives and by more than
-its standard error. This was chosen on two folds of 28 sets (docs/defaults.md).
+so that no probability is zero. Intercepts b_k of the classes are fitted as well, with a
+normal prior of variance one. They move the machine's own where the log-loss falls by
+more than chance gives, and by more than its standard error. This was chosen on two
+folds of 28 sets (docs/methods/probabilities.md).
 """
 
 from __future__ import annotations
