@@ -335,7 +335,7 @@ def test_constant_machines_have_a_share_in_any_criterion(criterion):
     assert 0.2 < score.value < 0.7
 
 
-@pytest.mark.parametrize(("n", "rtol"), [(210, 1e-6), (100, 1e-3)])
+@pytest.mark.parametrize(("n", "rtol"), [(210, 1e-6), (100, 3e-3)])
 @pytest.mark.parametrize("kernel", ["rbf", "auto"])
 def test_the_order_of_rows_has_no_say(kernel, n, rtol):
     """On the same folds, up to rough evaluations that start elsewhere.

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from bisvm.optimizers import BFGS
+from bisvm.optimizers.bfgs import _LastSteps, _Matrix
 
 
 class Flattering:
@@ -36,3 +39,38 @@ def test_a_value_that_was_too_low_is_looked_at_again():
     again = [a for x, a in oracle.asked[3:] if np.array_equal(x, flattered)]
     assert len(again) == 1
     assert found.fun >= 1.0
+
+
+def valley(x):
+    """A quartic bowl, elongated, with its minimum of one at 0, 1, 0, 1, ..."""
+    target = np.arange(len(x)) % 2
+    weight = np.geomspace(0.1, 10.0, len(x)) / len(x)
+    off = x - target
+    value = 1.0 + weight @ (off**2 + 0.1 * off**4)
+    return value, weight * (2.0 * off + 0.4 * off**3)
+
+
+def test_the_last_steps_stand_for_the_matrix():
+    """As long as none is forgotten, both are the same B."""
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(30, 30))
+    hessian = A @ A.T / 30 + np.eye(30)
+    matrix, last = _Matrix(0.7 * np.eye(30)), _LastSteps(30, 0.7)
+    for _ in range(8):
+        s = rng.normal(size=30)
+        matrix = matrix.updated(s, hessian @ s)
+        last = replace(last.updated(s, hessian @ s), size=0.7)
+    g, free = rng.normal(size=30), np.arange(30)
+    np.testing.assert_allclose(last.times(g, free), matrix.times(g, free), rtol=1e-9)
+
+
+def test_many_coordinates_take_little_memory():
+    start, bounds = np.full(3000, 0.5), np.tile([-2.0, 0.8], (3000, 1))
+    result = BFGS().minimize(valley, start, bounds)
+    assert result.success and isinstance(result.hess_inv, _LastSteps)
+    few = BFGS().minimize(valley, start[:400], bounds[:400])
+    assert few.success and few.hess_inv.shape == (400, 400)
+    # At the bound 0.8 every second entry is 0.2 away.
+    assert result.fun < valley(np.minimum(np.arange(3000) % 2, 0.8))[0] + 1e-3
+    again = BFGS().minimize(valley, result.x, bounds, result)
+    assert again.nfev <= 3

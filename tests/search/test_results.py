@@ -123,13 +123,13 @@ def test_of_three_classes_constants_also_prefer_one_a_little():
 def test_a_threshold_shifts_all_decision_values():
     one = HeldOut(
         np.ones((2, 1), dtype=bool),
-        np.zeros(1),
-        np.zeros(1),
+        np.zeros(1, dtype=int),
+        np.zeros(1, dtype=int),
         np.array([1.0, -1.0]),
         np.array([0.5, np.nan]),
         (Competitors(np.zeros((1, 2)), np.array([[2.0, 3.0]]), np.full(2, 0.5)),),
     )
-    moved = one.shifted(0.5)
+    moved = one.shifted(np.array([-0.5]))
     assert moved.values.tolist() == [0.5, -1.5] and moved.refitted[0] == 0.0
     assert moved.competitors[0].values.tolist() == [[1.5, 2.5]]
     both = one.with_competitors([one, None, moved], [0.0, 1.0, 2.0])

@@ -43,7 +43,7 @@ _BOUNDS = (-20.0, 20.0)
 _CLOSE = {"ftol": 0.0, "gtol": 1e-11}
 # Standard errors of the log-loss by which intercepts must lower it.
 _ERRORS = 1.0
-# Rows that one row may stand for by its weight, in the mean.
+# Rows that the heaviest row may stand for.
 _MOST_REPEATS = 100.0
 
 
@@ -132,7 +132,8 @@ class _Observed:
         n = float(len(names))
         if data.groups is None:
             # A weight of two is two rows, whatever the unit of weights.
-            n = min(float(weight.sum() / weight.min()), _MOST_REPEATS * n)
+            share = float((weight / weight.max()).min()), 1.0 / _MOST_REPEATS
+            n = float((weight / weight.max()).sum()) / max(share)
         doubt = 1.0 / (n + 2.0)
         target = np.full((len(rows), K), doubt / (K - 1))
         target[np.arange(len(rows)), y] = 1.0 - doubt

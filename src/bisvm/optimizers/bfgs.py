@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -40,6 +40,9 @@ _FLOOR = 1e-6
 _LOOSE = 0.03
 # A rise of so many times the error that H is said to have may be that error.
 _DOUBT = 3.0
+# Coordinates up to which B is a matrix: 2 MB. Beyond, the last steps stand for it.
+_DENSE = 500
+_REMEMBERED = 20
 _SMALL = "The next step would lower H by less than ftol."
 
 
@@ -55,7 +58,8 @@ class BFGS(Optimizer):
     where s = x+ - x, y = g+ - g and r = 1 / y's. There are few hyperparameters, and
     evaluations are expensive: one step usually takes one evaluation, and the logarithm
     gives the first steps the right length whatever the units of H. B can be carried
-    over from a similar problem (`previous`), such as a sample of the same data.
+    over from a similar problem (`previous`), such as a sample of the same data. With
+    more than 500 entries B is not formed: the last 20 steps stand for it (L-BFGS).
 
     Parameters
     ----------
@@ -141,6 +145,84 @@ class _LogPoint(NamedTuple):
     error: float
 
 
+class _Inverse(Protocol):
+    """B, an approximation of the inverse Hessian."""
+
+    @property
+    def n(self) -> int: ...
+
+    def times(self, gradient: Array, free: Array) -> Array:
+        """Return B g, both on the free entries alone."""
+
+    def updated(self, s: Array, y: Array) -> _Inverse:
+        """Return B after a step s that changed the gradient by y, s'y > 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Matrix:
+    """B itself."""
+
+    B: Array
+
+    @property
+    def n(self) -> int:
+        return len(self.B)
+
+    def times(self, gradient: Array, free: Array) -> Array:
+        product: Array = self.B[np.ix_(free, free)] @ gradient[free]
+        return product
+
+    def updated(self, s: Array, y: Array) -> _Matrix:
+        """The formula of `BFGS`, multiplied out."""
+        r = 1.0 / float(s @ y)
+        By = self.B @ y
+        cross = np.outer(s, r * By)
+        factor = r + r * r * float(y @ By)
+        return _Matrix(self.B - cross - cross.T + factor * np.outer(s, s))
+
+
+@dataclass(frozen=True, eq=False)
+class _LastSteps:
+    """B by the last steps s and changes y of the gradient, from a multiple of I.
+
+    B g takes two loops over them (Nocedal 1980); on some of the entries those steps
+    count whose s'y is positive there.
+    """
+
+    n: int
+    size: float
+    steps: tuple[tuple[Array, Array], ...] = ()
+
+    def times(self, gradient: Array, free: Array) -> Array:
+        pairs = ((s[free], y[free]) for s, y in self.steps)
+        known = [(s, y) for s, y in pairs if s @ y > 0.0]
+        out: Array = gradient[free]
+        shares = []
+        for s, y in reversed(known):
+            shares.append(float(s @ out) / float(s @ y))
+            out = out - shares[-1] * y
+        out = self.size * out
+        for (s, y), share in zip(known, reversed(shares), strict=True):
+            out = out + (share - float(y @ out) / float(s @ y)) * s
+        return out
+
+    def updated(self, s: Array, y: Array) -> _LastSteps:
+        kept = (*self.steps, (s, y))[-_REMEMBERED:]
+        return _LastSteps(self.n, float(s @ y) / float(y @ y), kept)
+
+
+def _multiple(n: int, size: float) -> _Inverse:
+    """Return B as a multiple of the unit matrix."""
+    return _Matrix(size * np.eye(n)) if n <= _DENSE else _LastSteps(n, size)
+
+
+def _carried(previous: OptimizeResult | None, n: int) -> _Inverse | None:
+    """Return B of an earlier result, if it has as many coordinates."""
+    found = None if previous is None else previous.get("hess_inv")
+    known: _Inverse | None = _Matrix(found) if isinstance(found, np.ndarray) else found
+    return None if known is None or known.n != n else known
+
+
 @dataclass(frozen=True, eq=False)
 class _State:
     """Where a search is, and what it knows of the curvature.
@@ -153,7 +235,7 @@ class _State:
     problem: BoundedProblem
     shift: float
     at: _LogPoint
-    inverse: Array
+    inverse: _Inverse
     fresh: bool
     reach: float
 
@@ -167,9 +249,9 @@ class _State:
             problem.start, *_log(value, gradient, shift), error=problem.reached
         )
         n = len(problem.start)
-        carried = None if previous is None else previous.get("hess_inv")
-        fresh = carried is None or carried.shape != (n, n)
-        inverse = _FIRST * np.eye(n) if fresh else np.array(carried)
+        carried = _carried(previous, n)
+        fresh = carried is None
+        inverse = _multiple(n, _FIRST) if carried is None else carried
         return cls(problem, shift, at, inverse, fresh, reach)
 
     def evaluate(self, x: Array, accuracy: float) -> _LogPoint:
@@ -190,7 +272,7 @@ class _State:
         gradient, state = self.at.gradient, self
         free = np.flatnonzero(self.projected() > 0)
         step = np.zeros_like(gradient)
-        step[free] = -self.inverse[np.ix_(free, free)] @ gradient[free]
+        step[free] = -self.inverse.times(gradient, free)
         step = self.within_bounds(step)
         if gradient @ step >= 0 and len(free):
             state = self.forgotten()
@@ -203,22 +285,19 @@ class _State:
         return inner
 
     def forgotten(self) -> _State:
-        return replace(self, inverse=_FIRST * np.eye(len(self.at.x)), fresh=True)
+        return replace(self, inverse=_multiple(len(self.at.x), _FIRST), fresh=True)
 
     def learned(self, trial: _LogPoint) -> _State:
-        """Update B, by the formula of the class multiplied out."""
+        """Update B by the step to a trial point, if the curvature is positive."""
         s, y = trial.x - self.at.x, trial.gradient - self.at.gradient
         product = float(s @ y)
         if product <= 1e-10 * float(np.linalg.norm(s) * np.linalg.norm(y)):
             return self
         inverse = self.inverse
         if self.fresh:
-            inverse = float(np.clip(product / (y @ y), *_FIRST_RANGE)) * np.eye(len(s))
-        r = 1.0 / product
-        By = inverse @ y
-        cross = np.outer(s, r * By)
-        inverse = inverse - cross - cross.T + (r + r * r * (y @ By)) * np.outer(s, s)
-        return replace(self, inverse=inverse, fresh=False)
+            size = float(np.clip(product / (y @ y), *_FIRST_RANGE))
+            inverse = _multiple(len(s), size)
+        return replace(self, inverse=inverse.updated(s, y), fresh=False)
 
     def stuck(self, gtol: float) -> tuple[int, str]:
         """Return status and message of a search that found no lower point."""
@@ -229,7 +308,9 @@ class _State:
         return NO_DECREASE
 
     def result(self, nit: int, status: int, message: str) -> OptimizeResult:
-        return self.problem.result(nit, status, message, hess_inv=self.inverse)
+        known = self.inverse
+        matrix = known.B if isinstance(known, _Matrix) else known
+        return self.problem.result(nit, status, message, hess_inv=matrix)
 
 
 def _search(
