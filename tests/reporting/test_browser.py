@@ -49,9 +49,9 @@ def test_a_script_among_the_data_is_shown_and_not_run(page):
 
 def test_every_picture_is_there_and_has_a_name(page):
     sizes = page.evaluate("[...document.images].map(i => [i.complete, i.naturalWidth])")
-    assert len(sizes) == 5 and all(done and width > 100 for done, width in sizes)
+    assert len(sizes) == 6 and all(done and width > 100 for done, width in sizes)
     names = page.names_of_images()
-    assert len(names) == 5 and all(len(name) > 20 for name in names)
+    assert len(names) == 6 and all(len(name) > 20 for name in names)
 
 
 def test_headings_go_down_one_at_a_time_and_tables_have_heads(page):
@@ -90,7 +90,8 @@ def test_tables_sort_and_narrow_down(page):
 
 
 def test_pictures_tell_their_values_to_a_pointer_and_to_keys(page):
-    figure = "document.querySelectorAll('figure[data-points]')[0]"
+    # The first shows probabilities, the second evaluations.
+    figure = "document.querySelectorAll('figure[data-points]')[1]"
     page.evaluate(f"{figure}.focus()")
     page.key("ArrowRight")
     output = f"{figure}.querySelector('output').textContent"

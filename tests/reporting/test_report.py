@@ -67,7 +67,7 @@ def test_all_sections_and_pictures_are_there(text):
         "short", "asked", "data", "learned", "quality", "search", "certificate",
         "code", "versions",
     ]  # fmt: skip
-    assert sum(tag == "img" for tag, _ in page.tags) == 5
+    assert sum(tag == "img" for tag, _ in page.tags) == 6
     assert ("html", {"lang": "en"}) in page.tags
     for words in (
         "Accuracy on 60 held-out rows: ",
@@ -78,6 +78,7 @@ def test_all_sections_and_pictures_are_there(text):
         "Certified.",
         "scikit-learn",
         "weight of training errors against a smooth decision",
+        "Log-loss of the probabilities on held-out rows: ",
     ):
         assert words in page.text, words
 

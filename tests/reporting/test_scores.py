@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from sklearn.datasets import load_iris
+from sklearn.metrics import log_loss
 
 from bisvm import BilevelLinearSVC, BilevelSVC
-from bisvm.reporting.scores import losses_of, share_of
+from bisvm.reporting.scores import losses_of, reliability_of, share_of
 
 X, y = load_iris(return_X_y=True)
 
@@ -35,3 +36,18 @@ def test_the_loss_on_other_rows_is_the_criterion():
     # Labels that were never seen are left out.
     unseen = np.where(np.arange(75) == 0, 7, y[1::2])
     assert np.isfinite(losses_of(model, X[1::2], unseen).held_out)
+
+
+def test_reliability_is_that_of_bins_with_as_many_rows():
+    model = BilevelSVC("rbf", cv=3, random_state=0).fit(X[::2], y[::2])
+    labels = np.append(y[1::2], [7, 7])  # Two rows of a class that is not known.
+    rows = np.vstack([X[1::2], X[:2]])
+    found = reliability_of(model, rows, labels)
+    p = model.predict_proba(X[1::2])
+    assert found.rows.sum() == 75
+    assert found.rows @ found.right == pytest.approx((p.argmax(1) == y[1::2]).sum())
+    assert found.rows @ found.stated == pytest.approx(p.max(1).sum())
+    assert found.log_loss == pytest.approx(log_loss(y[1::2], p))
+    assert found.guess == pytest.approx(np.log(3.0))
+    risk = BilevelSVC("rbf", criterion="structural_risk", learn="gamma", max_iter=1)
+    assert reliability_of(risk.fit(X, y), X, y) is None

@@ -24,7 +24,7 @@ from bisvm.plots import relevance_data
 from bisvm.reporting import pictures
 from bisvm.reporting.code import rebuild_lines, relearn_lines
 from bisvm.reporting.pictures import Picture
-from bisvm.reporting.scores import losses_of, share_of
+from bisvm.reporting.scores import Reliability, losses_of, reliability_of, share_of
 from bisvm.reporting.summary import describe
 from bisvm.reporting.words import (
     certificates_of,
@@ -89,6 +89,7 @@ def gather(
     own = own_entry(machine, rows, seconds)
     progress("drawing plots")
     counted = _confusion(machine, rows)
+    reliable = None if y_test is None else reliability_of(machine, rows.X_test, y_test)
     shares = _relevances(model, machine)
     certificates = certificates_of(machine)
     return dict(
@@ -106,10 +107,11 @@ def gather(
         test=None if own.right is None else share_of(own.right),
         losses=None if y_test is None else losses_of(machine, rows.X_test, y_test),
         confusion=counted,
+        reliability=reliable,
         learned=[in_words(*pair) for pair in hyperparameters_of(machine).items()],
         relevances=shares,
         pictures={
-            **_pictures(machine, shares, counted),
+            **_pictures(machine, shares, counted, reliable),
             **_search_pictures(machine, rows, _rename(model), landscape, fit_params),
         },
         certificates=[(one, _certificate_terms(one)) for one in certificates],
@@ -123,12 +125,15 @@ def _pictures(
     machine: BaseEstimator,
     shares: dict[str, float] | None,
     counted: tuple[Array, list[str], str] | None,
+    reliable: Reliability | None,
 ) -> dict[str, Picture | str]:
     found: dict[str, Picture | str] = {}
     if shares:
         found["relevance"] = pictures.relevance(shares)
     if counted:
         found["confusion"] = pictures.confusion(*counted)
+    if reliable:
+        found["reliability"] = pictures.reliability(reliable)
     if getattr(machine, "group_names_", None) is not None:
         found["groups"] = pictures.group_weights(machine)
     with suppress(ValueError):  # Most machines have no filters.

@@ -26,7 +26,8 @@ from bisvm.plots import (
     landscape_data,
     path_data,
 )
-from bisvm.plots.canvas import literal
+from bisvm.plots.canvas import INK, MEDIUM, hide_frame, literal
+from bisvm.reporting.scores import Reliability
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -245,6 +246,30 @@ def confusion(counts: Array, labels: list[str], where: str) -> Picture:
         f"{int(counts.sum())} rows are right; {worst}.",
         f"True and predicted classes {where}.",
         photo=True,
+    )
+
+
+def reliability(found: Reliability) -> Picture:
+    """Shares of right predictions against the probabilities that they had."""
+    import matplotlib.pyplot as plt
+
+    _, ax = plt.subplots(figsize=(4.6, 3.8), layout="constrained")
+    low = float(min(found.stated.min(), found.right.min()))
+    ax.plot([low, 1.0], [low, 1.0], color=MEDIUM, linestyle="--", linewidth=1.0)
+    ax.plot(found.stated, found.right, color=INK, marker="o", markersize=5)
+    ax.set(xlabel="probability of the predicted class", ylabel="share that is right")
+    hide_frame(ax)
+    words = [
+        f"{p:.1%} stated, {r:.1%} of {n} rows right"
+        for p, r, n in zip(found.stated, found.right, found.rows, strict=True)
+    ]
+    points = zip(found.stated.tolist(), found.right.tolist(), words, strict=True)
+    return _picture(
+        ax,
+        f"Predictions that were right, by their probability: {'; '.join(words)}.",
+        "Reliability on held-out rows: on the dashed line, predictions are right as "
+        "often as their probability says. Every point stands for as many rows.",
+        points,
     )
 
 

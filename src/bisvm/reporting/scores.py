@@ -1,4 +1,4 @@
-"""Accuracy with its interval, and the validation loss on held-out rows."""
+"""Accuracy with its interval, validation loss and probabilities on held-out rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binomtest
+from scipy.stats import binomtest, entropy
 from sklearn.base import BaseEstimator
 
 from bisvm.core.types import Array, UserData, UserVector
@@ -16,6 +16,8 @@ from bisvm.estimators.inputs import class_factors
 
 # 95% of a normal distribution lie within this many standard deviations.
 NORMAL = 1.959964
+# Bins of probabilities, and rows that each has at least.
+MOST_BINS, LEAST_ROWS = 8, 40
 
 
 class Share(NamedTuple):
@@ -84,3 +86,41 @@ def losses_of(machine: BaseEstimator, X: UserData, y: UserVector) -> Losses | No
     deviation = weight * (by_row - weight @ by_row)
     error = math.sqrt(float(np.sum(deviation**2)) * n / max(n - 1, 1))
     return Losses(float(machine.criterion_value_), float(done.value), error)
+
+
+class Reliability(NamedTuple):
+    """How often predictions are right, beside the probabilities that they had.
+
+    stated, right : in each bin of the probability, its mean and the share that is right
+    rows : in each bin
+    log_loss, guess : of the probabilities, and of the shares of the classes alone
+    """
+
+    stated: Array
+    right: Array
+    rows: Array
+    log_loss: float
+    guess: float
+
+
+def reliability_of(
+    machine: BaseEstimator, X: UserData, y: UserVector
+) -> Reliability | None:
+    """Compare probabilities with what happened; None if there are none."""
+    known = np.isin(y, machine.classes_)
+    if not known.any() or not hasattr(machine, "predict_proba"):
+        return None
+    logs = machine.predict_log_proba(X)[known]
+    codes = np.searchsorted(machine.classes_, np.asarray(y)[known])
+    highest, hit = np.exp(logs.max(axis=1)), logs.argmax(axis=1) == codes
+    # Bins of equal numbers of rows.
+    n_bins = int(np.clip(len(codes) // LEAST_ROWS, 1, MOST_BINS))
+    bins = np.array_split(np.argsort(highest, kind="stable"), n_bins)
+    shares = np.bincount(codes, minlength=logs.shape[1]) / len(codes)
+    return Reliability(
+        np.array([highest[rows].mean() for rows in bins]),
+        np.array([hit[rows].mean() for rows in bins]),
+        np.array([len(rows) for rows in bins]),
+        float(-np.mean(logs[np.arange(len(codes)), codes])),
+        float(entropy(shares)),
+    )
