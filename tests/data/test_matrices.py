@@ -75,3 +75,4 @@ def test_quartiles_count_weights_as_rows_and_see_zeros_of_sparse_columns():
     repeated = column_scale(np.repeat(X, weight, axis=0))
     np.testing.assert_allclose(column_scale(X, weight), repeated)
     np.testing.assert_allclose(column_scale(sparse.csr_array(X), weight), repeated)
+    np.testing.assert_allclose(column_scale(-X), column_scale(X))

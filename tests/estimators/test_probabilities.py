@@ -1,12 +1,14 @@
 """Probabilities: the map from decision values, and what users may expect of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import expit, log_softmax, softmax
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_breast_cancer, load_iris, make_moons
+from sklearn.datasets import load_breast_cancer, load_iris, make_blobs, make_moons
 from sklearn.ensemble import VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -17,7 +19,7 @@ from sklearn.svm import SVC
 
 import bisvm
 from bisvm import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC
-from bisvm.data.splits import decisions, pooled_pairs
+from bisvm.data.splits import decisions, pooled_pairs, validated_on
 from bisvm.estimators.probabilities import (
     Calibration,
     _fit_classes,
@@ -26,6 +28,7 @@ from bisvm.estimators.probabilities import (
     mean_calibration,
 )
 from bisvm.kernels import RBF
+from bisvm.search.settings import Data
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -229,19 +232,79 @@ def test_no_held_out_rows_no_probabilities():
     assert "CalibratedClassifierCV" in str(told.value.__cause__)
 
 
+FOLDS = [
+    (np.flatnonzero(np.arange(160) % 4 != k), np.flatnonzero(np.arange(160) % 4 == k))
+    for k in range(4)
+]
+
+
 def test_a_weight_of_two_counts_as_two_rows():
-    folds = [(np.arange(160) % 4 != k, np.arange(160) % 4 == k) for k in range(4)]
-    folds = [(np.flatnonzero(a), np.flatnonzero(b)) for a, b in folds]
-    twice = [tuple(np.concatenate([rows, rows + 160]) for rows in one) for one in folds]
-    fixed = dict(C=1.0, learn=None)
-    weighted = BilevelSVC(RBF(1.0), cv=folds, **fixed)
-    weighted.fit(MOONS, MOON, sample_weight=np.full(160, 2.0))
-    repeated = BilevelSVC(RBF(1.0), cv=twice, **fixed)
-    repeated.fit(np.vstack([MOONS, MOONS]), np.tile(MOON, 2))
-    # Twice the rows are smoothed less.
+    weight = 1.0 + (np.arange(160) % 5 == 0)
+    copies = np.repeat(np.arange(160), weight.astype(int))
+    twice = [tuple(np.flatnonzero(np.isin(copies, rows)) for rows in f) for f in FOLDS]
+    weighted = BilevelSVC(RBF(1.0), C=1.0, learn=None, cv=FOLDS)
+    weighted.fit(MOONS, MOON, sample_weight=1e-3 * weight)
+    repeated = BilevelSVC(RBF(1.0), C=1e-3, learn=None, cv=twice)
+    repeated.fit(MOONS[copies], MOON[copies])
     np.testing.assert_allclose(
-        weighted.predict_proba(MOONS), repeated.predict_proba(MOONS), atol=0.02
+        weighted.predict_proba(MOONS), repeated.predict_proba(MOONS), atol=1e-6
     )
+
+
+def test_repeated_splits_are_no_more_rows():
+    data = Data(
+        X=MOONS, y=MOON, rows=np.arange(160), weight=np.ones(160),
+        sample_weight=np.ones(160), held_weight=np.ones(160),
+        tasks=np.where(MOON == 1, 1.0, -1.0)[:, None], splits=[],
+        classes=np.array([0, 1]), n_features=2,
+    )  # fmt: skip
+    once, often = np.arange(30), np.tile(np.arange(30), 10)
+    assert _Observed.of(data, once).n == _Observed.of(data, often).n == 30.0
+    light = replace(data, sample_weight=np.append(0.01, np.ones(159)))
+    assert _Observed.of(light, once).n == pytest.approx(29.01)
+    groups = replace(data, groups=np.arange(160) % 3)
+    found = _Observed.of(groups, once)
+    # Labels are smoothed by rows, noise is that of groups.
+    assert found.n == 3 and found.target.max() == pytest.approx(1 - 1 / 32)
+
+
+def test_a_shift_of_all_values_is_found_by_the_intercept():
+    rng = np.random.default_rng(0)
+    g = rng.normal(size=2000)
+    y = (rng.random(2000) < expit(3.0 * g - 4.0)).astype(int)
+    found = [
+        _fit_classes(sample(y, 2), 0.5 * np.column_stack([-f, f])) for f in (g, g + 1.0)
+    ]
+    (plain, b), (other, moved) = found
+    # The prior of the intercept pulls the second a little.
+    assert other.scale == pytest.approx(plain.scale, rel=0.1)
+    shift = (b[1] - b[0]) / plain.scale, (moved[1] - moved[0]) / other.scale
+    assert shift[1] == pytest.approx(shift[0] - 1.0, abs=0.1)
+
+
+def test_rows_that_do_not_show_the_shares_of_classes_move_nothing():
+    """`validated_on` holds out trusted rows, which may be of one class."""
+    some = validated_on(FOLDS, MOON == 0)
+    plain = BilevelSVC(RBF(1.0), C=1.0, learn="C", max_iter=1, cv=FOLDS, starts=1)
+    found = plain.set_params(cv=some).fit(MOONS, MOON)
+    assert 0.3 < found.predict(MOONS).mean() < 0.7
+
+
+def test_pairs_are_calibrated_by_their_own_rows():
+    """No row has scores of all pairs if every training part lacks a class."""
+    X, y = make_blobs(90, centers=3, cluster_std=1.5, random_state=0)
+    rows = np.arange(90)
+    lacking = []
+    for c in range(3):
+        out = (y == c) | (rows % 3 == c)
+        lacking.append((np.flatnonzero(~out), np.flatnonzero(out)))
+    settings = dict(C=1.0, learn=None, multi_class="ovo")
+    few, all_rows = (
+        BilevelSVC(RBF(0.3), cv=cv, **settings).fit(X, y).calibration_
+        for cv in (lacking, StratifiedKFold(3))
+    )
+    assert few.scale == pytest.approx(2.0 / 3.0)
+    assert 0.3 < few.pair_scale / all_rows.pair_scale < 3.0
 
 
 def test_scikit_learn_takes_the_probabilities():
@@ -263,5 +326,5 @@ def test_files_keep_the_probabilities(tmp_path):
 
 def test_a_mean_of_machines_has_the_mean_scale():
     found = mean_calibration([Calibration(1.0, 4.0), Calibration(4.0, 9.0)])
-    assert found == Calibration(pytest.approx(2.0), pytest.approx(6.0))
+    assert found == Calibration(pytest.approx(2.5), pytest.approx(6.5))
     assert mean_calibration([Calibration(1.0), None]) is None

@@ -130,6 +130,9 @@ def test_a_threshold_shifts_all_decision_values():
         (Competitors(np.zeros((1, 2)), np.array([[2.0, 3.0]]), np.full(2, 0.5)),),
     )
     moved = one.shifted(np.array([-0.5]))
+    last = replace(one.competitors[0], n_constant=1).shifted(np.full(2, -0.5))
+    # A constant machine stays what it is.
+    assert last.values.tolist() == [[2.0, 3.0]]
     assert moved.values.tolist() == [0.5, -1.5] and moved.refitted[0] == 0.0
     assert moved.competitors[0].values.tolist() == [[1.5, 2.5]]
     both = one.with_competitors([one, None, moved], [0.0, 1.0, 2.0])

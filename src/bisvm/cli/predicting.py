@@ -33,6 +33,12 @@ def run(options: Namespace) -> int:
             "from Python or from an older version), so the format of "
             f"{options.data} is guessed."
         )
+    if options.proba and not hasattr(model, "predict_proba"):
+        raise DataError(
+            "the model has no probabilities: no rows were held out when it was tuned. "
+            "Leave out --proba, or tune it with another criterion.",
+            path=options.model,
+        )
     table = read(options, n_features=width, like=form)
     if table.is_sparse == isinstance(model[0], ColumnTypes):
         kinds = "a table of columns", "a sparse matrix"
@@ -114,11 +120,6 @@ def _added(model: Pipeline, rows: UserData, options: Namespace) -> dict[str, Arr
         scores = model.decision_function(rows)
         added["score"] = scores[:, None] if scores.ndim == 1 else scores
     if options.proba:
-        if not hasattr(model, "predict_proba"):
-            raise DataError(
-                "the model has no probabilities: no rows were held out when it was "
-                "tuned. Leave out --proba, or tune it with another criterion."
-            )
         added["probability"] = model.predict_proba(rows)
     return added
 

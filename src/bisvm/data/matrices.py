@@ -376,10 +376,17 @@ def _dense_range(X: Array, weight: Array) -> Array:
     order = np.argsort(X, axis=0, kind="stable")
     ordered = np.take_along_axis(X, order, axis=0)
     below = np.cumsum(weight[order], axis=0) / weight.sum()
-    # Sums of weights that should be a quarter may miss it by rounding.
+
+    def entry(after: Array) -> Array:
+        """The first entry of every column after which `after` holds."""
+        place = np.argmax(after, axis=0)[None]
+        return np.asarray(np.take_along_axis(ordered, place, axis=0)[0])
+
+    # If a share of the weight is reached exactly, up to rounding, the quartile lies
+    # midway between two entries.
     low, high = (
-        np.take_along_axis(ordered, np.argmax(below >= share, axis=0)[None], axis=0)[0]
-        for share in (0.25 - 1e-9, 0.75 - 1e-9)
+        0.5 * (entry(below >= share - 1e-9) + entry(below >= share + 1e-9))
+        for share in (0.25, 0.75)
     )
     spread: Array = high - low
     return spread

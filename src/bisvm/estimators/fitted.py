@@ -66,13 +66,17 @@ class HeldOutDecisions:
 
 def holds_out(estimator: Any) -> bool:
     """Whether held-out rows calibrate probabilities, or are going to; raise if not."""
-    fitted = hasattr(estimator, "classes_")
-    on_training = get_criterion(estimator.criterion).on_training
-    if estimator.calibration_ is None if fitted else on_training:
+    if get_criterion(estimator.criterion).on_training:
         raise AttributeError(
-            "Probabilities are calibrated on held-out rows, and none were held out "
-            f"with criterion={estimator.criterion!r}. Use another criterion, such as "
+            "Probabilities are calibrated on held-out rows, and criterion="
+            f"{estimator.criterion!r} holds none out. Use another criterion, such as "
             "'auto', or scikit-learn's CalibratedClassifierCV."
+        )
+    if hasattr(estimator, "classes_") and estimator.calibration_ is None:
+        raise AttributeError(
+            "This model has no probabilities: no row was held out from all class tasks "
+            "at once, or its search has not ended. Use splits whose training parts "
+            "have all classes, or scikit-learn's CalibratedClassifierCV."
         )
     return True
 
@@ -88,7 +92,8 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
     group_names_: Array | None
     group_weights_: dict[Any, Any] | None
     kernel_: Kernel | list[Kernel]
-    calibration_: Calibration | None
+    # Model files that were written before there were probabilities have none.
+    calibration_: Calibration | None = None
     estimators_: list[FittedClassifier] | None
     coef_: Array
     support_: Array
@@ -180,7 +185,7 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         named = [settings.model.kernel_at(v) for v in values]
         self.kernel_ = named[0] if one else named
         self._task_kind = settings.multi_class
-        self.calibration_ = None
+        self.calibration_, self.threshold_ = None, 0.0
         self._matrix = data.matrix
         self.estimators_ = None
         self._set_coefficients(data, trained)
@@ -345,8 +350,8 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         """Predict probabilities of the classes, calibrated on the held-out rows.
 
         The class of the highest probability is the one that `predict` returns, unless
-        `threshold` was set: it moves predictions, and not probabilities. With
-        `class_weight` they are those of classes that are so much more frequent.
+        `threshold` was set: it moves predictions, and not probabilities.
+        `class_weight` acts as if those classes were more frequent.
 
         Parameters
         ----------

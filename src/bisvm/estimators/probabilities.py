@@ -1,8 +1,8 @@
 """Probabilities of classes, calibrated on the held-out rows of the search.
 
 A search ends with the decision values of all held-out rows, by machines that were not
-trained on them: what others fit again to know. With the decision values d_k(x) of the
-classes,
+trained on them. Other methods need further fits for these. With the decision values
+d_k(x) of the classes,
 
     p_k(x) = exp(a d_k(x)) / sum_l exp(a d_l(x)),
 
@@ -15,7 +15,7 @@ a and c minimise the log-loss on held-out rows. So the class of the highest prob
 is the class that is predicted.
 
 Labels are smoothed: a row counts as one of its class with probability 1 - 1 / (n + 2),
-so that no probability is zero. Intercepts b_k of the classes are fitted as well, with a
+so that a stays finite. Intercepts b_k of the classes are fitted as well, with a
 normal prior of variance one. They move the machine's own where the log-loss falls by
 more than chance gives, and by more than its standard error. This was chosen on two
 folds of 28 sets (docs/methods/probabilities.md).
@@ -30,21 +30,23 @@ from itertools import combinations
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_expit, log_softmax
-from scipy.stats import gmean
 
 from bisvm.core.types import Array
 from bisvm.data.splits import pooled_pairs
 from bisvm.search.results import HeldOut, scores_of_splits
 from bisvm.search.settings import Data, Settings
 
-# Bounds of log a, with decision values of mean square one: no wider than doubles allow.
-_BOUNDS = (-20.0, 20.0)
+# Bounds of a, with decision values of mean square one. At the lower one they say
+# nothing about new rows.
+_SCALES = (1e-3, 1e6)
+_LOG_SCALES = (np.log(_SCALES[0]), np.log(_SCALES[1]))
 # To rounding errors, so that the order of rows does not show.
 _CLOSE = {"ftol": 0.0, "gtol": 1e-11}
 # Standard errors of the log-loss by which intercepts must lower it.
 _ERRORS = 1.0
-# Rows that the heaviest row may stand for.
-_MOST_REPEATS = 100.0
+# Total variation between the shares of classes among held-out rows and among all, up to
+# which they count as the same.
+_SAME_SHARES = 0.05
 
 
 @dataclass(frozen=True)
@@ -65,13 +67,13 @@ class Calibration:
 
 
 def mean_calibration(parts: Sequence[Calibration | None]) -> Calibration | None:
-    """Return the calibration of a mean of machines: the geometric means of scales."""
+    """Return the calibration of a mean of machines: the means of their scales."""
     known = [part for part in parts if part is not None]
     if not known or len(known) < len(parts):
         return None
     pairs = [one.pair_scale for one in known if one.pair_scale is not None]
-    scale = float(gmean([one.scale for one in known]))
-    return Calibration(scale, float(gmean(pairs)) if pairs else None)
+    scale = float(np.mean([one.scale for one in known]))
+    return Calibration(scale, float(np.mean(pairs)) if pairs else None)
 
 
 def calibrate(
@@ -99,14 +101,14 @@ def calibrate(
     sample = _Observed.of(data, rows)
     if pairs:
         return _fit_pairs(sample, scores), none
-    values = _of_classes(scores)
-    calibration, intercepts = _fit_classes(sample, values, _may_move(settings))
+    may_move = _may_move(settings, data, sample)
+    calibration, intercepts = _fit_classes(sample, _of_classes(scores), may_move)
     shift = intercepts / calibration.scale
     return calibration, shift if n_tasks > 1 else shift[1:] - shift[:1]
 
 
 def _of_classes(scores: Array) -> Array:
-    """(n, n_classes), from one column or none for two classes."""
+    """(n, n_classes), also from (n,) or (n, 1) for two classes."""
     f = scores.reshape(len(scores), -1)
     return 0.5 * np.hstack([-f, f]) if f.shape[1] == 1 else f
 
@@ -127,14 +129,12 @@ class _Observed:
     @classmethod
     def of(cls, data: Data, rows: Array) -> _Observed:
         y, K, weight = data.y[rows], len(data.classes), data.weight[rows]
+        n = n_rows = _count(data.sample_weight[np.unique(rows)])
         ids = rows if data.groups is None else data.groups[rows]
         names, group = np.unique(ids, return_inverse=True)
-        n = float(len(names))
-        if data.groups is None:
-            # A weight of two is two rows, whatever the unit of weights.
-            share = float((weight / weight.max()).min()), 1.0 / _MOST_REPEATS
-            n = float((weight / weight.max()).sum()) / max(share)
-        doubt = 1.0 / (n + 2.0)
+        if data.groups is not None:
+            n = float(len(names))
+        doubt = 1.0 / (n_rows + 2.0)
         target = np.full((len(rows), K), doubt / (K - 1))
         target[np.arange(len(rows)), y] = 1.0 - doubt
         return cls(target, y, weight / weight.sum(), group, n)
@@ -155,41 +155,59 @@ class _Observed:
         return mean - 0.5 * n_more / self.n > _ERRORS * error
 
 
-def _may_move(settings: Settings) -> bool:
-    """Whether intercepts may be moved: they are not where they were not asked for.
+def _count(weight: Array) -> float:
+    """Number of rows; one of twice the usual weight is two, whatever its unit."""
+    usual = float(np.median(weight))
+    return float((weight / usual).sum()) if usual > 0 else float(len(weight))
 
-    Nor with the exact hinge, whose machine is that of LIBSVM, or if nothing is learned.
+
+def _may_move(settings: Settings, data: Data, held_out: _Observed) -> bool:
+    """Return whether the machine's intercepts may change.
+
+    Not with the exact hinge, whose machine is that of LIBSVM, if nothing is learned or
+    the criterion has weights of its own. Nor if classes have other shares among the
+    held-out rows than among all: those rows do not show how frequent classes are.
     """
     model = settings.model
-    smooth = model.loss.twice_differentiable
-    return smooth and model.intercept == "free" and bool(settings.learn)
+    free = model.loss.twice_differentiable and model.intercept == "free"
+    if not free or not settings.learn or settings.criterion.class_weight is not None:
+        return False
+    K = len(data.classes)
+    every, shown = (
+        np.bincount(y, w, minlength=K) / w.sum()
+        for y, w in ((data.y, data.weight), (held_out.y, held_out.weight))
+    )
+    return bool(shown.min() > 0 and 0.5 * np.abs(every - shown).sum() <= _SAME_SHARES)
 
 
 def _fit_classes(
     sample: _Observed, values: Array, may_move: bool = True
 ) -> tuple[Calibration, Array]:
-    """a, and the intercepts of the classes; zeros where they are not worth it."""
-    K = values.shape[1]
-    size = _size(values)
+    """a, and the intercepts of the classes; zeros where they are not worth it.
+
+    The loss is convex in both.
+    """
+    K, size = values.shape[1], _size(values)
     unit = values / size
 
     def logits(u: Array) -> Array:
-        out: Array = np.exp(u[0]) * unit + u[1:]
+        out: Array = u[0] * unit + u[1:]
         return out
 
     def loss(u: Array) -> tuple[float, Array]:
         value, slope = sample.loss(logits(u))
         b = u[1:] / sample.n
-        by_scale = np.exp(u[0]) * np.sum(slope * unit)
         value += 0.5 * float(u[1:] @ b)
-        return value, np.append(by_scale, slope.sum(axis=0) + b)
+        return value, np.append(np.sum(slope * unit), slope.sum(axis=0) + b)
 
-    u = _minimum(loss, np.zeros(1 + K), [_BOUNDS, *[(0.0, 0.0)] * K])
+    start = np.append(1.0, np.zeros(K))
+    u = _minimum(loss, start, [_SCALES, *[(0.0, 0.0)] * K])
     if may_move:
-        moved = _minimum(loss, u, [_BOUNDS] * (1 + K))
-        better = sample.exceeds_noise(logits(u), logits(moved), n_more=K - 1)
-        u = moved if better else u
-    return Calibration(float(np.exp(u[0]) / size)), u[1:]
+        moved = _minimum(loss, start, [_SCALES, *[(-np.inf, np.inf)] * K])
+        informed = moved[0] > _SCALES[0]
+        if informed and sample.exceeds_noise(logits(u), logits(moved), n_more=K - 1):
+            u = moved
+    return Calibration(float(u[0] / size)), u[1:]
 
 
 def _fit_pairs(sample: _Observed, scores: Array) -> Calibration:
@@ -210,18 +228,19 @@ def _fit_pairs(sample: _Observed, scores: Array) -> Calibration:
         value += 0.5 * off * (u[1] - usual)
         return value, np.array([a * np.sum(by_score * z), np.sum(slope * logits) + off])
 
-    c, a = np.exp(_minimum(loss, np.array([0.0, usual]), [_BOUNDS, _BOUNDS]))
+    c, a = np.exp(_minimum(loss, np.array([0.0, usual]), [_LOG_SCALES, _LOG_SCALES]))
     return Calibration(float(a), float(c / size))
 
 
 def _from_single_pairs(data: Data, parts: Sequence[HeldOut]) -> Calibration:
-    """Pairs that were tuned apart: c from the rows of each pair, a = 2 / K."""
-    margins, weights = [], []
-    for task, part in enumerate(parts):
-        row = np.nonzero(part.where)[0]
-        label = data.tasks[row, task]
+    """No row has scores of all pairs: c from the rows of each pair, a = 2 / K."""
+    margins, weights, first = [], [], 0
+    for part in parts:
+        row, column = np.nonzero(part.where)
+        label = data.tasks[row, first + part.task[column]]
         margins.append((label * part.values)[label != 0])
         weights.append(data.weight[row][label != 0])
+        first += data.tasks.shape[1] // len(parts)
     u, w = np.concatenate(margins), np.concatenate(weights)
     w, size, doubt = w / w.sum(), _size(u), 1.0 / (len(u) + 2.0)
 
@@ -231,7 +250,7 @@ def _from_single_pairs(data: Data, parts: Sequence[HeldOut]) -> Calibration:
         slope = -(1.0 - doubt) * np.exp(log_expit(-z)) + doubt * np.exp(log_expit(z))
         return float(w @ value), np.array([w @ (slope * z)])
 
-    c = float(np.exp(_minimum(loss, np.zeros(1), [_BOUNDS])[0]) / size)
+    c = float(np.exp(_minimum(loss, np.zeros(1), [_LOG_SCALES])[0]) / size)
     return Calibration(2.0 / len(data.classes), c)
 
 

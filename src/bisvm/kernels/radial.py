@@ -148,7 +148,7 @@ class RadialKernel(DistanceKernel):
         return gram
 
     def single(self, X: Matrix) -> Array | None:
-        """Return X - mean in single precision: distances do not depend on the mean."""
+        """Return X less its centre in single precision: distances stay the same."""
         if is_sparse(X):
             return None
         return np.asarray(X - _centre(X), dtype=np.float32)
@@ -405,6 +405,7 @@ def _centre(X: Matrix) -> Array:
         # A machine without support vectors.
         return np.zeros(X.shape[1], dtype=X.dtype)
     if is_sparse(X):
+        # Among dense inputs; its zeros stay zeros otherwise.
         return np.asarray(X.mean(axis=0)).ravel()
     places = np.linspace(0, n - 1, min(n, CENTRE_ROWS)).round().astype(int)
     centre: Array = np.median(X[places], axis=0)

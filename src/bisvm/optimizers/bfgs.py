@@ -1,4 +1,4 @@
-"""BFGS with a dense matrix, bounds by projection, and curvature of similar problems."""
+"""BFGS with bounds by projection, and with the curvature of similar problems."""
 
 from __future__ import annotations
 
@@ -32,8 +32,12 @@ _BACKTRACK = 0.25
 _FIRST = 2.0
 # Limits on the inverse curvature that the first step observes.
 _FIRST_RANGE = (0.3, 30.0)
+# The same of later steps: H depends little on each of thousands of coordinates.
+_LATER_RANGE = (0.3, 1e4)
 # Shortest first step, in logarithmic coordinates: a factor of e^0.3 = 1.35.
 _FIRST_STEP = 0.3
+# Cosine between a step and the change of the gradient from which on it counts.
+_LEAST_CURVATURE = 1e-10
 # A value this far below the first one counts as zero.
 _FLOOR = 1e-6
 # Part of the predicted decrease that an error of H may reach.
@@ -48,7 +52,7 @@ _SMALL = "The next step would lower H by less than ftol."
 
 @dataclass(eq=False, repr=False)
 class BFGS(Optimizer):
-    r"""Quasi-Newton steps on log H with a dense inverse Hessian B.
+    r"""Quasi-Newton steps on log H with an inverse Hessian B.
 
     With g the gradient of log H, and d = -B g on the entries that no bound holds::
 
@@ -195,7 +199,7 @@ class _LastSteps:
 
     def times(self, gradient: Array, free: Array) -> Array:
         pairs = ((s[free], y[free]) for s, y in self.steps)
-        known = [(s, y) for s, y in pairs if s @ y > 0.0]
+        known = [(s, y) for s, y in pairs if _curved(s, y)]
         out: Array = gradient[free]
         shares = []
         for s, y in reversed(known):
@@ -208,7 +212,14 @@ class _LastSteps:
 
     def updated(self, s: Array, y: Array) -> _LastSteps:
         kept = (*self.steps, (s, y))[-_REMEMBERED:]
-        return _LastSteps(self.n, float(s @ y) / float(y @ y), kept)
+        size = float(np.clip(float(s @ y) / float(y @ y), *_LATER_RANGE))
+        return _LastSteps(self.n, size, kept)
+
+
+def _curved(s: Array, y: Array) -> bool:
+    """Whether the gradient rose along a step, by more than rounding errors."""
+    size = float(np.linalg.norm(s) * np.linalg.norm(y))
+    return float(s @ y) > _LEAST_CURVATURE * size
 
 
 def _multiple(n: int, size: float) -> _Inverse:
@@ -290,12 +301,11 @@ class _State:
     def learned(self, trial: _LogPoint) -> _State:
         """Update B by the step to a trial point, if the curvature is positive."""
         s, y = trial.x - self.at.x, trial.gradient - self.at.gradient
-        product = float(s @ y)
-        if product <= 1e-10 * float(np.linalg.norm(s) * np.linalg.norm(y)):
+        if not _curved(s, y):
             return self
         inverse = self.inverse
         if self.fresh:
-            size = float(np.clip(product / (y @ y), *_FIRST_RANGE))
+            size = float(np.clip(float(s @ y) / float(y @ y), *_FIRST_RANGE))
             inverse = _multiple(len(s), size)
         return replace(self, inverse=inverse.updated(s, y), fresh=False)
 

@@ -141,12 +141,20 @@ class Competitors:
     values : (r, q) decision values of held-out points, as in `HeldOut`
     weights : (observations,) weights in the criterion
     needed : standard errors by which this kernel had to be better than a simpler one
+    n_constant : how many of them are constant machines; they are the last
     """
 
     shares: Array
     values: Array
     weights: Array
     needed: float = 0.0
+    n_constant: int = 0
+
+    def shifted(self, move: Array) -> Competitors:
+        """Add to all decision values; a constant machine stays what it is."""
+        moves = np.repeat(move[None], len(self.values), axis=0)
+        moves[len(moves) - self.n_constant :] = 0.0
+        return replace(self, values=self.values + moves)
 
 
 @dataclass(frozen=True)
@@ -176,9 +184,7 @@ class HeldOut:
             self,
             values=self.values + move,
             refitted=self.refitted + move,
-            competitors=tuple(
-                replace(one, values=one.values + move) for one in self.competitors
-            ),
+            competitors=tuple(one.shifted(move) for one in self.competitors),
         )
 
     def with_competitors(
@@ -250,12 +256,17 @@ def _competitors(
     lost = [e for e in known if best.criterion < e.criterion < np.inf]
     points = [best, *sorted(lost, key=lambda e: e.criterion)[:COMPETITORS]]
     shares, values = [e.shares for e in points], [e.held_out for e in points]
+    n_points = len(values)
     for constant in _constants(objective.problem.columns):
         _, share = objective.loss_of(constant)
         if np.isfinite(share).all():
             shares.append(share)
             values.append(constant[where])
-    return Competitors(np.array(shares), np.array(values), best.share_weights)
+    n_constant = len(values) - n_points
+    weights = best.share_weights
+    return Competitors(
+        np.array(shares), np.array(values), weights, n_constant=n_constant
+    )
 
 
 def _constants(columns: FoldColumns) -> Iterator[Array]:
