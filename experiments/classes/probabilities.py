@@ -66,6 +66,7 @@ def run(context: Context) -> Result:
         _summary(f"{tasks}, folds {what}", found, folds, tasks)
         for tasks in ("two", "ovr", "ovo")
         for what, folds in parts
+        if any(kind == tasks for _, _, kind in found)
     ]
     columns = {"class tasks": "", "sets": "d"}
     for score in SCORES:

@@ -178,7 +178,10 @@ class Newton(Solver):
     ) -> tuple[Coefficients, Tangent]:
         """Move towards the Newton point, to the lowest E on the way."""
         usable = _usable(machine, tangent)
-        direction, values = self._direction(machine, x, usable, residual, tol)
+        # Rounding errors of a direction shrink with it, those of the Newton point do
+        # not: so machines in single precision converge too.
+        direction = self._closer(machine, residual, tol).linearize(usable).direction(x)
+        values = machine.fit_values(direction)
         length = step_lengths(machine, x, tangent, direction, values)
         x = x.step(direction, length)
         return _balanced(machine, x, machine.tangent(tangent.fitted + length * values))
@@ -187,21 +190,9 @@ class Newton(Solver):
         """The machine that is linearised for the first step."""
         return machine
 
-    def _direction(
-        self,
-        machine: Machine,
-        x: Coefficients,
-        tangent: Tangent,
-        residual: float,
-        tol: float,
-    ) -> tuple[Coefficients, Array]:
-        """The direction from x to the Newton point, and its fitted values.
-
-        Rounding errors of a direction shrink with it, those of the point itself do not:
-        so machines in single precision converge too.
-        """
-        direction = machine.linearize(tangent).direction(x)
-        return direction, machine.fit_values(direction)
+    def _closer(self, machine: Machine, residual: float, tol: float) -> Machine:
+        """The machine that is linearised for a step from this residual."""
+        return machine
 
 
 class NewtonCG(Newton):
@@ -233,18 +224,9 @@ class NewtonCG(Newton):
     def _first(self, machine: Machine) -> Machine:
         return machine.within(_FORCING)
 
-    def _direction(
-        self,
-        machine: Machine,
-        x: Coefficients,
-        tangent: Tangent,
-        residual: float,
-        tol: float,
-    ) -> tuple[Coefficients, Array]:
-        assert isinstance(machine, LinearMachine)
+    def _closer(self, machine: Machine, residual: float, tol: float) -> Machine:
         eta = max(min(_FORCING, residual**0.5), _LAST_SHARE * tol / residual)
-        direction = machine.within(eta).linearize(tangent).direction(x)
-        return direction, machine.fit_values(direction)
+        return machine.within(eta)
 
 
 class Auto(Solver):

@@ -1,0 +1,45 @@
+"""Scores of probabilities, and the sets of record."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+from experiments.classes import record
+from experiments.classes.probabilities import run, scores
+from experiments.common import Context
+
+
+def test_scores_of_probabilities():
+    p = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.7, 0.3]])
+    y = np.array([0, 1, 1, 0])
+    found = scores(p, y)
+    assert found["log-loss"] == pytest.approx(log_loss(y, p))
+    assert found["Brier"] == pytest.approx(np.mean(2 * (p[:, 1] - y) ** 2))
+    assert found["accuracy"] == 75.0
+    # Bins 0.9, 0.6, 0.8 and 0.7 hold one row each.
+    off = abs(1 - 0.9) + abs(0 - 0.6) + abs(1 - 0.8) + abs(1 - 0.7)
+    assert found["calibration"] == pytest.approx(100 * off / 4)
+
+
+def test_sets_are_looked_for_in_the_directory_of_the_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("BISVM_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="record/delgado"):
+        record.names()
+    folder = tmp_path / "record" / "delgado"
+    folder.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = rng.normal(size=(60, 2)) + 2.0 * y[:, None]
+    parts = {}
+    for k in range(4):
+        rows = np.arange(60) // 2 % 4 == k
+        parts |= {
+            f"train_{k}": np.flatnonzero(~rows),
+            f"test_{k}": np.flatnonzero(rows),
+        }
+    np.savez(folder / "blobs.npz", X=X, y=y, **parts)
+    assert record.names() == ["blobs"] and record.load("blobs").smallest_class(0) > 20
+    result = run(Context(output=tmp_path))
+    rows = result.tables[0].rows
+    assert [row[1] for row in rows] == [1, 1]
+    assert (tmp_path / "classes" / "probabilities_fits.csv").exists()
