@@ -484,4 +484,4 @@ def _check_words(error: Exception) -> None:
 def _check_warnings(caught: Any) -> None:
     own = (ConvergenceWarning, UserWarning)
     foreign = [one for one in caught if not issubclass(one.category, own)]
-    assert not foreign, [(one.filename, str(one.message)) for one in foreign]
+    assert not foreign, {(one.filename, str(one.message)) for one in foreign}

@@ -181,7 +181,8 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
         check_range(data.X, data.weight)
         shape = (data.n_features,) if shape is None else shape
         patches = Patches(shape, self.filter_shape)
-        with one_blas_thread():
+        # A step too far is not finite, and is not taken.
+        with one_blas_thread(), np.errstate(all="ignore"):
             self._fit(parts, patches, data, random_state, watched.callback)
         watched.end()
         return self
