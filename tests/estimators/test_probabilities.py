@@ -87,7 +87,7 @@ def test_the_most_probable_class_is_the_prediction(name):
 
 
 def smoothed(y, n_classes):
-    doubt = 1.0 / (len(y) + 2.0)
+    doubt = 2e-3
     target = np.full((len(y), n_classes), doubt / (n_classes - 1))
     target[np.arange(len(y)), y] = 1.0 - doubt
     return target
@@ -259,13 +259,14 @@ def test_repeated_splits_are_no_more_rows():
         classes=np.array([0, 1]), n_features=2,
     )  # fmt: skip
     once, often = np.arange(30), np.tile(np.arange(30), 10)
-    assert _Observed.of(data, once).n == _Observed.of(data, often).n == 30.0
-    light = replace(data, sample_weight=np.append(0.01, np.ones(159)))
-    assert _Observed.of(light, once).n == pytest.approx(29.01)
+    scores = np.random.default_rng(0).normal(size=(300, 1))
+    assert _Observed.of(data, once, scores[:30]).n == 30
+    assert _Observed.of(data, often, scores).n == 30
+    copies = np.repeat(scores[:10], 3, axis=0) * (1.0 + 1e-14 * scores[:30])
+    alike = replace(data, y=np.repeat(MOON[:10], 16))
+    assert _Observed.of(alike, once, copies).n == 10
     groups = replace(data, groups=np.arange(160) % 3)
-    found = _Observed.of(groups, once)
-    # Labels are smoothed by rows, noise is that of groups.
-    assert found.n == 3 and found.target.max() == pytest.approx(1 - 1 / 32)
+    assert _Observed.of(groups, once, scores[:30]).n == 3
 
 
 def test_a_shift_of_all_values_is_found_by_the_intercept():
