@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Real
@@ -306,8 +307,8 @@ def validated(
 def _check_data(X: UserData) -> None:
     """Refuse masked entries, which would be used, and columns that share a name."""
     _refuse_masked(X, "X", "Impute them, or drop their rows")
-    names = list(getattr(X, "columns", ()))
-    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    counts = Counter(getattr(X, "columns", ()))
+    twice = [name for name, count in counts.items() if count > 1]
     if twice:
         raise ValueError(
             f"X has several columns of one name: {_first_names(np.array(twice))}. "

@@ -16,9 +16,9 @@ is the class that is predicted.
 
 Labels are smoothed: a row counts as one of its class with probability 0.998, so that a
 stays finite. Intercepts b_k of the classes are fitted as well, with a normal prior of
-variance one. They move the machine's own where the log-loss falls by
-more than chance gives, and by more than its standard error. This was chosen on two
-folds of 28 sets (docs/methods/probabilities.md).
+variance one. They are added to the machine's own where the log-loss falls by more than
+chance gives, and by more than its standard error. This rule was chosen on two folds of
+28 sets (docs/methods/probabilities.md).
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ def _from_single_pairs(data: Data, parts: Sequence[HeldOut]) -> Calibration:
 
 
 def _size(values: Array) -> float:
-    """Root mean square, so that logarithms of scales start at zero."""
+    """Root mean square; 1 if all are zero."""
     return float(np.sqrt(np.mean(values**2))) or 1.0
 
 
