@@ -6,18 +6,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
-from bisvm.kernels import RBF, Linear
+from bisvm.kernels import RBF, Laplacian, Linear
 from bisvm.search.history import Comparison, PairedDifference
 from bisvm.search.kernel_choice import (
     AS_GIVEN,
     EACH,
     GROUPS,
+    LAPLACIAN,
+    LAPLACIAN_EACH,
     LINEAR,
+    NOT_GAUSSIAN,
     ONE,
     Candidate,
     KernelChoice,
+    Other,
     _difference,
+    _gaussian,
     choose,
 )
 from bisvm.search.observer import TIME_STOP
@@ -35,7 +41,7 @@ def choice_of(candidates, tune):
 
 
 N = 100
-NOISE = np.random.default_rng(0).normal(size=(3, N)) / N
+NOISE = np.random.default_rng(0).normal(size=(4, N)) / N
 
 
 @dataclass(frozen=True)
@@ -157,7 +163,11 @@ class TestUnits:
     """One width in the units given is tried where local averages are better with it."""
 
     PLAIN = RBF()
-    ORDERED = (CANDIDATES[0], Candidate(EACH, RBF(per_feature=True), 1.0, PLAIN))
+    AS_GIVEN = Other(AS_GIVEN, Candidate(ONE, PLAIN, 1.0), 0.99, one_width=True)
+    ORDERED = (
+        CANDIDATES[0],
+        Candidate(EACH, RBF(per_feature=True), 1.0, (AS_GIVEN,)),
+    )
 
     def choose(self, searches, plain_loss=0.5):
         def local_loss(kernel):
@@ -191,6 +201,70 @@ class TestUnits:
     def test_all_evaluations_are_counted(self):
         _, choice = self.choose(Searches([0.6, 0.3, 0.2]))
         assert choice.n_svm_evaluations == 10 + 20
+
+
+class TestLaplacian:
+    """It may take the place of the Gaussian kernel, in the units that were chosen."""
+
+    ONE_WIDTH = Other(NOT_GAUSSIAN, Candidate(LAPLACIAN, Laplacian(), 1.0), 1.05)
+    MANY_WIDTHS = Other(
+        NOT_GAUSSIAN, Candidate(LAPLACIAN_EACH, Laplacian(per_feature=True), 1.0), 1.05
+    )
+    PLAIN = Candidate(ONE, RBF(), 1.0, (ONE_WIDTH,))
+    UNITS = Other(AS_GIVEN, PLAIN, 0.99, one_width=True)
+    ORDERED = (
+        CANDIDATES[0],
+        Candidate(EACH, RBF(per_feature=True), 1.0, (UNITS, MANY_WIDTHS)),
+    )
+
+    def choose(self, searches, plain=1.0, laplacian=1.0):
+        def local_loss(kernel):
+            if isinstance(kernel, Laplacian):
+                return laplacian
+            return 1.0 if kernel.per_feature else plain
+
+        return choose(list(self.ORDERED), searches, local_loss)
+
+    def test_the_lower_loss_counts(self):
+        for loss, taken in ((0.29, True), (0.31, False)):
+            searches = Searches([0.6, 0.3, loss], shared=True)
+            _, choice = self.choose(searches)
+            assert searches.tried == [LINEAR, EACH, LAPLACIAN_EACH]
+            assert choice.name == (LAPLACIAN if taken else ONE)
+            assert isinstance(choice.kernel, Laplacian) is taken
+
+    def test_it_is_not_tried_if_local_averages_are_much_worse(self):
+        searches = Searches([0.6, 0.3])
+        self.choose(searches, laplacian=1.06)
+        assert searches.tried == [LINEAR, EACH]
+
+    def test_in_the_units_given_it_has_one_width(self):
+        searches = Searches([0.6, 0.3, 0.2, 0.1], shared=True)
+        _, choice = self.choose(searches, plain=0.9, laplacian=0.9)
+        assert searches.tried == [LINEAR, EACH, ONE, LAPLACIAN]
+        assert choice.kernel == Laplacian() and choice.n_svm_evaluations == 60
+
+    def test_it_must_be_better_than_a_linear_machine(self):
+        _, choice = self.choose(Searches([0.2, 0.3, 0.25]))
+        assert choice.name == LINEAR
+        assert "Not a Laplacian kernel with one width for each feature" in str(choice)
+
+
+@pytest.mark.parametrize(
+    ("X", "tried"),
+    [
+        (np.random.default_rng(0).normal(size=(60, 3)), [AS_GIVEN, NOT_GAUSSIAN]),
+        (np.random.default_rng(0).normal(size=(60, 1)), [NOT_GAUSSIAN]),
+        (np.random.default_rng(0).normal(size=(10, 1001)), []),
+    ],
+)
+def test_what_may_take_the_place_of_a_gaussian_kernel(X, tried):
+    data = SimpleNamespace(X=X)
+    few = 1 < X.shape[1] <= 1000
+    assert [other.step for other in _gaussian(data, few).others] == tried
+    sparse = SimpleNamespace(X=csr_array(X))
+    names = [other.step for other in _gaussian(sparse, few).others]
+    assert NOT_GAUSSIAN not in names
 
 
 def test_the_noise_of_pairs_of_classes_is_that_of_all_their_rows():

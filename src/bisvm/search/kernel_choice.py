@@ -7,20 +7,22 @@ their noise; the first that does not ends the choice. The two candidates in the 
 are one search, which goes from shared to separate widths by itself (`refinement`): if
 few of many features matter, one width for all may gain nothing, and one for each a lot.
 
-That search standardises the features. Where their units mean something, as with pixels
-of an image, one width in the units given is better. It is tried if local averages of
-the labels are better with these distances.
+Two kernels may take its place. That search standardises the features; where their units
+mean something, as with pixels of an image, one width in the units given is better. And
+it supposes a smooth decision function; where single features decide at thresholds, or
+hold codes of categories, a Laplacian kernel is better. Each is tried if local averages
+of the labels suggest it, and taken if its held-out loss is lower.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from bisvm.data.matrices import column_moments
-from bisvm.kernels import RBF, Kernel, Linear, feature_groups, on_groups
+from bisvm.data.matrices import column_moments, is_sparse
+from bisvm.kernels import RBF, Kernel, Laplacian, Linear, feature_groups, on_groups
 from bisvm.machines.regularization import PerFeature
 from bisvm.search.history import Comparison, PairedDifference
 from bisvm.search.observer import STOPS
@@ -31,20 +33,26 @@ from bisvm.search.settings import Data, Settings
 # Standard errors by which one width must beat a linear machine. Both have few
 # hyperparameters and hardly over-fit: the simpler one is taken if it is within one.
 WIDTH_ERRORS = 1.0
-# Local averages must have a loss lower by this part for the units given to be tried.
-UNITS_MARGIN = 0.01
+# Loss of local averages, relative to that with standardised features and Gaussian
+# weights, up to which the units given and the Laplacian kernel are tried.
+UNITS_SUGGESTED = 0.99
+LAPLACIAN_SUGGESTED = 1.05
 # Features up to which each may have its own width, since each adds a hyperparameter,
 # and groups of them a kernel each, since each adds a Gram matrix.
 MANY_FEATURES = 1000
 MANY_GROUPS = 10
 
 LINEAR, ONE, EACH, GROUPS = "linear", "rbf", "ard", "groups"
-AS_GIVEN = "units as given"
+LAPLACIAN, LAPLACIAN_EACH = "laplacian", "laplacian_ard"
+AS_GIVEN, NOT_GAUSSIAN = "units as given", "laplacian instead"
 WORDS = {
     LINEAR: "a linear machine",
     ONE: "a Gaussian kernel with one width for all features",
     EACH: "a Gaussian kernel with one width for each feature",
     GROUPS: "a sum of Gaussian kernels, one for each group of features",
+    LAPLACIAN: "a Laplacian kernel with one width for all features",
+    LAPLACIAN_EACH: "a Laplacian kernel with one width for each feature",
+    NOT_GAUSSIAN: "a Laplacian kernel instead of a Gaussian one",
     AS_GIVEN: "features in the units given instead of standardised ones",
     SEPARATE: "one width for each feature instead of one for all",
     WEAKER_PRIOR: "a weaker prior on these widths",
@@ -58,7 +66,7 @@ class KernelChoice:
 
     Attributes
     ----------
-    name : "linear", "rbf", "ard" or "groups"
+    name : "linear", "rbf", "ard", "laplacian", "laplacian_ard" or "groups"
     kernel : as it would be given to `BilevelSVC`
     steps : comparisons with simpler kernels, in the order in which they were made
     n_svm_evaluations : lower-level problems that were solved for other kernels
@@ -108,13 +116,34 @@ def _in_words(step: Comparison) -> str:
 class Candidate:
     """A kernel to be tried, and the standard errors by which it must be better.
 
-    plain : the same with one width in the units given, if that is another kernel
+    others : kernels that may take its place
     """
 
     name: str
     kernel: Kernel
     needed: float = 0.0
-    plain: Kernel | None = None
+    others: tuple[Other, ...] = ()
+
+    def name_of(self, tuned: list[Tuned]) -> str:
+        """Return the name of the kernel that was found: widths may be the same."""
+        one = {EACH: ONE, LAPLACIAN_EACH: LAPLACIAN}.get(self.name, self.name)
+        return one if all(result.shared for result in tuned) else self.name
+
+
+@dataclass(frozen=True)
+class Other:
+    """A kernel that may take the place of a candidate.
+
+    step : name of the comparison
+    suggested : it is tried if local averages with its distances have a loss below this
+        part of that with the candidate's
+    one_width : whether it has one width where the candidate may have many
+    """
+
+    step: str
+    candidate: Candidate
+    suggested: float
+    one_width: bool = False
 
 
 def candidates(settings: Settings, data: Data) -> list[Candidate]:
@@ -137,16 +166,31 @@ def candidates(settings: Settings, data: Data) -> list[Candidate]:
     # Constant features do not count, and one that varies has one width.
     varying = column_moments(data.X).variance > 0
     few = bool(varying.sum() > 1) and data.X.shape[1] <= MANY_FEATURES
-    found = [
-        Candidate(LINEAR, Linear()),
-        Candidate(EACH, RBF(per_feature=few), WIDTH_ERRORS, RBF() if few else None),
-    ]
+    found = [Candidate(LINEAR, Linear()), _gaussian(data, few)]
     groups = feature_groups(data.X) if few else []
     groups = [columns for columns in groups if varying[columns].any()]
     if 1 < len(groups) <= MANY_GROUPS:
         kernel = on_groups(groups, RBF(per_feature=True))
         found.append(Candidate(GROUPS, kernel, SEPARATE_ERRORS))
     return found
+
+
+def _gaussian(data: Data, per_feature: bool) -> Candidate:
+    """One width, or one for each feature; with what may take its place."""
+    wide = is_sparse(data.X) or data.X.shape[1] > MANY_FEATURES
+
+    def candidate(names: tuple[str, str], per_feature: bool, *more: Other) -> Candidate:
+        name, other = names
+        laplacian = Candidate(other, Laplacian(per_feature=per_feature), WIDTH_ERRORS)
+        instead = Other(NOT_GAUSSIAN, laplacian, LAPLACIAN_SUGGESTED)
+        others = more if wide else (*more, instead)
+        return Candidate(name, RBF(per_feature=per_feature), WIDTH_ERRORS, others)
+
+    plain = candidate((ONE, LAPLACIAN), False)
+    if not per_feature:
+        return plain
+    as_given = Other(AS_GIVEN, plain, UNITS_SUGGESTED, one_width=True)
+    return candidate((EACH, LAPLACIAN_EACH), True, as_given)
 
 
 def choose(
@@ -168,56 +212,76 @@ def choose(
     choice : KernelChoice
     """
     candidate, *richer = ordered
-    tuned = tune(candidate)
-    tried = [(candidate, tuned)]
-    steps: list[Comparison] = []
+    trials = _Trials(tune, local_loss)
+    tuned = trials.search(candidate)
     for higher in richer:
         if _stopped(tuned):
             break
-        further = tune(higher)
-        tried.append((higher, further))
-        if higher.name == EACH:
-            # Of several sets of hyperparameters, the first is reported.
-            steps += further[0].descent.steps
-        if not _stopped(further) and _units_matter(higher, local_loss):
-            plain = Candidate(ONE, RBF(), higher.needed)
-            tried.append((plain, tune(plain)))
-            step = _units_step(higher, further, tried[-1][1])
-            steps.append(step)
-            if step.taken:
-                higher, further = tried[-1]
-        name = _name(higher, further)
+        higher, further = trials.with_others(higher, trials.search(higher))
+        name = higher.name_of(further)
         step = Comparison(name, _difference(tuned, further), higher.needed)
-        steps.append(step)
+        trials.steps.append(step)
         if not step.taken:
             tuned = _unless_stopped(tuned, further)
             break
         candidate, tuned = higher, further
-    others = sum(_solves(found) for _, found in tried) - _solves(tuned)
-    tuned = _with_competitors(tuned, tried)
+    others = sum(_solves(found) for _, found in trials.tried) - _solves(tuned)
+    tuned = _with_competitors(tuned, trials.tried)
     return tuned, KernelChoice(
-        _name(candidate, tuned), candidate.kernel, tuple(steps), others
+        candidate.name_of(tuned), candidate.kernel, tuple(trials.steps), others
     )
 
 
-def _units_matter(candidate: Candidate, local_loss: Callable[[Kernel], float]) -> bool:
-    """Whether local averages are better with distances in the units given."""
-    if candidate.plain is None:
-        return False
-    standardised = local_loss(candidate.kernel)
-    return local_loss(candidate.plain) < (1.0 - UNITS_MARGIN) * standardised
+@dataclass(frozen=True)
+class _Trials:
+    """The kernels that were tried so far, and how they were compared."""
+
+    tune: Callable[[Candidate], list[Tuned]]
+    local_loss: Callable[[Kernel], float]
+    tried: list[tuple[Candidate, list[Tuned]]] = field(default_factory=list)
+    steps: list[Comparison] = field(default_factory=list)
+
+    def search(self, candidate: Candidate) -> list[Tuned]:
+        found = self.tune(candidate)
+        self.tried.append((candidate, found))
+        if candidate.name in (EACH, LAPLACIAN_EACH):
+            # Of several sets of hyperparameters, the first is reported.
+            self.steps.extend(found[0].descent.steps)
+        return found
+
+    def with_others(
+        self, candidate: Candidate, tuned: list[Tuned]
+    ) -> tuple[Candidate, list[Tuned]]:
+        """The candidate, or what has taken its place."""
+        for other in candidate.others:
+            if _stopped(tuned):
+                break
+            if not self._suggest(candidate, other):
+                continue
+            found = self.search(other.candidate)
+            step = _replacing(candidate, tuned, other, found)
+            self.steps.append(step)
+            if step.taken:
+                return self.with_others(other.candidate, found)
+        return candidate, tuned
+
+    def _suggest(self, candidate: Candidate, other: Other) -> bool:
+        """Whether local averages suggest the other kernel."""
+        usual = self.local_loss(candidate.kernel)
+        return self.local_loss(other.candidate.kernel) < other.suggested * usual
 
 
-def _units_step(
-    candidate: Candidate, standardised: list[Tuned], plain: list[Tuned]
+def _replacing(
+    candidate: Candidate, tuned: list[Tuned], other: Other, found: list[Tuned]
 ) -> Comparison:
-    """From standardised features to the units given.
+    """The lower loss counts.
 
-    With one width for all either way, the lower loss counts. One width for each feature
-    is richer, and has to be better by as much as elsewhere.
+    One width for each feature has to be better than one for all by as much as
+    elsewhere.
     """
-    needed = 0.0 if _name(candidate, standardised) == ONE else -SEPARATE_ERRORS
-    return Comparison(AS_GIVEN, _difference(standardised, plain), needed)
+    richer = other.one_width and candidate.name_of(tuned) == candidate.name
+    needed = -SEPARATE_ERRORS if richer else 0.0
+    return Comparison(other.step, _difference(tuned, found), needed)
 
 
 def _with_competitors(
@@ -253,11 +317,6 @@ def _unless_stopped(tuned: list[Tuned], further: list[Tuned]) -> list[Tuned]:
         replace(one, descent=replace(one.descent, converged=False, reason=why))
         for one in tuned
     ]
-
-
-def _name(candidate: Candidate, tuned: list[Tuned]) -> str:
-    shared = candidate.name == EACH and all(one.shared for one in tuned)
-    return ONE if shared else candidate.name
 
 
 def _difference(simple: list[Tuned], rich: list[Tuned]) -> PairedDifference:
