@@ -163,7 +163,7 @@ class TestUnits:
     """One width in the units given is tried where local averages are better with it."""
 
     PLAIN = RBF()
-    AS_GIVEN = Other(AS_GIVEN, Candidate(ONE, PLAIN, 1.0), 0.99, one_width=True)
+    AS_GIVEN = Other(AS_GIVEN, Candidate(ONE, PLAIN, 1.0), 0.99)
     ORDERED = (
         CANDIDATES[0],
         Candidate(EACH, RBF(per_feature=True), 1.0, (AS_GIVEN,)),
@@ -206,12 +206,12 @@ class TestUnits:
 class TestLaplacian:
     """It may take the place of the Gaussian kernel, in the units that were chosen."""
 
-    ONE_WIDTH = Other(NOT_GAUSSIAN, Candidate(LAPLACIAN, Laplacian(), 1.0), 1.05)
+    ONE_WIDTH = Other(NOT_GAUSSIAN, Candidate(LAPLACIAN, Laplacian(), 1.0), 1.2)
     MANY_WIDTHS = Other(
-        NOT_GAUSSIAN, Candidate(LAPLACIAN_EACH, Laplacian(per_feature=True), 1.0), 1.05
+        NOT_GAUSSIAN, Candidate(LAPLACIAN_EACH, Laplacian(per_feature=True), 1.0), 1.2
     )
     PLAIN = Candidate(ONE, RBF(), 1.0, (ONE_WIDTH,))
-    UNITS = Other(AS_GIVEN, PLAIN, 0.99, one_width=True)
+    UNITS = Other(AS_GIVEN, PLAIN, 0.99)
     ORDERED = (
         CANDIDATES[0],
         Candidate(EACH, RBF(per_feature=True), 1.0, (UNITS, MANY_WIDTHS)),
@@ -235,7 +235,7 @@ class TestLaplacian:
 
     def test_it_is_not_tried_if_local_averages_are_much_worse(self):
         searches = Searches([0.6, 0.3])
-        self.choose(searches, laplacian=1.06)
+        self.choose(searches, laplacian=1.25)
         assert searches.tried == [LINEAR, EACH]
 
     def test_in_the_units_given_it_has_one_width(self):

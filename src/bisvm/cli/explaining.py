@@ -34,7 +34,8 @@ def facts(model: Pipeline) -> dict[str, object]:
     return {
         "classes": list(machine.classes_),
         "kernel": one_line(repr(machine.kernel_)),
-        "kernel_choice": kernel_choice_in_words(machine),
+        "kernel_choice": choice_in_words(machine, "kernel"),
+        "multi_class_choice": choice_in_words(machine, "multi_class"),
         "hyperparameters": machine.hyperparameters_,
         "inputs": columns_of(model),
         "relevance": relevances_by_column(model),
@@ -52,7 +53,8 @@ def words(model: Pipeline) -> list[str]:
     return [
         *_about(model),
         "",
-        *kernel_choice_in_words(machine),
+        *choice_in_words(machine, "kernel"),
+        *choice_in_words(machine, "multi_class"),
         "Learned on held-out rows:",
         *(f"  {in_words(*pair)}" for pair in machine.hyperparameters_.items()),
         "",
@@ -89,9 +91,9 @@ def _kinds(model: Pipeline) -> str:
     return f" from {len(kinds)} columns ({', '.join(counted)})"
 
 
-def kernel_choice_in_words(machine: BaseEstimator) -> list[str]:
-    """What kernel="auto" chose, and why; nothing if the kernel was given."""
-    choice = getattr(machine, "kernel_choice_", None)
+def choice_in_words(machine: BaseEstimator, argument: str) -> list[str]:
+    """What "auto" chose for an argument, and why; nothing if it was given."""
+    choice = getattr(machine, f"{argument}_choice_", None)
     return [] if choice is None else _lines(choice)
 
 

@@ -35,7 +35,12 @@ from bisvm.optimizers import Optimizer, get_optimizer
 from bisvm.search.checkpoint import check_resumable
 from bisvm.search.descent import DescentMethod
 from bisvm.search.history import Progress
-from bisvm.search.settings import Grouping, MultiClass, Settings, check_starts
+from bisvm.search.settings import (
+    Grouping,
+    MultiClass,
+    Settings,
+    check_starts,
+)
 from bisvm.solvers import FISTA, Solver, get_solver
 
 # Machines of `ensemble=True`.
@@ -68,6 +73,7 @@ COMMON: Constraints = {
 }
 CLASSIFIER: Constraints = {
     **COMMON,
+    "multi_class": [StrOptions({"auto", "ovr", "ovo"})],
     "fit_intercept": ["boolean", StrOptions({"penalized"})],
     "ensemble": ["boolean", Interval(Integral, 1, None, closed="left")],
 }
@@ -117,6 +123,7 @@ class SearchArguments(BaseEstimator):
 class ClassifierArguments(SearchArguments):
     """Arguments of `BilevelLinearSVC`; `BilevelSVC` adds its kernel."""
 
+    multi_class: MultiClass = "auto"
     C: Literal["scale"] | float | ArrayLike = "scale"
     regularization: Literal["shared", "per_feature", "per_group"] | Regularization = (
         "shared"

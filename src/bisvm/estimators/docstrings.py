@@ -85,8 +85,10 @@ default="quartic"
         entries differ only where that lowers the held-out losses beyond their noise. 1
         starts from the given arguments alone. A larger number adds the widths at which
         local averages of the labels predict best, then random ones.
-    multi_class : {{"ovr", "ovo"}}, default="ovr"
-        One class against the rest, or one class against another.
+    multi_class : {{"auto", "ovr", "ovo"}}, default="auto"
+        One class against the rest, or one class against another. "auto" takes what
+        gives held-out rows the lower log-loss, and the former for more than eleven
+        classes. `print(model.multi_class_choice_)` says why.
     shared : bool, default=True
         Whether all classes have the same hyperparameters.
     class_weight : None, "balanced", dict or "learn", default=None
@@ -127,7 +129,7 @@ C_ : float or array
     generalization_gap_ : float, or None
         By how much the held-out accuracy is too good because it was searched by;
         `expected_score_` is without it.
-    calibration_ : `bisvm.estimators.probabilities.Calibration`, or None
+    calibration_ : `bisvm.search.calibration.Calibration`, or None
         Makes probabilities of decision values. None without held-out points.
     threshold_ : float
         What `threshold` has subtracted from decision values and `intercept_`;
@@ -140,6 +142,10 @@ C_ : float or array
         What theta is in these records.
     n_svm_evaluations_ : int
         Lower-level problems solved, for all evaluations, kernels and checks.
+    multi_class_ : "ovr" or "ovo"
+        What was chosen, or given.
+    multi_class_choice_ : `bisvm.search.task_choice.TaskChoice`, or None
+        What multi_class="auto" chose, and why.
     result_ : OptimizeResult
         Of the descent that was chosen.
     estimators_ : None, or list

@@ -28,8 +28,9 @@ from bisvm.estimators.arguments import Callback, ClassifierArguments
 from bisvm.estimators.callbacks import fitted_state
 from bisvm.estimators.fitted import FittedClassifier
 from bisvm.estimators.inputs import Given, in_blocks
-from bisvm.estimators.probabilities import mean_calibration
+from bisvm.search.calibration import mean_calibration
 from bisvm.search.history import Progress
+from bisvm.search.settings import MultiClass
 
 # What predicts in a single machine.
 _PREDICTS = (
@@ -54,9 +55,22 @@ def fit_members(estimator: Member, given: Given) -> list[Member]:
     members = _members(estimator, jobs)
     if not apart:
         return _one_by_one(members, given)
-    fits = (delayed(member.fit)(*given) for member in members)
+    first: list[Member] = []
+    if estimator.multi_class == "auto" and len(np.unique(np.asarray(given.y))) > 2:
+        # All members have the class tasks that are chosen for the first.
+        first, members = _one_by_one(members[:1], given), members[1:]
+    kind = first[0].multi_class_ if first else estimator.multi_class
+    fits = (delayed(_fit_with)(member, kind, given) for member in members)
     fitted: list[Member] = Parallel(n_jobs=estimator.n_jobs, prefer="threads")(fits)
-    return fitted
+    return [*first, *fitted]
+
+
+def _fit_with(member: Member, kind: MultiClass, given: Given) -> Member:
+    """Fit with these class tasks, and leave the argument as it was given."""
+    asked = member.multi_class
+    member.set_params(multi_class=kind).fit(*given)
+    member.set_params(multi_class=asked)
+    return member
 
 
 def _members(estimator: Member, jobs: int) -> list[Member]:
@@ -123,12 +137,13 @@ def _check_drawable(estimator: ClassifierArguments) -> None:
 def _one_by_one(members: Sequence[Member], given: Given) -> list[Member]:
     """Fit one after the other; a callback that stops one also ends the ensemble."""
     stopped: list[bool] = []
-    found = []
+    found: list[Member] = []
     for member in members:
         callback = member.callback
         if callback is not None:
             member.set_params(callback=_noted(callback, stopped))
-        found.append(member.fit(*given).set_params(callback=callback))
+        kind = found[0].multi_class_ if found else member.multi_class
+        found.append(_fit_with(member, kind, given).set_params(callback=callback))
         if stopped:
             break
     return found

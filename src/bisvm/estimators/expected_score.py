@@ -33,7 +33,7 @@ from scipy import stats
 from bisvm.core.types import Array
 from bisvm.data.splits import chosen, decisions
 from bisvm.search.results import Competitors, HeldOut, scores_of_splits
-from bisvm.search.settings import Data, MultiClass
+from bisvm.search.settings import Data, TaskKind
 
 # Probability of the intervals that are shown.
 LEVEL = 0.9
@@ -102,7 +102,7 @@ class ExpectedScore:
 
 
 def expected_score(
-    multi_class: MultiClass,
+    multi_class: TaskKind,
     data: Data,
     parts: Sequence[HeldOut | None],
     pair_scale: float | None = None,
@@ -146,7 +146,7 @@ class _Judge:
 
     def __init__(
         self,
-        multi_class: MultiClass,
+        multi_class: TaskKind,
         data: Data,
         parts: Sequence[HeldOut],
         pair_scale: float | None,

@@ -77,7 +77,7 @@ def to_sklearn(estimator: FittedClassifier) -> Pipeline:
     steps.append(("scale", times or "passthrough"))
     if len(estimator.classes_) > 2:
         kinds = {"ovr": OneVsRestClassifier, "ovo": OneVsOneClassifier}
-        machine = kinds[estimator.multi_class](machine)
+        machine = kinds[estimator.multi_class_](machine)
     return Pipeline([*steps, ("svc", machine)])
 
 

@@ -26,16 +26,17 @@ from bisvm.estimators.arguments import ClassifierArguments, Goal
 from bisvm.estimators.callbacks import CallbackSupportMixin
 from bisvm.estimators.expected_score import ExpectedScore, expected_score
 from bisvm.estimators.inputs import in_blocks, validate_inputs
-from bisvm.estimators.probabilities import Calibration, calibrate
 from bisvm.estimators.thresholds import best_threshold, check_goal
 from bisvm.kernels import Factors, Kernel
 from bisvm.machines import Coefficients
 from bisvm.machines.landmarks import LeftOut
+from bisvm.search.calibration import Calibration, calibrate
 from bisvm.search.history import Certificate, Record
 from bisvm.search.kernel_choice import KernelChoice
 from bisvm.search.observer import CALLBACK_STOP, INTERRUPT_STOP
-from bisvm.search.results import HeldOut, Trained, Tuned
-from bisvm.search.settings import Data, MultiClass, Settings
+from bisvm.search.results import HeldOut, Trained
+from bisvm.search.settings import Data, Settings, TaskKind
+from bisvm.search.task_choice import TaskChoice
 from bisvm.search.units import Found
 
 # Entries of a block of the Gram matrix between new rows and support vectors: 64 MB.
@@ -87,6 +88,8 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
     classes_: Array
     n_features_in_: int
     kernel_choice_: KernelChoice | None
+    multi_class_: TaskKind
+    multi_class_choice_: TaskChoice | None
     hyperparameters_: dict[str, Any]
     C_: float | Array
     group_names_: Array | None
@@ -118,7 +121,6 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
     _kernels: list[Kernel]
     _linear: bool
     _matrix: Array | None
-    _task_kind: MultiClass
 
     @abstractmethod
     def fit(self, X: UserData, y: Any = None, *given: Any) -> Self:
@@ -136,16 +138,16 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
 
     # --- what a fit sets --------------------------------------------------------------
 
-    def _set_fitted(self, data: Data, found: Found) -> None:
+    def _set_fitted(self, found: Found) -> None:
         """Set all that a fit leaves on the estimator."""
-        tuned, settings = found.tuned, found.settings
-        self._set_machine(data, settings, [one.trained for one in tuned], found.choice)
-        self._set_report(data, settings, tuned, found.choice)
+        tuned, settings, data = found.tuned, found.settings, found.data
+        self._set_machine(data, settings, [one.trained for one in tuned])
+        self._set_report(found)
         held_out = [one.held_out for one in tuned]
         known = self._set_calibration(data, settings, held_out)
         known = self._set_threshold(data, known)
         self.expected_score_, self.generalization_gap_ = expected_score(
-            settings.multi_class, data, known, self._pair_scale
+            settings.task_kind, data, known, self._pair_scale
         )
         _warn_of_doubt([one.certificate for one in tuned])
 
@@ -159,7 +161,6 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         data: Data,
         settings: Settings,
         trained: Sequence[Trained],
-        choice: KernelChoice | None = None,
     ) -> None:
         """Set what was learned, and what predicts."""
         one = len(trained) == 1
@@ -169,7 +170,7 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         self._remove("feature_names_in_")
         if data.feature_names is not None:
             self.feature_names_in_ = np.array(data.feature_names, dtype=object)
-        self.kernel_choice_ = choice
+        self.kernel_choice_ = self.multi_class_choice_ = None
         self.hyperparameters_ = (
             values[0]
             if one
@@ -184,7 +185,7 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         # As it was given, with names of features where it has some.
         named = [settings.model.kernel_at(v) for v in values]
         self.kernel_ = named[0] if one else named
-        self._task_kind = settings.multi_class
+        self.multi_class_ = settings.task_kind
         self.calibration_, self.threshold_ = None, 0.0
         self._matrix = data.matrix
         self.estimators_ = None
@@ -214,25 +215,23 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
             self.dual_coef_ = x.coef[used].T
         self.intercept_ = x.intercept
 
-    def _set_report(
-        self,
-        data: Data,
-        settings: Settings,
-        tuned: Sequence[Tuned],
-        choice: KernelChoice | None,
-    ) -> None:
+    def _set_report(self, found: Found) -> None:
         """Set what is known of the search, and of the machine."""
+        tuned, data = found.tuned, found.data
+        self.kernel_choice_ = found.choice
+        self.multi_class_choice_ = found.task_choice
         one = len(tuned) == 1
         best = [t.descent.best for t in tuned]
         self.history_ = [record for t in tuned for record in t.history]
         self.coordinates_ = tuned[0].coordinates
         self.criterion_value_ = float(
             sum(b.value for b in best)
-            if settings.criterion.on_training
+            if found.settings.criterion.on_training
             else np.mean([b.criterion for b in best])
         )
-        own = sum(t.solves for t in tuned)
-        self.n_svm_evaluations_ = own + (choice.n_svm_evaluations if choice else 0)
+        choices = (found.choice, found.task_choice)
+        others = sum(c.n_svm_evaluations for c in choices if c is not None)
+        self.n_svm_evaluations_ = sum(t.solves for t in tuned) + others
         self.n_iter_ = len(self.history_)
         results = [t.descent.result for t in tuned]
         self.result_ = results[0] if one else results
@@ -293,7 +292,7 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         check_is_fitted(self)
         with plain_interrupts():
             scores = stack(self._scores, validate_inputs(self, in_blocks(X)))
-        kind = len(self.classes_), self._task_kind, self._pair_scale
+        kind = len(self.classes_), self.multi_class_, self._pair_scale
         return decisions(scores, *kind)
 
     @property

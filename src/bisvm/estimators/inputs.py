@@ -24,7 +24,7 @@ from bisvm.data.matrices import RowBlocks, keep
 from bisvm.data.splits import Folds, SampleGroups, Split, class_tasks, freeze_splits
 from bisvm.kernels import Precomputed
 from bisvm.machines.model import Model
-from bisvm.search.settings import Data, Grouping, MultiClass, Settings
+from bisvm.search.settings import Data, Grouping, Settings, TaskKind
 
 # What is asked of inputs, in fit and in predict.
 INPUTS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
@@ -80,7 +80,7 @@ def validate(
         random_state,
         criterion=settings.criterion,
         cv=settings.cv,
-        multi_class=settings.multi_class,
+        multi_class=settings.task_kind,
         class_weight=settings.class_weight,
         grouping=settings.grouping,
     )
@@ -162,7 +162,7 @@ def prepare(
     *,
     criterion: Criterion,
     cv: Folds | None,
-    multi_class: MultiClass,
+    multi_class: TaskKind,
     class_weight: ClassWeight,
     grouping: Grouping | None = None,
 ) -> Data:

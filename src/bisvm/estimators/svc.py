@@ -93,7 +93,7 @@ class BilevelClassifier(FittedClassifier):
         build = self._builder(data) if watched.callback is not None else None
         with one_blas_thread():
             found = search(settings, data, random_state, watched.callback, build)
-        self._set_fitted(data, found)
+        self._set_fitted(found)
         watched.end()
         return self
 
@@ -104,6 +104,8 @@ class BilevelClassifier(FittedClassifier):
         if choice is not None:
             # A fitted estimator's objective has the kernel that was chosen.
             settings = settings.with_kernel(choice.kernel)
+        if hasattr(self, "classes_"):
+            settings = settings.with_tasks(self.multi_class_)
         data = validate(self, given, settings, check_random_state(self.random_state))
         settings = settings.for_data(data)
         if not self.shared and data.tasks.shape[1] > 1:
@@ -129,8 +131,9 @@ class BilevelClassifier(FittedClassifier):
         ) -> FittedClassifier:
             copy = type(self)(**self.get_params(deep=False))
             with one_blas_thread():
-                trained = train_at(settings, data, values, rule)
-            copy._set_machine(data, settings, trained)
+                own = data.with_tasks(settings.task_kind)
+                trained = train_at(settings, own, values, rule)
+            copy._set_machine(own, settings, trained)
             return copy
 
         return build

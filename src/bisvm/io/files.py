@@ -307,7 +307,7 @@ def _machines(model: BaseEstimator) -> list[BaseEstimator]:
     except (TypeError, ValueError, RecursionError):
         raise ValueError("The file's pipeline has no steps: it is damaged.") from None
     inner = [getattr(part, "machine_", None) for part in parts]
-    machines = [part for part in (*parts, *inner) if hasattr(part, "_task_kind")]
+    machines = [part for part in (*parts, *inner) if hasattr(part, "multi_class_")]
     return [one for machine in machines for one in _members(machine)]
 
 

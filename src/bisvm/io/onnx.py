@@ -21,7 +21,6 @@ import bisvm
 from bisvm.core.types import Array, ArrayLike, UserData
 from bisvm.data.matrices import flat
 from bisvm.data.splits import pair_members
-from bisvm.estimators.probabilities import Calibration
 from bisvm.kernels import (
     RBF,
     AdditiveChi2,
@@ -36,6 +35,7 @@ from bisvm.kernels import (
     Sum,
     Transformed,
 )
+from bisvm.search.calibration import Calibration
 from bisvm.selection import FeatureSelector
 from bisvm.transforms import Chain, Nonlinearity, Normalize, Transform
 from bisvm.transforms.nonlinear import ROOT_WIDTH
@@ -315,7 +315,7 @@ def _decisions(graph: Graph, model: BaseEstimator, scores: str) -> str:
     n_classes = len(model.classes_)
     if n_classes == 2:
         return graph.node("Squeeze", scores, graph.constant(np.array([1])))
-    if machine._task_kind != "ovo":
+    if machine.multi_class_ != "ovo":
         return scores
     known = _calibration(model)
     if known is None or known.pair_scale is None:

@@ -47,7 +47,7 @@ from bisvm.search.checkpoint import check_resumable
 from bisvm.search.descent import Descent
 from bisvm.search.history import Certificate, Progress
 from bisvm.search.observer import CALLBACK_STOP, INTERRUPT_STOP
-from bisvm.search.settings import Data, MultiClass
+from bisvm.search.settings import Data, TaskKind
 
 _STRENGTHS = ("lambda_w", "lambda_f")
 
@@ -136,7 +136,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
     learn: Literal["all"] | None = "all"
     solver: str | HalfStep = "newton"
     loss: str | Loss = "auto"
-    multi_class: MultiClass = "ovo"
+    multi_class: TaskKind = "ovo"
     criterion: str | Criterion = "calibrated_logistic"
     optimizer: str | Optimizer = "bfgs"
 
@@ -325,7 +325,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
             float(s[0]) if s.size == 1 else s for s in strengths
         )
         points, n_tasks = [one.point for one in trained], len(trained)
-        self._patches, self._task_kind = patches, self.multi_class
+        self._patches, self.multi_class_ = patches, self.multi_class
         self.filters_ = np.stack([point.filters for point in points]).reshape(
             n_tasks, -1, *patches.filter_shape
         )
@@ -354,7 +354,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArgume
         """Return decision values: (n,) for two classes, (n, n_classes) for more."""
         check_is_fitted(self)
         scores = validated_rows(self, X) @ self.coef_.T + self.intercept_
-        return decisions(scores, len(self.classes_), self._task_kind)
+        return decisions(scores, len(self.classes_), self.multi_class_)
 
     def predict(self, X: UserData) -> Array:
         """Return class labels."""

@@ -246,6 +246,7 @@ def _settings(
 ) -> dict[str, object]:
     kernel = getattr(machine, "kernel", "linear")
     choice = getattr(machine, "kernel_choice_", None)
+    tasks = getattr(machine, "multi_class_choice_", None)
     members = getattr(machine, "estimators_", None)
     settings = {
         **asked,
@@ -253,6 +254,8 @@ def _settings(
         "kernel": kernel if isinstance(kernel, str) else _short(repr(kernel)),
         "chosen kernel": None if choice is None else choice.words,
         "reason": None if choice is None else " ".join(choice.reasons),
+        "chosen class tasks": None if tasks is None else tasks.words,
+        "reason for class tasks": None if tasks is None else tasks.reason,
         "folds": n_folds,
         "criterion": machine.criterion,
         "learned hyperparameters": own.tuned,

@@ -60,7 +60,7 @@ def losses_of(machine: BaseEstimator, X: UserData, y: UserVector) -> Losses | No
     criterion = get_criterion(machine.criterion)
     classes = machine.classes_
     known = np.isin(y, classes)
-    pairs = len(classes) > 2 and machine.multi_class != "ovr"
+    pairs = len(classes) > 2 and machine.multi_class_ != "ovr"
     if criterion.on_training or pairs or not known.any():
         return None
     if not np.isfinite(machine.criterion_value_):

@@ -36,7 +36,7 @@ WIDTH_ERRORS = 1.0
 # Loss of local averages, relative to that with standardised features and Gaussian
 # weights, up to which the units given and the Laplacian kernel are tried.
 UNITS_SUGGESTED = 0.99
-LAPLACIAN_SUGGESTED = 1.05
+LAPLACIAN_SUGGESTED = 1.2
 # Features up to which each may have its own width, since each adds a hyperparameter,
 # and groups of them a kernel each, since each adds a Gram matrix.
 MANY_FEATURES = 1000
@@ -44,6 +44,8 @@ MANY_GROUPS = 10
 
 LINEAR, ONE, EACH, GROUPS = "linear", "rbf", "ard", "groups"
 LAPLACIAN, LAPLACIAN_EACH = "laplacian", "laplacian_ard"
+# Their names if all widths are the same.
+SEPARATE_WIDTHS = {EACH: ONE, LAPLACIAN_EACH: LAPLACIAN}
 AS_GIVEN, NOT_GAUSSIAN = "units as given", "laplacian instead"
 WORDS = {
     LINEAR: "a linear machine",
@@ -126,8 +128,8 @@ class Candidate:
 
     def name_of(self, tuned: list[Tuned]) -> str:
         """Return the name of the kernel that was found: widths may be the same."""
-        one = {EACH: ONE, LAPLACIAN_EACH: LAPLACIAN}.get(self.name, self.name)
-        return one if all(result.shared for result in tuned) else self.name
+        one = SEPARATE_WIDTHS.get(self.name, self.name)
+        return one if _has_one_width(tuned) else self.name
 
 
 @dataclass(frozen=True)
@@ -137,13 +139,11 @@ class Other:
     step : name of the comparison
     suggested : it is tried if local averages with its distances have a loss below this
         part of that with the candidate's
-    one_width : whether it has one width where the candidate may have many
     """
 
     step: str
     candidate: Candidate
     suggested: float
-    one_width: bool = False
 
 
 def candidates(settings: Settings, data: Data) -> list[Candidate]:
@@ -189,7 +189,7 @@ def _gaussian(data: Data, per_feature: bool) -> Candidate:
     plain = candidate((ONE, LAPLACIAN), False)
     if not per_feature:
         return plain
-    as_given = Other(AS_GIVEN, plain, UNITS_SUGGESTED, one_width=True)
+    as_given = Other(AS_GIVEN, plain, UNITS_SUGGESTED)
     return candidate((EACH, LAPLACIAN_EACH), True, as_given)
 
 
@@ -215,14 +215,14 @@ def choose(
     trials = _Trials(tune, local_loss)
     tuned = trials.search(candidate)
     for higher in richer:
-        if _stopped(tuned):
+        if stopped(tuned):
             break
         higher, further = trials.with_others(higher, trials.search(higher))
         name = higher.name_of(further)
         step = Comparison(name, _difference(tuned, further), higher.needed)
         trials.steps.append(step)
         if not step.taken:
-            tuned = _unless_stopped(tuned, further)
+            tuned = unless_stopped(tuned, further)
             break
         candidate, tuned = higher, further
     others = sum(_solves(found) for _, found in trials.tried) - _solves(tuned)
@@ -244,7 +244,7 @@ class _Trials:
     def search(self, candidate: Candidate) -> list[Tuned]:
         found = self.tune(candidate)
         self.tried.append((candidate, found))
-        if candidate.name in (EACH, LAPLACIAN_EACH):
+        if candidate.name in SEPARATE_WIDTHS:
             # Of several sets of hyperparameters, the first is reported.
             self.steps.extend(found[0].descent.steps)
         return found
@@ -254,7 +254,7 @@ class _Trials:
     ) -> tuple[Candidate, list[Tuned]]:
         """The candidate, or what has taken its place."""
         for other in candidate.others:
-            if _stopped(tuned):
+            if stopped(tuned):
                 break
             if not self._suggest(candidate, other):
                 continue
@@ -274,14 +274,31 @@ class _Trials:
 def _replacing(
     candidate: Candidate, tuned: list[Tuned], other: Other, found: list[Tuned]
 ) -> Comparison:
-    """The lower loss counts.
+    """The lower loss counts, without what separate widths over-fit.
 
-    One width for each feature has to be better than one for all by as much as
-    elsewhere.
+    In the units given there is one width for all features; one for each has to be
+    better by as much as elsewhere.
     """
-    richer = other.one_width and candidate.name_of(tuned) == candidate.name
-    needed = -SEPARATE_ERRORS if richer else 0.0
-    return Comparison(other.step, _difference(tuned, found), needed)
+    difference = _difference(tuned, found)
+    if other.step == AS_GIVEN:
+        needed = 0.0 if _has_one_width(tuned) else -SEPARATE_ERRORS
+        return Comparison(other.step, difference, needed)
+    value = difference.value + _overfitted(tuned) - _overfitted(found)
+    return Comparison(other.step, replace(difference, value=value), 0.0)
+
+
+def _overfitted(tuned: list[Tuned]) -> float:
+    """The gain of separate widths that nested cross-validation does not confirm."""
+    return max(float(np.mean([_unconfirmed(one) for one in tuned])), 0.0)
+
+
+def _unconfirmed(one: Tuned) -> float:
+    taken = [step for step in one.descent.steps if step.taken]
+    nested = [step.difference.value for step in taken if step.name == NESTED]
+    if one.shared or not nested:
+        return 0.0
+    gained = sum(step.difference.value for step in taken if step.name != NESTED)
+    return gained - nested[-1]
 
 
 def _with_competitors(
@@ -299,18 +316,22 @@ def _with_competitors(
     return out
 
 
-def _stopped(tuned: list[Tuned]) -> str:
+def _has_one_width(tuned: list[Tuned]) -> bool:
+    return all(one.shared for one in tuned)
+
+
+def stopped(tuned: list[Tuned]) -> str:
     """Why the search was stopped from outside; empty if it was not."""
     reasons = (one.descent.reason for one in tuned)
     return next((why for why in reasons if why in STOPS), "")
 
 
-def _unless_stopped(tuned: list[Tuned], further: list[Tuned]) -> list[Tuned]:
+def unless_stopped(tuned: list[Tuned], further: list[Tuned]) -> list[Tuned]:
     """The simpler results, not converged if the richer search was stopped.
 
     With more time another kernel might have been chosen.
     """
-    why = _stopped(further)
+    why = stopped(further)
     if not why:
         return tuned
     return [

@@ -13,7 +13,13 @@ from bisvm.core.types import Array, Matrix
 from bisvm.criteria import Criterion
 from bisvm.criteria.priors import Prior
 from bisvm.data.matrices import RowBlocks
-from bisvm.data.splits import SampleGroups, Split, split_columns, training_columns
+from bisvm.data.splits import (
+    SampleGroups,
+    Split,
+    class_tasks,
+    split_columns,
+    training_columns,
+)
 from bisvm.kernels import Kernel, Precomputed
 from bisvm.machines.model import (
     Approximation,
@@ -27,7 +33,9 @@ from bisvm.search.descent import DescentMethod
 from bisvm.solvers import Solver
 
 Grouping = Literal["groups", "classes"]
-MultiClass = Literal["ovr", "ovo"]
+# One machine for every class, or for every pair of classes.
+TaskKind = Literal["ovr", "ovo"]
+MultiClass = Literal["auto", "ovr", "ovo"]
 # Chosen by the search, a number of starts, or their hyperparameters.
 Starts: TypeAlias = Literal["auto"] | int | Sequence[Mapping[str, Any]]
 # An argument as the user gave it.
@@ -86,6 +94,36 @@ class Data:
     sample_groups: SampleGroups | None = None
     matrix: Array | None = None
 
+    def with_tasks(self, kind: TaskKind) -> Data:
+        """Return the same data with one task for every class, or for every pair."""
+        return replace(self, tasks=class_tasks(self.y, len(self.classes), kind))
+
+    def subsample(self, rows: Array) -> Data:
+        """Return some of the rows, with what is left of the splits."""
+        place = np.full(len(self.y), -1)
+        place[rows] = np.arange(len(rows))
+        parts = [(place[train], place[held]) for train, held in self.splits]
+        parts = [(train[train >= 0], held[held >= 0]) for train, held in parts]
+        groups, own = self.groups, self.sample_groups
+        return replace(
+            self,
+            X=self.X[rows],
+            y=self.y[rows],
+            rows=self.rows[rows],
+            weight=self.weight[rows],
+            sample_weight=self.sample_weight[rows],
+            held_weight=self.held_weight[rows],
+            tasks=self.tasks[rows],
+            splits=[(train, held) for train, held in parts if len(train) and len(held)],
+            groups=None if groups is None else _numbered(groups[rows]),
+            sample_groups=None if own is None else own[rows],
+        )
+
+
+def _numbered(groups: Array) -> Array:
+    """Numbers 0, 1, ... of the groups that are left."""
+    return np.unique(groups, return_inverse=True)[1]
+
 
 @dataclass(frozen=True, eq=False)
 class Settings:
@@ -100,6 +138,7 @@ class Settings:
     method : how an optimizer or a splitter descends, if it brings its own method
     arguments : as they were given, for messages and to tell one fit from another
     estimator : name of the estimator's class
+    multi_class : "auto" until held-out rows have chosen
     """
 
     model: Model
@@ -110,7 +149,7 @@ class Settings:
     cv: Argument = 5
     learn: Argument = "all"
     starts: Starts = "auto"
-    multi_class: MultiClass = "ovr"
+    multi_class: MultiClass = "auto"
     shared: bool = True
     class_weight: Argument = None
     threshold: Argument = None
@@ -134,6 +173,15 @@ class Settings:
         """Return the same settings with a kernel that is chosen."""
         model = replace(self.model, kernel=kernel)
         return replace(self, model=model, open_kernel=False)
+
+    def with_tasks(self, kind: TaskKind) -> Settings:
+        """Return the same settings with class tasks that are chosen."""
+        return replace(self, multi_class=kind)
+
+    @property
+    def task_kind(self) -> TaskKind:
+        """The class tasks; those that are tried first if they are still open."""
+        return "ovr" if self.multi_class == "auto" else self.multi_class
 
     def for_data(self, data: Data) -> Settings:
         """Return settings with the values of a precomputed kernel, if there is one."""

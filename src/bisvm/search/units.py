@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -34,18 +34,32 @@ from bisvm.machines.model import Approximation
 from bisvm.search.checkpoint import Checkpoint, checkpoint_of, rule_of
 from bisvm.search.descent import Descent, Search, has_shared_values
 from bisvm.search.history import Hyperparameters, Progress, Record
-from bisvm.search.kernel_choice import Candidate, KernelChoice, candidates, choose
+from bisvm.search.kernel_choice import (
+    Candidate,
+    KernelChoice,
+    candidates,
+    choose,
+    stopped,
+    unless_stopped,
+)
 from bisvm.search.observer import TIME_STOP, Observer
 from bisvm.search.results import Tuned, held_out_values, train
 from bisvm.search.settings import (
     Data,
     Settings,
+    TaskKind,
     approximation_of,
     problem_of,
     searches_that_fit,
 )
 from bisvm.search.stages import n_independent_starts, tune
 from bisvm.search.starts import local_average_loss
+from bisvm.search.task_choice import (
+    TaskChoice,
+    compare,
+    rows_to_choose_by,
+    task_kinds,
+)
 
 # How often units are begun again if their workers die with the data. A cluster that
 # loses them three times will do so again.
@@ -64,12 +78,16 @@ Outcome = tuple[list[Record], Tuned | None]
 class Found:
     """What a search has found for all class tasks.
 
-    settings : with the kernel that was chosen, where it was left open
+    settings : with the kernel and the class tasks that were chosen
+    data : with these class tasks
+    choice, task_choice : what was chosen, where it was left open
     """
 
     settings: Settings
+    data: Data
     tuned: list[Tuned]
     choice: KernelChoice | None
+    task_choice: TaskChoice | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +95,7 @@ class Work:
     """What the units of one fit share.
 
     sets : class tasks of every set of hyperparameters
+    starts : numbers of the starts that are searched independently
     began : time of day at which the fit began: other computers have other counters
     approximation : of the kernel machines of all units, wherever they are computed
     in_process : whether units are computed in this process
@@ -91,6 +110,7 @@ class Work:
     settings: Settings
     data: Data
     sets: list[Array]
+    starts: list[int | None]
     seeds: Array
     began: float
     approximation: Approximation | None
@@ -101,6 +121,30 @@ class Work:
     file: Checkpoint | None = None
     name: str = ""
     best_values: dict[int, Hyperparameters] = field(default_factory=dict)
+
+    def with_tasks(
+        self,
+        kind: TaskKind,
+        rows: Array | None = None,
+        settings: Settings | None = None,
+    ) -> Work:
+        """Return the work with other class tasks, on some of the rows."""
+        given = self.settings if settings is None else settings
+        own = given.with_tasks(kind)
+        data = self.data if rows is None else self.data.subsample(rows)
+        data = data.with_tasks(kind)
+        sets = _sets(own, data)
+        more = RandomState(self.seeds[0]).randint(2**31 - 1, size=len(sets))
+        name = f"{kind} " if rows is None else f"{kind} of a sample "
+        return replace(
+            self,
+            settings=own,
+            data=data,
+            sets=sets,
+            seeds=self.seeds if len(sets) == len(self.seeds) else more,
+            name=name,
+            best_values={},
+        )
 
     def __sizeof__(self) -> int:
         """Bytes of the data: joblib's Dask backend sends what is large only once."""
@@ -130,8 +174,9 @@ def search(
     -------
     Found
     """
-    tasks = np.arange(data.tasks.shape[1])
-    sets = [tasks] if settings.shared else list(tasks[:, None])
+    kinds = task_kinds(settings, data)
+    settings, data = settings.with_tasks(kinds[0]), data.with_tasks(kinds[0])
+    sets = _sets(settings, data)
     seeds = random_state.randint(np.iinfo(np.int32).max, size=len(sets))
     began = time.time()
     # A callback may end the starts of a set, and sees the best of all of them.
@@ -140,10 +185,10 @@ def search(
     starts: list[int | None] = (
         [None] if watched or independent == 1 else list(range(independent))
     )
-    units = [(number, start) for number in range(len(sets)) for start in starts]
-    alone = len(units) == 1
+    n_units = len(sets) * len(starts)
+    alone = n_units == 1
     in_process = alone or _in_process(settings, data, watched=watched)
-    jobs = 1 if alone else min(effective_n_jobs(settings.n_jobs), len(units))
+    jobs = 1 if alone else min(effective_n_jobs(settings.n_jobs), n_units)
     # In this process no more units are begun at a time than fit. Elsewhere they share a
     # computer's memory with no more than it has processors for.
     sharing = 1 if in_process else min(jobs, cpu_count())
@@ -152,7 +197,7 @@ def search(
         nullcontext()
         if settings.checkpoint is None
         else checkpoint_of(
-            settings.estimator, settings.arguments, data, seeds, rule, len(units)
+            settings.estimator, settings.arguments, data, seeds, rule, n_units
         )
     ) as file:
         if file is not None:
@@ -162,30 +207,72 @@ def search(
         fitting = searches_that_fit(settings, data, len(sets[0]), rule)
         n_jobs = settings.n_jobs if jobs <= fitting else int(fitting)
         shared = (in_process, n_jobs, callback, build, file)
-        work = Work(settings, data, sets, seeds, began, rule, *shared)
-
-        def tune_candidate(candidate: Candidate) -> list[Tuned]:
-            own = settings.with_kernel(candidate.kernel)
-            name = f"{candidate.name} "
-            return _results(
-                replace(work, settings=own, name=name, best_values={}), units
-            )
-
-        def local_loss(kernel: Kernel) -> float:
-            problem = problem_of(settings.with_kernel(kernel), data, data.tasks, rule)
-            return local_average_loss(Objective(problem), int(seeds[0]))
-
-        if not settings.open_kernel:
-            return Found(settings, _results(work, units), None)
-        tried = candidates(settings, data)
-        tuned, choice = choose(tried, tune_candidate, local_loss)
-        return Found(settings.with_kernel(choice.kernel), tuned, choice)
+        work = Work(settings, data, sets, starts, seeds, began, rule, *shared)
+        return _found(work) if len(kinds) == 1 else _best_tasks(work, kinds)
 
 
-def _results(work: Work, units: list[Unit]) -> list[Tuned]:
+def _sets(settings: Settings, data: Data) -> list[Array]:
+    """Class tasks of every set of hyperparameters."""
+    tasks = np.arange(data.tasks.shape[1])
+    return [tasks] if settings.shared else list(tasks[:, None])
+
+
+def _best_tasks(work: Work, kinds: Sequence[TaskKind]) -> Found:
+    """Tune with both kinds of class tasks, and keep the one of the lower loss.
+
+    A sample of many rows decides; all rows are then tuned with what it chose.
+    """
+    rows = rows_to_choose_by(work.data, int(work.seeds[0]))
+    first = _found(work.with_tasks(kinds[0], rows))
+    if stopped(first.tuned):
+        return first if rows is None else _found(work)
+    # The kernel is chosen once.
+    pairs = work.with_tasks(kinds[1], rows, first.settings)
+    second = replace(_found(pairs), choice=first.choice)
+    tried = [(one.settings, one.data, one.tuned) for one in (first, second)]
+    step = compare(*tried)
+    if step is None:
+        return first if rows is None else _found(work)
+    best = second if step.taken else first
+    best = replace(best, tuned=unless_stopped(best.tuned, second.tuned))
+    n_rows = len(best.data.y)
+    solves = sum(one.solves for found in (first, second) for one in found.tuned)
+    if rows is not None:
+        best = _found(work.with_tasks(best.settings.task_kind))
+    else:
+        solves -= sum(one.solves for one in best.tuned)
+    choice = TaskChoice(best.settings.task_kind, step, n_rows, solves)
+    return replace(best, task_choice=choice)
+
+
+def _found(work: Work) -> Found:
+    """Tune, with every candidate kernel if it was left open."""
+    settings, data = work.settings, work.data
+
+    def tune_candidate(candidate: Candidate) -> list[Tuned]:
+        own = settings.with_kernel(candidate.kernel)
+        name = f"{work.name}{candidate.name} "
+        return _results(replace(work, settings=own, name=name, best_values={}))
+
+    def local_loss(kernel: Kernel) -> float:
+        own = settings.with_kernel(kernel)
+        problem = problem_of(own, data, data.tasks, work.approximation)
+        return local_average_loss(Objective(problem), int(work.seeds[0]))
+
+    if not settings.open_kernel:
+        return Found(settings, data, _results(work), None)
+    tried = candidates(settings, data)
+    tuned, choice = choose(tried, tune_candidate, local_loss)
+    return Found(settings.with_kernel(choice.kernel), data, tuned, choice)
+
+
+def _results(work: Work) -> list[Tuned]:
     """One result for every set of hyperparameters."""
+    n_starts = len(work.starts)
+    units = [
+        (number, start) for number in range(len(work.sets)) for start in work.starts
+    ]
     found = _outcomes(work, units)
-    n_starts = len(units) // len(work.sets)
     return [
         _merged(found[first : first + n_starts])
         for first in range(0, len(found), n_starts)

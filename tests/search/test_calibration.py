@@ -20,14 +20,14 @@ from sklearn.svm import SVC
 import bisvm
 from bisvm import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC
 from bisvm.data.splits import decisions, pooled_pairs, validated_on
-from bisvm.estimators.probabilities import (
+from bisvm.kernels import RBF
+from bisvm.search.calibration import (
     Calibration,
     _fit_classes,
     _fit_pairs,
     _Observed,
     mean_calibration,
 )
-from bisvm.kernels import RBF
 from bisvm.search.settings import Data
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -32,7 +32,7 @@ from scipy.optimize import minimize
 from scipy.special import log_expit, log_softmax
 
 from bisvm.core.types import Array
-from bisvm.data.splits import pooled_pairs
+from bisvm.data.splits import decisions, pooled_pairs
 from bisvm.search.results import HeldOut, scores_of_splits
 from bisvm.search.settings import Data, Settings
 
@@ -95,7 +95,7 @@ def calibrate(
     if not known or len(known) < len(parts):
         return None, none
     held_out = list(scores_of_splits(data, known, [part.values for part in known]))
-    pairs = settings.multi_class == "ovo" and len(data.classes) > 2
+    pairs = settings.task_kind == "ovo" and len(data.classes) > 2
     if pairs and not held_out:
         return _from_single_pairs(data, known), none
     if not held_out:
@@ -109,6 +109,29 @@ def calibrate(
     calibration, intercepts = _fit_classes(sample, _of_classes(scores), may_move)
     shift = intercepts / calibration.scale
     return calibration, shift if n_tasks > 1 else shift[1:] - shift[:1]
+
+
+def held_out_losses(
+    settings: Settings, data: Data, parts: Sequence[HeldOut | None]
+) -> Array | None:
+    """Return -log p of every row's class, (n,), by machines not trained on it.
+
+    The mean over the splits that hold a row out; NaN for other rows. None without
+    probabilities.
+    """
+    calibration, shift = calibrate(settings, data, parts)
+    known = [part for part in parts if part is not None]
+    if calibration is None or not known:
+        return None
+    total, count = np.zeros((2, len(data.y)))
+    kind = len(data.classes), settings.task_kind, calibration.pair_scale
+    for rows, scores in scores_of_splits(data, known, [one.values for one in known]):
+        logs = calibration.log_proba(decisions(scores + shift, *kind))
+        total[rows] -= logs[np.arange(len(rows)), data.y[rows]]
+        count[rows] += 1.0
+    with np.errstate(invalid="ignore"):
+        losses: Array = total / count
+    return losses
 
 
 def _of_classes(scores: Array) -> Array:
