@@ -22,7 +22,7 @@ def work(**given):
     data = given.pop("data", make_data())
     sets = [np.arange(data.tasks.shape[1])]
     seeds = np.array([7])
-    return Work(settings, data, sets, seeds, 0.0, None, True, None, **given)
+    return Work(settings, data, sets, [None], seeds, 0.0, None, True, None, **given)
 
 
 @pytest.fixture(scope="module")

@@ -31,6 +31,12 @@ _SUMS = 3
 # Share of the largest possible curvature below which a free intercept is not
 # determined by the active points.
 _HELD = 1e-9
+# Curvature of a point, as a share of the largest one, up to which it is not active; the
+# sum of slopes, as a share of all weights, up to which an intercept is optimal.
+_BARELY = 1e-3
+_BALANCED = 1e-6
+# Accuracy of the smallest optimal intercept, in halvings of its size.
+_HALVINGS = 45
 # Relative residual of the conjugate gradients far from the optimum. Close to it they
 # are solved better, so that convergence is faster than linear.
 _FORCING = 0.1
@@ -135,6 +141,7 @@ class Newton(Solver):
             iterations += steps
             # Fitted values were sums of all steps, whose errors add up.
             tangent = machine.tangent(machine.precise_values(x))
+            x, tangent = _smallest_intercept(machine, x, tangent)
             residual = machine.residual(x, tangent)
             if len(unsolved) or np.all(residual <= 2 * tol):
                 break
@@ -340,3 +347,44 @@ def _balanced(
     values = np.tile(move.intercept, (len(tangent.fitted), 1))
     length = step_lengths(machine, x, tangent, move, values)
     return x.step(move, length), machine.tangent(tangent.fitted + length * values)
+
+
+def _smallest_intercept(
+    machine: Machine, x: Coefficients, tangent: Tangent
+) -> tuple[Coefficients, Tangent]:
+    """Where several intercepts are optimal, take the smallest, whatever the start.
+
+    So it is for two classes of the same weight with a small C: all points are on the
+    linear part of the loss, and stay there if the intercept moves a little.
+    """
+    free = np.flatnonzero(_free_to_move(machine, tangent))
+    if not len(free):
+        return x, tangent
+    part, fitted, b = machine.select(free), tangent.fitted[:, free], x.intercept[free]
+    # Share of the way to zero: the whole of it, or as far as no point becomes active.
+    low, high = np.zeros(len(free)), np.ones(len(free))
+    share = high
+    for _ in range(_HALVINGS):
+        inside = _flat(part, part.tangent(fitted - share * b))
+        low, high = np.where(inside, share, low), np.where(inside, high, share)
+        share = 0.5 * (low + high)
+    moved = Coefficients(np.zeros_like(x.coef), np.zeros_like(x.intercept))
+    moved.intercept[free] = -low * b
+    x = x.step(moved, np.ones(machine.n_columns))
+    return x, machine.tangent(tangent.fitted + moved.intercept)
+
+
+def _free_to_move(machine: Machine, tangent: Tangent) -> Array:
+    """Columns whose intercept is optimal, and determined by no point."""
+    if machine.intercept != "free":
+        return np.zeros(machine.n_columns, dtype=bool)
+    total = np.abs(tangent.slope.sum(axis=0))
+    free: Array = _flat(machine, tangent) & (total <= _BALANCED * machine.total_weight)
+    return free
+
+
+def _flat(machine: Machine, tangent: Tangent) -> Array:
+    """Columns without an active point."""
+    barely = _BARELY * machine.loss.max_curvature * machine.weights
+    flat: Array = np.all(tangent.curvature <= barely, axis=0)
+    return flat
