@@ -127,6 +127,22 @@ def test_many_rows_are_judged_by_a_sample(monkeypatch):
     )
 
 
+@pytest.mark.parametrize("calls", [1, 9])
+def test_a_stop_on_the_sample_ends_the_fit(monkeypatch, calls):
+    monkeypatch.setattr(task_choice, "ENOUGH_ROWS", 45)
+    seen = []
+
+    def stop(progress):
+        seen.append(progress)
+        return len(seen) >= calls
+
+    with pytest.warns(match="callback"):
+        model = BilevelSVC("rbf", callback=stop, **QUICK).fit(IRIS, SPECIES)
+    assert len(seen) <= calls + 1
+    assert model.score(IRIS, SPECIES) > 0.6
+    assert not model.certificate_.converged
+
+
 def test_groups_count_as_one_observation():
     groups = np.arange(len(SPECIES)) // 3
     model = BilevelLinearSVC(**QUICK).fit(IRIS, SPECIES, groups=groups)

@@ -43,7 +43,7 @@ from bisvm.search.kernel_choice import (
     unless_stopped,
 )
 from bisvm.search.observer import TIME_STOP, Observer
-from bisvm.search.results import Tuned, held_out_values, train
+from bisvm.search.results import Tuned, held_out_values, train, train_at
 from bisvm.search.settings import (
     Data,
     Settings,
@@ -225,24 +225,38 @@ def _best_tasks(work: Work, kinds: Sequence[TaskKind]) -> Found:
     rows = rows_to_choose_by(work.data, int(work.seeds[0]))
     first = _found(work.with_tasks(kinds[0], rows))
     if stopped(first.tuned):
-        return first if rows is None else _found(work)
+        return first if rows is None else _trained_on_all(work, first)
     # The kernel is chosen once.
     pairs = work.with_tasks(kinds[1], rows, first.settings)
     second = replace(_found(pairs), choice=first.choice)
-    tried = [(one.settings, one.data, one.tuned) for one in (first, second)]
-    step = compare(*tried)
-    if step is None:
-        return first if rows is None else _found(work)
-    best = second if step.taken else first
+    both = (first, second)
+    step = compare(*((one.settings, one.data, one.tuned) for one in both))
+    best = second if step is not None and step.taken else first
     best = replace(best, tuned=unless_stopped(best.tuned, second.tuned))
     n_rows = len(best.data.y)
-    solves = sum(one.solves for found in (first, second) for one in found.tuned)
-    if rows is not None:
-        best = _found(work.with_tasks(best.settings.task_kind))
-    else:
+    solves = sum(one.solves for found in both for one in found.tuned)
+    if rows is None:
         solves -= sum(one.solves for one in best.tuned)
+    elif stopped(best.tuned):
+        best = _trained_on_all(work, best)
+    else:
+        best = _found(work.with_tasks(best.settings.task_kind))
+    if step is None:
+        return best
     choice = TaskChoice(best.settings.task_kind, step, n_rows, solves)
     return replace(best, task_choice=choice)
+
+
+def _trained_on_all(work: Work, found: Found) -> Found:
+    """What a search on a sample has found before it was stopped, on all rows."""
+    data = work.data.with_tasks(found.settings.task_kind)
+    values = [one.values for one in found.tuned]
+    trained = train_at(found.settings, data, values, work.approximation)
+    tuned = [
+        replace(one, trained=own, held_out=None)
+        for one, own in zip(found.tuned, trained, strict=True)
+    ]
+    return replace(found, data=data, tuned=tuned)
 
 
 def _found(work: Work) -> Found:
