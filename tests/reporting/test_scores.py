@@ -21,7 +21,8 @@ def test_wilson_s_interval():
 
 
 def test_the_loss_on_other_rows_is_the_criterion():
-    model = BilevelSVC("rbf", cv=3, random_state=0).fit(X[::2], y[::2])
+    one_each = BilevelSVC("rbf", cv=3, multi_class="ovr", random_state=0)
+    model = one_each.fit(X[::2], y[::2])
     binary = BilevelLinearSVC(criterion="mse", random_state=0).fit(X[50::2], y[50::2])
     losses = losses_of(binary, X[51::2], y[51::2])
     margin = np.where(y[51::2] == 2, 1, -1) * binary.decision_function(X[51::2])
@@ -39,7 +40,8 @@ def test_the_loss_on_other_rows_is_the_criterion():
 
 
 def test_reliability_is_that_of_bins_with_as_many_rows():
-    model = BilevelSVC("rbf", cv=3, random_state=0).fit(X[::2], y[::2])
+    one_each = BilevelSVC("rbf", cv=3, multi_class="ovr", random_state=0)
+    model = one_each.fit(X[::2], y[::2])
     labels = np.append(y[1::2], [7, 7])  # Two rows of a class that is not known.
     rows = np.vstack([X[1::2], X[:2]])
     found = reliability_of(model, rows, labels)

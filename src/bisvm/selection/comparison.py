@@ -230,8 +230,11 @@ def fixed(machine: BaseEstimator) -> BaseEstimator | None:
             image_shape=machine.image_shape_, learn=None, **nothing, **strengths
         )
     own = getattr(machine, "machine_", machine)
+    kind = own.multi_class_
+    # Held-out rows scale the decision values of pairs of classes, and no others.
+    cv = own.cv if kind == "ovo" and len(own.classes_) > 2 else 2
     held = clone(own).set_params(
-        C=own.C_, learn=(), cv=2, starts=1, n_jobs=None, **nothing
+        C=own.C_, learn=(), cv=cv, starts=1, n_jobs=None, multi_class=kind, **nothing
     )
     if "kernel" in held.get_params(deep=False) and not own._pairwise:
         held.set_params(kernel=own.kernel_)

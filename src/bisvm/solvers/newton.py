@@ -361,11 +361,11 @@ def _smallest_intercept(
     if not len(free):
         return x, tangent
     part, fitted, b = machine.select(free), tangent.fitted[:, free], x.intercept[free]
-    # Share of the way to zero: the whole of it, or as far as no point becomes active.
+    # Share of the way to zero: the whole of it, or as far as it stays optimal.
     low, high = np.zeros(len(free)), np.ones(len(free))
     share = high
     for _ in range(_HALVINGS):
-        inside = _flat(part, part.tangent(fitted - share * b))
+        inside = _free_to_move(part, part.tangent(fitted - share * b))
         low, high = np.where(inside, share, low), np.where(inside, high, share)
         share = 0.5 * (low + high)
     moved = Coefficients(np.zeros_like(x.coef), np.zeros_like(x.intercept))
@@ -379,12 +379,7 @@ def _free_to_move(machine: Machine, tangent: Tangent) -> Array:
     if machine.intercept != "free":
         return np.zeros(machine.n_columns, dtype=bool)
     total = np.abs(tangent.slope.sum(axis=0))
-    free: Array = _flat(machine, tangent) & (total <= _BALANCED * machine.total_weight)
-    return free
-
-
-def _flat(machine: Machine, tangent: Tangent) -> Array:
-    """Columns without an active point."""
     barely = _BARELY * machine.loss.max_curvature * machine.weights
-    flat: Array = np.all(tangent.curvature <= barely, axis=0)
-    return flat
+    free: Array = np.all(tangent.curvature <= barely, axis=0)
+    free &= total <= _BALANCED * machine.total_weight
+    return free
