@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from scipy.optimize import OptimizeResult
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -24,6 +23,7 @@ from bisvm.data.matrices import RowBlocks, column_moments, stack
 from bisvm.data.splits import chosen, decisions
 from bisvm.estimators.arguments import ClassifierArguments, Goal
 from bisvm.estimators.callbacks import CallbackSupportMixin
+from bisvm.estimators.decision_functions import DecisionFunctions
 from bisvm.estimators.expected_score import ExpectedScore, expected_score
 from bisvm.estimators.inputs import in_blocks, validate_inputs
 from bisvm.estimators.probabilities import Calibration, calibrate
@@ -38,8 +38,6 @@ from bisvm.search.results import HeldOut, Trained, Tuned
 from bisvm.search.settings import Data, MultiClass, Settings
 from bisvm.search.units import Found
 
-# Entries of a block of the Gram matrix between new rows and support vectors: 64 MB.
-BLOCK_ENTRIES = 1 << 23
 # Rows by which the mean slope of the decision function is estimated.
 SLOPE_ROWS = 500
 # Attributes that only one of the two kinds of machines has.
@@ -303,28 +301,19 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
 
     def _scores(self, X: Matrix) -> Array:
         """Decision values of every class task."""
-        scores: Array
+        if self.estimators_ is None or self._linear:
+            return self._machine.values(X, self._kernel_blocks())
+        scores: Array = sum(member._scores(X) for member in self.estimators_)  # type: ignore[assignment]
+        return scores / len(self.estimators_)
+
+    @property
+    def _machine(self) -> DecisionFunctions:
         if self._linear:
-            scores = X @ self.coef_.T + self.intercept_
-            return scores
-        if self.estimators_ is not None:
-            scores = sum(member._scores(X) for member in self.estimators_)  # type: ignore[assignment]
-            return scores / len(self.estimators_)
+            return DecisionFunctions(self.coef_.T, self.intercept_)
+        coef, intercept = self.dual_coef_.T, self.intercept_
         if self._predicts_from_gram:
-            scores = X[:, self.support_] @ self.dual_coef_.T + self.intercept_
-            return scores
-        if sparse.issparse(self.support_vectors_):
-            X = sparse.csr_array(X)
-        elif not isinstance(X, np.ndarray):
-            X = X.toarray()
-        scores = np.empty((X.shape[0], len(self.intercept_)))
-        for kernel, block in self._kernel_blocks():
-            coef = self.dual_coef_[block].T
-            scores[:, block] = kernel.values(
-                X, self.support_vectors_, coef, BLOCK_ENTRIES
-            )
-        scores += self.intercept_
-        return scores
+            return DecisionFunctions(coef, intercept, support=self.support_)
+        return DecisionFunctions(coef, intercept, vectors=self.support_vectors_)
 
     def _kernel_blocks(self) -> list[tuple[Kernel, Array]]:
         """Every kernel with the class tasks that it serves."""
