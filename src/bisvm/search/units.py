@@ -36,7 +36,7 @@ from bisvm.search.descent import Descent, Search, has_shared_values
 from bisvm.search.history import Hyperparameters, Progress, Record
 from bisvm.search.kernel_choice import Candidate, KernelChoice, candidates, choose
 from bisvm.search.observer import TIME_STOP, Observer
-from bisvm.search.results import Tuned, held_out_values, train
+from bisvm.search.results import Tuned, fold_machines, held_out_values, train
 from bisvm.search.settings import (
     Data,
     Settings,
@@ -290,6 +290,7 @@ def tune_unit(work: Work, number: int, start: int | None) -> Outcome:
             observer.records,
             objective.space.coordinates,
             held_out_values(run, trace, descent),
+            fold_machines(objective, trace, descent.best, data.splits),
             has_shared_values(objective.space, theta),
             objective.space.at_bounds(theta),
             sum(record.solves for record in observer.nested_records),
