@@ -70,13 +70,14 @@ def holds_out(estimator: Any) -> bool:
         raise AttributeError(
             "Probabilities and prediction sets come from held-out rows, and criterion="
             f"{estimator.criterion!r} holds none out. Use another criterion, such as "
-            "'auto', or scikit-learn's CalibratedClassifierCV."
+            "'auto'; or get probabilities from scikit-learn's CalibratedClassifierCV."
         )
     if hasattr(estimator, "classes_") and estimator.calibration_ is None:
         raise AttributeError(
-            "This model has no probabilities: no row was held out from all class tasks "
-            "at once, or its search has not ended. Use splits whose training parts "
-            "have all classes, or scikit-learn's CalibratedClassifierCV."
+            "This model has neither probabilities nor prediction sets: no row was held "
+            "out from all class tasks at once, or its search has not ended. Use splits "
+            "whose training parts have all classes; or get probabilities from "
+            "scikit-learn's CalibratedClassifierCV."
         )
     return True
 
@@ -129,7 +130,7 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
     generalization_gap_: float | None
     # None also for a model that is made for a callback.
     _decisions: HeldOutDecisions | None = None
-    # Nor have model files that were written before there were prediction sets.
+    # None also in model files that were written before there were prediction sets.
     _folds: Folds | None = None
     _kernels: list[Kernel]
     _linear: bool
