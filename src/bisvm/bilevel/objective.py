@@ -424,13 +424,14 @@ class Objective:
         same = _same_rows(warm.landmarks, landmarks)
         if same and warm.theta is not None and np.array_equal(warm.theta, theta):
             return warm
-        warm = replace(warm.without_solution(), landmarks=landmarks, single=False)
+        warm = replace(warm.without_solution(), landmarks=landmarks)
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             try:
                 tol = self.usual_tol(warm)
                 _, solution, warm = self._solve(self.space.values(theta), warm, tol)
             except (np.linalg.LinAlgError, DegenerateError):
-                return warm
+                double = replace(warm, single=False)
+                return self.solved_at(theta, double, landmarks) if warm.single else warm
         return warm.after(theta, solution)
 
     # --- related objectives, each with where its solves start -------------------------
