@@ -92,6 +92,31 @@ def test_predictions_are_those_of_the_model_in_python(folder, tmp_path, capsys):
     assert np.array_equal(scores.to_numpy(), model.decision_function(frame))
 
 
+def test_sets_are_those_of_the_model_in_python(folder, capsys):
+    model = bisvm.load(folder / "model.skops")
+    table = str(folder / "iris.csv")
+    words = ["predict", str(folder / "model.skops"), table, "--set", "0.99"]
+    assert main([*words, "--proba"]) == 0
+    head, *rows = [line.split(",") for line in capsys.readouterr().out.splitlines()]
+    assert head[0] == "prediction" and head[-1] == "set"
+    inputs = model[:-1].transform(pd.read_csv(table))
+    sets = model[-1].predict_set(inputs, 0.99)
+    assert [row[-1] for row in rows] == [";".join(model.classes_[own]) for own in sets]
+    assert any(";" in row[-1] for row in rows)
+
+
+def test_a_model_without_sets_says_so(folder, tmp_path, capsys):
+    model = bisvm.load(folder / "model.skops")
+    model[-1]._folds = None
+    bisvm.save(model, tmp_path / "older.skops")
+    words = ["predict", str(tmp_path / "older.skops"), str(folder / "iris.csv")]
+    assert main([*words, "--set", "0.9"]) == 1
+    assert "no prediction sets" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([*words, "--set", "90"])
+    assert "between 0 and 1" in capsys.readouterr().err
+
+
 def test_columns_may_come_in_another_order_with_others(folder, tmp_path, capsys):
     other = FRAME[FRAME.columns[::-1]].assign(more="x")
     other.to_csv(tmp_path / "other.csv", index=False)

@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bisvm.bilevel.objective import Objective
+from bisvm.bilevel.objective import Objective, WarmStart
+from bisvm.bilevel.problem import Landmarks
 from bisvm.optimizers import BFGS
 from bisvm.search import results
 from bisvm.search.descent import Search
@@ -15,6 +16,7 @@ from bisvm.search.results import (
     Competitors,
     HeldOut,
     Tuned,
+    fold_machines,
     held_out_values,
     train,
     train_at,
@@ -137,6 +139,49 @@ def test_a_threshold_shifts_all_decision_values():
     assert moved.competitors[0].values.tolist() == [[1.5, 2.5]]
     both = one.with_competitors([one, None, moved], [0.0, 1.0, 2.0])
     assert [part.needed for part in both.competitors] == [0.0, 2.0]
+
+
+# --- the machines of the splits -------------------------------------------------------
+
+
+def test_machines_of_the_splits_are_those_of_the_last_evaluation(found):
+    search, trace, descent = found
+    objective, best = search.objective, descent.best
+    assert np.array_equal(trace.warm.theta, best.theta)
+    one = fold_machines(objective, trace, best, DATA.splits)
+    fitted = trace.warm.fitted
+    for column, values in enumerate(one.values):
+        _, held_out = DATA.splits[one.split[column]]
+        np.testing.assert_array_equal(values, fitted[held_out, column])
+    assert np.array_equal(one.coef, trace.warm.coef[one.rows])
+    assert not np.delete(trace.warm.coef, one.rows, axis=0).any()
+
+
+def test_machines_of_the_splits_are_solved_again_after_other_evaluations(found):
+    search, trace, descent = found
+    objective, best = search.objective, descent.best
+    expected = fold_machines(objective, trace, best, DATA.splits)
+    _, elsewhere = objective.evaluate(best.theta + 1.0, trace.warm)
+    for warm in (elsewhere, WarmStart()):
+        again = fold_machines(objective, Trace(warm), best, DATA.splits)
+        for ours, theirs in zip(expected.values, again.values, strict=True):
+            np.testing.assert_allclose(ours, theirs, atol=1e-2)
+    on_rows = replace(best, landmarks=Landmarks(np.arange(0, 60, 2), best.theta))
+    some = fold_machines(objective, trace, on_rows, DATA.splits)
+    assert set(some.rows) <= set(range(0, 60, 2))
+
+
+def test_no_machines_of_splits_without_a_solution(found, monkeypatch):
+    search, trace, descent = found
+    objective, best = search.objective, descent.best
+    failed = replace(best, value=np.inf)
+    assert fold_machines(objective, trace, failed, DATA.splits) is None
+
+    def no_solution(*_):
+        raise np.linalg.LinAlgError
+
+    monkeypatch.setattr(Objective, "_solve", no_solution)
+    assert fold_machines(objective, Trace(), best, DATA.splits) is None
 
 
 # --- the certificate ------------------------------------------------------------------

@@ -40,13 +40,17 @@ def settings(**changed):
     return SimpleNamespace(**{**given, **changed})
 
 
-def with_classes(count):
-    return SimpleNamespace(classes=np.arange(count))
+def with_classes(count, splits=()):
+    return SimpleNamespace(
+        classes=np.arange(count), y=np.repeat(np.arange(count), 2), splits=splits
+    )
 
 
 def test_pairs_are_tried_where_they_can_be_compared():
     assert task_kinds(settings(), with_classes(3)) == ("ovr", "ovo")
     assert task_kinds(settings(multi_class="ovo"), with_classes(3)) == ("ovo",)
+    whole_class = [(np.arange(2, 6), np.arange(2))]
+    assert task_kinds(settings(), with_classes(3, whole_class)) == ("ovr",)
     on_training = SimpleNamespace(on_training=True)
     for given, count in (
         (settings(), 2),

@@ -414,6 +414,26 @@ class Objective:
         moved = (theta - landmarks.theta)[self.space.has_role(INVERSE_WIDTH)]
         return bool(np.max(moved, initial=0.0) <= np.log(LANDMARK_REACH))
 
+    def solved_at(
+        self, theta: Array, warm: WarmStart, landmarks: Landmarks | None
+    ) -> WarmStart:
+        """Return the solution at theta: that of the warm start, or one from there.
+
+        It has no coefficients if a linear system has no solution.
+        """
+        same = _same_rows(warm.landmarks, landmarks)
+        if same and warm.theta is not None and np.array_equal(warm.theta, theta):
+            return warm
+        warm = replace(warm.without_solution(), landmarks=landmarks)
+        with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
+            try:
+                tol = self.usual_tol(warm)
+                _, solution, warm = self._solve(self.space.values(theta), warm, tol)
+            except (np.linalg.LinAlgError, DegenerateError):
+                double = replace(warm, single=False)
+                return self.solved_at(theta, double, landmarks) if warm.single else warm
+        return warm.after(theta, solution)
+
     # --- related objectives, each with where its solves start -------------------------
 
     def on_rows(self, rows: Array, warm: WarmStart) -> tuple[Objective, WarmStart]:
@@ -507,3 +527,9 @@ class Objective:
         return np.stack(
             [warm.fitted[:, task == k].mean(axis=1) for k in np.unique(task)], axis=1
         )
+
+
+def _same_rows(first: Landmarks | None, second: Landmarks | None) -> bool:
+    if first is None or second is None:
+        return first is second
+    return np.array_equal(first.rows, second.rows)

@@ -50,6 +50,7 @@ _count = _number(int, lambda n: n >= 1, "a whole number of at least 1")
 _folds = _number(int, lambda n: n >= 2, "a whole number of at least 2")
 _seed = _number(int, lambda n: 0 <= n < 2**32, "a whole number from 0")
 _share = _number(float, lambda x: 0 <= x <= 0.9, "a share from 0 to 0.9")
+_coverage = _number(float, lambda x: 0 < x < 1, "a share between 0 and 1")
 _seconds = _number(float, lambda x: 0 < x < math.inf, "a positive number of seconds")
 
 
@@ -162,6 +163,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--json": dict(help="write JSON", **_FLAG),
     "--scores": dict(help="also write the decision values", **_FLAG),
     "--proba": dict(help="also write the probabilities of all classes", **_FLAG),
+    "--set": dict(
+        type=_coverage,
+        metavar="COVERAGE",
+        help="also write the set of classes that holds the true one for this share of "
+        "the rows, such as 0.9",
+    ),
     "--trials": dict(
         type=_count, default=25, help="trials of Optuna (default: %(default)s)"
     ),
@@ -214,7 +221,7 @@ model was trained on; options describe what is different.
   bisvm predict flowers.skops new.csv
   bisvm predict flowers.skops new.csv --proba --output classes.csv
 """,
-        f"model {READING} --scores --proba --output",
+        f"model {READING} --scores --proba --set --output",
     ),
     "explain": Command(
         "describe what a model has learned",

@@ -33,12 +33,7 @@ def run(options: Namespace) -> int:
             "from Python or from an older version), so the format of "
             f"{options.data} is guessed."
         )
-    if options.proba and not hasattr(model, "predict_proba"):
-        raise DataError(
-            "the model has no probabilities: no rows were held out when it was tuned. "
-            "Leave out --proba, or tune it with another criterion.",
-            path=options.model,
-        )
+    _check_options(model, options)
     table = read(options, n_features=width, like=form)
     if table.is_sparse == isinstance(model[0], ColumnTypes):
         kinds = "a table of columns", "a sparse matrix"
@@ -55,6 +50,8 @@ def run(options: Namespace) -> int:
         except DataError as error:
             raise error.at(table.path) from None
         rows = _rows(classes, added, [str(name) for name in model.classes_])
+        if options.set is not None:
+            rows = _with_sets(rows, model, table.frame, options.set)
     for name, one in unseen.items():
         say(
             f"note: column {one_line(name)!r} has categories that are not in the "
@@ -70,6 +67,23 @@ def run(options: Namespace) -> int:
         say(f"{len(classes)} predictions written to {options.output}.")
     sys.stdout.flush()
     return 0
+
+
+def _check_options(model: Pipeline, options: Namespace) -> None:
+    """Refuse to write what the model does not have."""
+    if options.proba and not hasattr(model, "predict_proba"):
+        raise DataError(
+            "the model has no probabilities: no rows were held out when it was tuned. "
+            "Leave out --proba, or tune it with another criterion.",
+            path=options.model,
+        )
+    if options.set is not None and not hasattr(model[-1], "predict_set"):
+        raise DataError(
+            "the model has no prediction sets: no rows were held out when it was "
+            "tuned, or an older version has tuned it. Leave out --set, or tune it "
+            "again.",
+            path=options.model,
+        )
 
 
 @contextmanager
@@ -146,3 +160,15 @@ def _rows(
         for one, row in zip(classes, numbers, strict=True)
     )
     return [["prediction", *head], *body]
+
+
+def _with_sets(
+    rows: list[list[str]], model: Pipeline, inputs: UserData, coverage: float
+) -> list[list[str]]:
+    """Add the names of the classes in each set, joined by semicolons."""
+    if len(model) > 1:
+        inputs = model[:-1].transform(inputs)
+    sets = model[-1].predict_set(inputs, coverage)
+    names = np.array([str(name) for name in model.classes_], dtype=object)
+    cells = [safe_for_spreadsheets(";".join(names[own])) for own in sets]
+    return [[*row, cell] for row, cell in zip(rows, ["set", *cells], strict=True)]

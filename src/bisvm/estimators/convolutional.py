@@ -239,6 +239,16 @@ coordinates_, certificate_, n_iter_ : as in `BilevelSVC`
         log_p: Array = self.machine_.predict_log_proba(validated_rows(self, X))
         return log_p
 
+    @available_if(holds_out)  # type: ignore[untyped-decorator]
+    def predict_set(
+        self, X: UserData, coverage: float = 0.9, class_conditional: bool = False
+    ) -> Array:
+        """Predict sets (n, n_classes) that hold the true class; see `BilevelSVC`."""
+        check_is_fitted(self)
+        rows = validated_rows(self, X)
+        sets: Array = self.machine_.predict_set(rows, coverage, class_conditional)
+        return sets
+
     def feature_maps(self, X: UserData, task: int = 0) -> Array:
         """Compute x * f_k for every image and filter of a class task.
 

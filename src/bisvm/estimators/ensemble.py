@@ -170,6 +170,8 @@ def mean_attributes(members: Sequence[FittedClassifier]) -> dict[str, Any]:
     # With kernel="auto" some may be linear, and others not.
     linear = all(one._linear for one in members)
     found = fitted_state(first) | {"_linear": linear, "estimators_": list(members)}
+    # Members have their own prediction sets.
+    found["_folds"] = None
     if linear:
         # The mean of linear functions is linear.
         found["coef_"] = np.mean([one.coef_ for one in members], axis=0)

@@ -6,10 +6,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from scipy.optimize import OptimizeResult
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -24,8 +24,10 @@ from bisvm.data.matrices import RowBlocks, column_moments, stack
 from bisvm.data.splits import chosen, decisions
 from bisvm.estimators.arguments import ClassifierArguments, Goal
 from bisvm.estimators.callbacks import CallbackSupportMixin
+from bisvm.estimators.decision_functions import DecisionFunctions
 from bisvm.estimators.expected_score import ExpectedScore, expected_score
 from bisvm.estimators.inputs import in_blocks, validate_inputs
+from bisvm.estimators.prediction_sets import EQUAL, Folds, check_coverage, folds_of
 from bisvm.estimators.thresholds import best_threshold, check_goal
 from bisvm.kernels import Factors, Kernel
 from bisvm.machines import Coefficients
@@ -39,8 +41,6 @@ from bisvm.search.settings import Data, Settings, TaskKind
 from bisvm.search.task_choice import TaskChoice
 from bisvm.search.units import Found
 
-# Entries of a block of the Gram matrix between new rows and support vectors: 64 MB.
-BLOCK_ENTRIES = 1 << 23
 # Rows by which the mean slope of the decision function is estimated.
 SLOPE_ROWS = 500
 # Attributes that only one of the two kinds of machines has.
@@ -69,16 +69,31 @@ def holds_out(estimator: Any) -> bool:
     """Whether held-out rows calibrate probabilities, or are going to; raise if not."""
     if get_criterion(estimator.criterion).on_training:
         raise AttributeError(
-            "Probabilities are calibrated on held-out rows, and criterion="
+            "Probabilities and prediction sets come from held-out rows, and criterion="
             f"{estimator.criterion!r} holds none out. Use another criterion, such as "
-            "'auto', or scikit-learn's CalibratedClassifierCV."
+            "'auto'; or get probabilities from scikit-learn's CalibratedClassifierCV."
         )
     if hasattr(estimator, "classes_") and estimator.calibration_ is None:
         raise AttributeError(
-            "This model has no probabilities: no row was held out from all class tasks "
-            "at once, or its search has not ended. Use splits whose training parts "
-            "have all classes, or scikit-learn's CalibratedClassifierCV."
+            "This model has neither probabilities nor prediction sets: no row was held "
+            "out from all class tasks at once, or its search has not ended. Use splits "
+            "whose training parts have all classes; or get probabilities from "
+            "scikit-learn's CalibratedClassifierCV."
         )
+    return True
+
+
+def has_folds(estimator: Any) -> bool:
+    """Whether the machines of the splits are known, or are going to be; or raise."""
+    holds_out(estimator)
+    if hasattr(estimator, "classes_"):
+        members = estimator.estimators_ or [estimator]
+        if any(one._folds is None for one in members):
+            raise AttributeError(
+                "This model has no prediction sets: no split has machines for all "
+                "classes, or an older version has fitted it. Use splits whose training "
+                "parts have all classes, and fit it again."
+            )
     return True
 
 
@@ -118,6 +133,8 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
     generalization_gap_: float | None
     # None also for a model that is made for a callback.
     _decisions: HeldOutDecisions | None = None
+    # None also in model files that were written before there were prediction sets.
+    _folds: Folds | None = None
     _kernels: list[Kernel]
     _linear: bool
     _matrix: Array | None
@@ -144,7 +161,11 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         self._set_machine(data, settings, [one.trained for one in tuned])
         self._set_report(found)
         held_out = [one.held_out for one in tuned]
-        known = self._set_calibration(data, settings, held_out)
+        self.calibration_, shift = calibrate(settings, data, held_out)
+        if self.calibration_ is not None:
+            folds = [one.folds for one in tuned]
+            self._folds = folds_of(data, folds, shift, self._log_proba)
+        known = self._shift_intercepts(shift, held_out)
         known = self._set_threshold(data, known)
         self.expected_score_, self.generalization_gap_ = expected_score(
             settings.task_kind, data, known, self._pair_scale
@@ -186,7 +207,7 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         named = [settings.model.kernel_at(v) for v in values]
         self.kernel_ = named[0] if one else named
         self.multi_class_ = settings.task_kind
-        self.calibration_, self.threshold_ = None, 0.0
+        self.calibration_, self.threshold_, self._folds = None, 0.0, None
         self._matrix = data.matrix
         self.estimators_ = None
         self._set_coefficients(data, trained)
@@ -241,11 +262,10 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         left_out = [t.trained.left_out for t in tuned]
         self.approximation_ = left_out[0] if one else left_out
 
-    def _set_calibration(
-        self, data: Data, settings: Settings, known: list[HeldOut | None]
+    def _shift_intercepts(
+        self, shift: Array, known: list[HeldOut | None]
     ) -> list[HeldOut | None]:
         """Add the classes' intercepts to the machine's, and to held-out values."""
-        self.calibration_, shift = calibrate(settings, data, known)
         if not shift.any():
             return known
         self.intercept_ = self.intercept_ + shift
@@ -302,28 +322,19 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
 
     def _scores(self, X: Matrix) -> Array:
         """Decision values of every class task."""
-        scores: Array
+        if self.estimators_ is None or self._linear:
+            return self._machine.values(X, self._kernel_blocks())
+        scores: Array = sum(member._scores(X) for member in self.estimators_)  # type: ignore[assignment]
+        return scores / len(self.estimators_)
+
+    @property
+    def _machine(self) -> DecisionFunctions:
         if self._linear:
-            scores = X @ self.coef_.T + self.intercept_
-            return scores
-        if self.estimators_ is not None:
-            scores = sum(member._scores(X) for member in self.estimators_)  # type: ignore[assignment]
-            return scores / len(self.estimators_)
+            return DecisionFunctions(self.coef_.T, self.intercept_)
+        coef, intercept = self.dual_coef_.T, self.intercept_
         if self._predicts_from_gram:
-            scores = X[:, self.support_] @ self.dual_coef_.T + self.intercept_
-            return scores
-        if sparse.issparse(self.support_vectors_):
-            X = sparse.csr_array(X)
-        elif not isinstance(X, np.ndarray):
-            X = X.toarray()
-        scores = np.empty((X.shape[0], len(self.intercept_)))
-        for kernel, block in self._kernel_blocks():
-            coef = self.dual_coef_[block].T
-            scores[:, block] = kernel.values(
-                X, self.support_vectors_, coef, BLOCK_ENTRIES
-            )
-        scores += self.intercept_
-        return scores
+            return DecisionFunctions(coef, intercept, support=self.support_)
+        return DecisionFunctions(coef, intercept, vectors=self.support_vectors_)
 
     def _kernel_blocks(self) -> list[tuple[Kernel, Array]]:
         """Every kernel with the class tasks that it serves."""
@@ -379,6 +390,71 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         decision = self.decision_function(X)
         assert self.calibration_ is not None
         return self.calibration_.log_proba(decision + self.threshold_)
+
+    @available_if(has_folds)  # type: ignore[untyped-decorator]
+    def predict_set(
+        self, X: UserData, coverage: float = 0.9, class_conditional: bool = False
+    ) -> Array:
+        """Predict sets of classes that hold the true one with a given probability.
+
+        Cross-conformal prediction (CV+) with the machines of the search's own splits,
+        without a further fit. About `coverage` of new rows that come from the same
+        source have their class in their set. A set may be empty: such a row is less
+        typical of any class than most held-out rows are of theirs. `threshold` has no
+        influence. In a pipeline, transform X first:
+        `pipe[-1].predict_set(pipe[:-1].transform(X))`.
+
+        Parameters
+        ----------
+        X : array, data frame, CSR matrix or Chunks of shape (n_samples, n_features)
+        coverage : float, default=0.9
+            Between 0 and 1.
+        class_conditional : bool, default=False
+            Whether the members of every class, also of a rare one, are to be covered
+            that often, and not only all rows together. A class with fewer held-out rows
+            than 1 / (1 - coverage) - 1 is then in every set.
+
+        Returns
+        -------
+        sets : boolean array of shape (n_samples, n_classes)
+            Whether a class is in the set of a row, in the order of `classes_`. An
+            ensemble takes the mean of its members' p-values.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from bisvm import BilevelLinearSVC
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = BilevelLinearSVC(random_state=0).fit(X[::2], y[::2])
+        >>> sets = model.predict_set(X[1::2], coverage=0.95)
+        >>> bool(sets[range(75), y[1::2]].mean() > 0.85)
+        True
+        """
+        check_is_fitted(self)
+        alpha = 1.0 - check_coverage(coverage)
+        p_values = partial(self._p_values, class_conditional=bool(class_conditional))
+        with plain_interrupts():
+            found = stack(p_values, validate_inputs(self, in_blocks(X)))
+        return np.asarray(found > alpha + EQUAL)
+
+    def _p_values(self, X: Matrix, class_conditional: bool) -> Array:
+        """Cross-conformal p-values (n, n_classes)."""
+        if self.estimators_ is not None:
+            members = (one._p_values(X, class_conditional) for one in self.estimators_)
+            return np.asarray(sum(members) / len(self.estimators_))
+        assert self._folds is not None
+        return self._folds.p_values(
+            X,
+            self._kernel_blocks(),
+            self._log_proba,
+            class_conditional=class_conditional,
+        )
+
+    def _log_proba(self, scores: Array) -> Array:
+        """From decision values of class tasks, without a threshold."""
+        assert self.calibration_ is not None
+        kind = len(self.classes_), self.multi_class_, self._pair_scale
+        return self.calibration_.log_proba(decisions(scores, *kind))
 
     def best_threshold(self, goal: Goal) -> float:
         """Find the decision value above which to predict the second class.

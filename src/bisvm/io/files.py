@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bisvm import __version__
 from bisvm.core.files import whole_file
+from bisvm.core.types import Matrix
 from bisvm.io.limits import check_sizes
 
 # Modules and packages of the classes in a fitted model. Their constructors only store
@@ -344,8 +345,33 @@ def _check_machine(model: BaseEstimator) -> None:
         given = np.shape(getattr(model, name))
         if given != expected:
             raise ValueError(f"{name} has shape {given}, expected {expected}")
-    vectors = getattr(model, "support_vectors_", None)
-    if vectors is not None and sparse.issparse(vectors):
-        vectors.check_format(full_check=True)
+    _check_sparse(getattr(model, "support_vectors_", None))
+    _check_folds(model)
     if np.ndim(model.classes_) != 1 or len(model.classes_) < 2:
         raise ValueError("classes_ are no list of two or more classes")
+
+
+def _check_folds(model: BaseEstimator) -> None:
+    """Check the machines of the splits, by which sets are predicted."""
+    folds = getattr(model, "_folds", None)
+    if folds is None:
+        return
+    machines, held_out = folds.machines, folds.held_out
+    m, q = np.shape(machines.coef)
+    wrong = q != len(machines.intercept) or q != folds.n_splits * len(model.intercept_)
+    if machines.vectors is not None:
+        wrong |= np.shape(machines.vectors) != (m, int(model.n_features_in_))
+    elif machines.support is not None:
+        wrong |= np.shape(machines.support) != (m,)
+    else:
+        wrong |= m != int(model.n_features_in_)
+    lengths = {len(one) for one in vars(held_out).values()}
+    if wrong or len(lengths) != 1:
+        raise ValueError("the machines of the splits do not fit together")
+    _check_sparse(machines.coef)
+    _check_sparse(machines.vectors)
+
+
+def _check_sparse(matrix: Matrix | None) -> None:
+    if isinstance(matrix, (sparse.csr_array, sparse.csr_matrix)):
+        matrix.check_format(full_check=True)

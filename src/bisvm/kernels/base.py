@@ -203,11 +203,11 @@ class Kernel(Part):
         return self.gram(X, Y)
 
     def values(
-        self, X: Matrix, Y: Matrix, coef: Array, entries: int = DROPPED_ENTRIES
+        self, X: Matrix, Y: Matrix, coef: Matrix, entries: int = DROPPED_ENTRIES
     ) -> Array:
         """Return sum_j k(x_i, y_j) coef_j, from blocks of the Gram matrix."""
         out = np.empty((X.shape[0], coef.shape[1]))
-        for rows in row_blocks(X.shape[0], len(coef), entries):
+        for rows in row_blocks(X.shape[0], coef.shape[0], entries):
             out[rows] = self.gram(X[rows], Y) @ coef
         return out
 

@@ -1,4 +1,4 @@
-"""What a search found: the final machine, held-out decision values, a certificate."""
+"""What a search found: machines, held-out decision values, a certificate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 from bisvm.bilevel.objective import Objective
 from bisvm.bilevel.problem import Evaluation, Problem
 from bisvm.core.types import Array
-from bisvm.data.splits import FoldColumns, row_kinds, training_columns
+from bisvm.data.splits import FoldColumns, Split, row_kinds, training_columns
+from bisvm.machines import Coefficients
 from bisvm.machines.landmarks import LeftOut
 from bisvm.machines.model import Approximation, Frame
 from bisvm.search.descent import Descent, Search
@@ -310,6 +311,51 @@ def _affordable(search: Search, trace: Trace, descent: Descent) -> int:
     return min(splits, GAP_SPLITS)
 
 
+# --- the machines of the splits -------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FoldMachines:
+    """The machines of the splits at the theta found, one for each column.
+
+    task, split : (q,), of the columns
+    coef, intercept : (m, q) and (q,); in original units for a linear machine
+    rows : (m,), the rows that the coefficients belong to; None for a linear machine
+    values : for each column, decision values of the rows that its split holds out
+    """
+
+    task: Array
+    split: Array
+    coef: Array
+    intercept: Array
+    rows: Array | None
+    values: tuple[Array, ...]
+
+
+def fold_machines(
+    objective: Objective, trace: Trace, best: Evaluation, splits: Sequence[Split]
+) -> FoldMachines | None:
+    """Return the machines of the splits at the best theta, if rows are held out.
+
+    They are solved once more if the last evaluation was at another theta.
+    """
+    problem, columns = objective.problem, objective.problem.columns
+    if problem.criterion.on_training or not np.isfinite(best.value):
+        return None
+    end = objective.solved_at(best.theta, trace.warm, best.landmarks)
+    if end.coef is None or end.intercept is None or end.fitted is None:
+        return None
+    x, rows = Coefficients(end.coef, end.intercept), None
+    if problem.frame is not None:
+        x = problem.frame.unscaled(x)
+    else:
+        used = np.flatnonzero(x.coef.any(axis=1))
+        rows = used if best.landmarks is None else best.landmarks.rows[used]
+        x = replace(x, coef=x.coef[used])
+    values = tuple(end.fitted[splits[k][1], j] for j, k in enumerate(columns.split))
+    return FoldMachines(columns.task, columns.split, x.coef, x.intercept, rows, values)
+
+
 # --- the result of one search ---------------------------------------------------------
 
 
@@ -320,6 +366,7 @@ class Tuned:
     trained : the final machine, trained on all rows
     coordinates : names and scales of theta's entries
     held_out : decision values of held-out points, if there are any
+    folds : the machines of the splits, if they hold rows out
     shared : whether the entries of every vector of hyperparameters are the same
     at_bounds : which hyperparameters are at their bounds
     nested_solves : lower-level problems solved in nested cross-validation
@@ -330,6 +377,7 @@ class Tuned:
     history: list[Record]
     coordinates: list[tuple[str, str]]
     held_out: HeldOut | None = None
+    folds: FoldMachines | None = None
     shared: bool = False
     at_bounds: tuple[str, ...] = ()
     nested_solves: int = 0

@@ -86,7 +86,16 @@ def task_kinds(settings: Settings, data: Data) -> tuple[TaskKind, ...]:
     few = 2 < len(data.classes) <= MANY_CLASSES
     # Pairs that are tuned one by one have no rows in common.
     comparable = settings.shared and not settings.criterion.on_training
-    return ("ovr", "ovo") if usual and few and comparable else ("ovr",)
+    possible = usual and few and comparable and _holds_out_pairs(data)
+    return ("ovr", "ovo") if possible else ("ovr",)
+
+
+def _holds_out_pairs(data: Data) -> bool:
+    """Whether every split holds out rows of a class that it also trains."""
+    return all(
+        np.isin(data.y[held_out], data.y[train]).any()
+        for train, held_out in data.splits
+    )
 
 
 def rows_to_choose_by(data: Data, seed: int) -> Array | None:

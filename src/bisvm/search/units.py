@@ -43,7 +43,13 @@ from bisvm.search.kernel_choice import (
     unless_stopped,
 )
 from bisvm.search.observer import TIME_STOP, Observer
-from bisvm.search.results import Tuned, held_out_values, train, train_at
+from bisvm.search.results import (
+    Tuned,
+    fold_machines,
+    held_out_values,
+    train,
+    train_at,
+)
 from bisvm.search.settings import (
     Data,
     Settings,
@@ -253,7 +259,7 @@ def _trained_on_all(work: Work, found: Found) -> Found:
     values = [one.values for one in found.tuned]
     trained = train_at(found.settings, data, values, work.approximation)
     tuned = [
-        replace(one, trained=own, held_out=None)
+        replace(one, trained=own, held_out=None, folds=None)
         for one, own in zip(found.tuned, trained, strict=True)
     ]
     return replace(found, data=data, tuned=tuned)
@@ -391,6 +397,7 @@ def tune_unit(work: Work, number: int, start: int | None) -> Outcome:
             observer.records,
             objective.space.coordinates,
             held_out_values(run, trace, descent),
+            fold_machines(objective, trace, descent.best, data.splits),
             has_shared_values(objective.space, theta),
             objective.space.at_bounds(theta),
             sum(record.solves for record in observer.nested_records),

@@ -1,0 +1,53 @@
+"""Trained machines as functions of new rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from bisvm.core.types import Array, Matrix
+from bisvm.kernels import Kernel
+
+# Entries of a block of the Gram matrix between new rows and support vectors: 64 MB.
+BLOCK_ENTRIES = 1 << 23
+
+
+@dataclass(frozen=True, eq=False)
+class DecisionFunctions:
+    """f_q(x) = sum_j coef_jq k(x, z_j) + intercept_q, for machines q.
+
+    A linear machine has the features of x in place of k(x, z_j). With a precomputed
+    kernel, x holds its values at all rows of the training data.
+
+    coef : (m, q), dense or CSR
+    intercept : (q,)
+    support : (m,), numbers of the points z_j with a precomputed kernel, or None
+    vectors : (m, d), the points z_j with any other kernel, or None
+    """
+
+    coef: Matrix
+    intercept: Array
+    support: Array | None = None
+    vectors: Matrix | None = None
+
+    def values(self, X: Matrix, kernels: Sequence[tuple[Kernel, Array]]) -> Array:
+        """Return decision values (n, q).
+
+        kernels : every kernel with the numbers of the machines that it serves
+        """
+        if self.vectors is None:
+            inputs = X if self.support is None else X[:, self.support]
+            return np.asarray(inputs @ self.coef + self.intercept)
+        if sparse.issparse(self.vectors):
+            X = sparse.csr_array(X)
+        elif not isinstance(X, np.ndarray):
+            X = X.toarray()
+        out = np.empty((X.shape[0], len(self.intercept)))
+        for kernel, own in kernels:
+            coef = self.coef[:, own]
+            out[:, own] = kernel.values(X, self.vectors, coef, BLOCK_ENTRIES)
+        out += self.intercept
+        return out

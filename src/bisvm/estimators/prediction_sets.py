@@ -1,0 +1,237 @@
+"""Prediction sets by cross-conformal prediction, from the splits of the search.
+
+A search ends with one machine for each split, which has not seen the rows i that the
+split k(i) holds out. How little a machine expects class c at x is measured by
+s_k(x, c) = -log p_c(x), and S_i = s_k(i)(x_i, y_i) is what it was for the true class of
+a held-out row. Class c is in the set of x if
+
+    p(x, c) = (1 + sum_i w_i [S_i >= s_k(i)(x, c)]) / (n + 1) > 1 - coverage
+
+for n observations with weights w_i that sum to n. Vovk (2015) calls p the p-value of a
+cross-conformal predictor; the set is that of CV+ (Barber, Candes, Ramdas and
+Tibshirani 2021; for classes Romano, Sesia and Candes 2020). With class-conditional
+coverage only held-out rows of class c count for class c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+
+import numpy as np
+from scipy import sparse
+
+from bisvm.core.types import Array, Matrix
+from bisvm.estimators.decision_functions import DecisionFunctions
+from bisvm.kernels import Kernel
+from bisvm.search.results import FoldMachines
+from bisvm.search.settings import Data
+
+# Scores that differ by less, relatively, are equal: machines in single precision are
+# known to some 1e-5. Rows with equal features have equal scores.
+TIES = 1e-4
+# P-values that differ by less are equal: rounding errors of sums of weights.
+EQUAL = 1e-12
+# Coefficients are stored as a sparse matrix if so few of them are not zero: it then
+# takes less than half of the memory.
+FEW_NONZERO = 0.25
+
+LogProba = Callable[[Array], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutScores:
+    """S_i = -log p of the true class, for all held-out rows, from low to high.
+
+    y : numbers of their classes
+    split : numbers of the splits that hold them out, among those that are used
+    weight : w_i, which sum to the number of observations
+    weight_in_class : the same, of each class by itself
+    """
+
+    scores: Array
+    y: Array
+    split: Array
+    weight: Array
+    weight_in_class: Array
+
+    def p_values(self, scores: Sequence[Array], class_conditional: bool) -> Array:
+        """Return p(x, c) from s_k(x, c), (n, n_classes) for every split k."""
+        total = np.ones_like(scores[0])
+        if not class_conditional:
+            for k, own in enumerate(scores):
+                total += self._weight_above(own, self.split == k, self.weight)
+            total /= 1.0 + self.weight.sum()
+            return total
+        for c in range(total.shape[1]):
+            rows = self.y == c
+            for k, own in enumerate(scores):
+                held_out = rows & (self.split == k)
+                weight = self.weight_in_class
+                total[:, c] += self._weight_above(own[:, c], held_out, weight)
+            total[:, c] /= 1.0 + self.weight_in_class[rows].sum()
+        return total
+
+    def _weight_above(self, scores: Array, rows: Array, weight: Array) -> Array:
+        """Sum of the weights of these rows whose S_i is no lower."""
+        above = np.append(np.cumsum(weight[rows][::-1])[::-1], 0.0)
+        first = np.searchsorted(self.scores[rows], (1.0 - TIES) * scores)
+        found: Array = above[first]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """The machines of all splits, with the scores of the rows that these hold out.
+
+    machines : in the order of the splits, those of a split in the order of class tasks
+    """
+
+    machines: DecisionFunctions
+    held_out: HeldOutScores
+    n_splits: int
+
+    def p_values(
+        self,
+        X: Matrix,
+        kernels: Sequence[tuple[Kernel, Array]],
+        log_proba: LogProba,
+        *,
+        class_conditional: bool,
+    ) -> Array:
+        """Return p-values (n, n_classes).
+
+        kernels : every kernel with the class tasks that it serves
+        log_proba : from decision values of the class tasks to log-probabilities
+        """
+        first = np.arange(self.n_splits)[:, None] * self.n_tasks
+        blocks = [(kernel, (first + tasks).ravel()) for kernel, tasks in kernels]
+        values = self.machines.values(X, blocks)
+        scores = [-log_proba(own) for own in np.split(values, self.n_splits, axis=1)]
+        return self.held_out.p_values(scores, class_conditional)
+
+    @property
+    def n_tasks(self) -> int:
+        return len(self.machines.intercept) // self.n_splits
+
+
+def folds_of(
+    data: Data,
+    parts: Sequence[FoldMachines | None],
+    shift: Array,
+    log_proba: LogProba,
+) -> Folds | None:
+    """Return what prediction sets need of a search.
+
+    None without held-out rows, and if no split has machines for all class tasks.
+
+    Parameters
+    ----------
+    data : Data
+    parts : machines of the splits, for every set of hyperparameters
+    shift : (n_tasks,), what the calibration adds to the machines' intercepts
+    log_proba : from decision values of the class tasks to log-probabilities
+    """
+    known = [part for part in parts if part is not None]
+    if not known or len(known) < len(parts):
+        return None
+    columns = _columns_of_splits(data, known)
+    used = np.flatnonzero((columns >= 0).all(axis=1))
+    if not len(used):
+        return None
+    every = [values for part in known for values in part.values]
+    values = [np.column_stack([every[j] for j in columns[k]]) + shift for k in used]
+    rows = [data.splits[k][1] for k in used]
+    held_out = _held_out_scores(data, rows, [log_proba(own) for own in values])
+    machines = _stacked(data, known, columns[used].ravel())
+    return Folds(_shifted(machines, shift), held_out, len(used))
+
+
+def _columns_of_splits(data: Data, parts: Sequence[FoldMachines]) -> Array:
+    """(n_splits, n_tasks), places of columns among those of all parts; -1 for none."""
+    n_tasks = data.tasks.shape[1]
+    places = np.full((len(data.splits), n_tasks), -1)
+    first_task = first_column = 0
+    for part in parts:
+        places[part.split, first_task + part.task] = first_column + np.arange(
+            len(part.task)
+        )
+        first_task += n_tasks // len(parts)
+        first_column += len(part.task)
+    return places
+
+
+def _stacked(
+    data: Data, parts: Sequence[FoldMachines], columns: Array
+) -> DecisionFunctions:
+    """The machines of all parts, with common rows, in the order of `columns`."""
+    intercept = np.concatenate([part.intercept for part in parts])[columns]
+    belong = [part.rows for part in parts if part.rows is not None]
+    if not belong:
+        coef = np.hstack([part.coef for part in parts])[:, columns]
+        return DecisionFunctions(coef, intercept)
+    rows = np.unique(np.concatenate(belong))
+    every = []
+    for part, own in zip(parts, belong, strict=True):
+        coef = np.zeros((len(rows), part.coef.shape[1]))
+        coef[np.searchsorted(rows, own)] = part.coef
+        every.append(coef)
+    coef = _compact(np.hstack(every)[:, columns])
+    if data.matrix is not None:
+        return DecisionFunctions(coef, intercept, support=data.rows[rows])
+    return DecisionFunctions(coef, intercept, vectors=data.X[rows])
+
+
+def _compact(coef: Array) -> Matrix:
+    """A CSR matrix if most entries are zero, as with pairs of classes."""
+    few = np.count_nonzero(coef) < FEW_NONZERO * coef.size
+    return sparse.csr_array(coef) if few else coef
+
+
+def _shifted(machines: DecisionFunctions, shift: Array) -> DecisionFunctions:
+    n_splits = len(machines.intercept) // len(shift)
+    intercept = machines.intercept + np.tile(shift, n_splits)
+    return replace(machines, intercept=intercept)
+
+
+def _held_out_scores(
+    data: Data, rows: Sequence[Array], log_p: Sequence[Array]
+) -> HeldOutScores:
+    """From the rows that each split holds out, and their log-probabilities."""
+    row = np.concatenate(rows)
+    y = data.y[row]
+    scores = -np.concatenate(log_p)[np.arange(len(row)), y]
+    split = np.repeat(np.arange(len(rows)), [len(own) for own in rows])
+    in_class = np.empty(len(row))
+    for c in np.unique(y):
+        in_class[y == c] = _weights(data, row[y == c])
+    order = np.argsort(scores, kind="stable")
+    found = scores, y, split, _weights(data, row), in_class
+    return HeldOutScores(*(one[order] for one in found))
+
+
+def _weights(data: Data, row: Array) -> Array:
+    """Weights of held-out rows, which sum to the number of observations.
+
+    A row that several splits hold out shares its weight among them. The rows of a group
+    are one observation, and share a weight of one.
+    """
+    times = np.bincount(row)[row]
+    weight = data.sample_weight[row] / times
+    if data.groups is None:
+        return np.asarray(weight * len(np.unique(row)) / weight.sum())
+    group = data.groups[row]
+    return np.asarray(weight / np.bincount(group, weight)[group])
+
+
+def check_coverage(coverage: object) -> float:
+    """Return the coverage, or raise a ValueError if it is none."""
+    if isinstance(coverage, Real) and not isinstance(coverage, bool):
+        value = float(coverage)
+        if 0.0 < value < 1.0:
+            return value
+    raise ValueError(
+        f"coverage={coverage!r} is not understood; expected a number between 0 and 1, "
+        "such as 0.9: the share of new rows whose class should be in their set."
+    )
