@@ -38,7 +38,7 @@ TITLE = "Prediction sets: those of the search beside split-conformal prediction"
 ROWS, MEMBERS = 1300, 5
 LEVELS = (0.80, 0.90, 0.95)
 KINDS = ("all", "class")
-WHOSE = ("ours", "split")
+WHOSE = ("ours", "smoothed", "split")
 SCORES = ("coverage", "rarest", "size", "empty")
 FIGURES = tuple(
     f"{score} {level:.2f} {kind} {whose}"
@@ -88,7 +88,7 @@ def _table(
     columns = {"sets with": "", "number": "d", "asked for": ".0%"}
     for score in ("coverage", "rarest class", "classes in a set", "empty sets"):
         style = ".2f" if score == "classes in a set" else ".1%"
-        columns |= {f"{score}, ours": style, f"{score}, split": style}
+        columns |= {f"{score}, {whose}": style for whose in WHOSE}
     rows = []
     for what, names in parts.items():
         for level in LEVELS if names else ():
@@ -131,6 +131,8 @@ def _sets(
                 X_test, labels=False, confidence=level, smoothing=False
             )
             yield kind, level, "ours", ours
+            smoothed = model.predict_set(X_test, level, per_class, smoothing=True)
+            yield kind, level, "smoothed", smoothed
             yield kind, level, "split", theirs.astype(bool)
 
 

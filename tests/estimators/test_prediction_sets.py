@@ -435,6 +435,19 @@ def test_a_larger_coverage_gives_larger_sets(hinge, conditional):
 # --- ensembles and files --------------------------------------------------------------
 
 
+def test_smoothing_counts_equal_scores_half(hinge):
+    whole, half = (
+        hinge._p_values(NEW_MOONS, conditional, smoothing)
+        for conditional, smoothing in ((False, False), (False, True))
+    )
+    # No two rows are alike: only the row itself counts half.
+    n = len(MOON)
+    np.testing.assert_allclose(half, whole - 0.5 / (n + 1), atol=1.01 / (n + 1))
+    assert np.mean(np.isclose(half, whole - 0.5 / (n + 1))) > 0.9
+    sets = [hinge.predict_set(NEW_MOONS, 0.8, smoothing=s) for s in (False, True)]
+    assert np.all(sets[0] >= sets[1])
+
+
 @pytest.mark.parametrize("kind", [BilevelSVC, BilevelLinearSVC])
 def test_an_ensemble_has_the_mean_of_the_p_values(kind):
     model = kind(ensemble=2, **QUICK).fit(IRIS, SPECIES)

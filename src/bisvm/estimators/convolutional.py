@@ -241,12 +241,17 @@ coordinates_, certificate_, n_iter_ : as in `BilevelSVC`
 
     @available_if(holds_out)  # type: ignore[untyped-decorator]
     def predict_set(
-        self, X: UserData, coverage: float = 0.9, class_conditional: bool = False
+        self,
+        X: UserData,
+        coverage: float = 0.9,
+        class_conditional: bool = False,
+        smoothing: bool = False,
     ) -> Array:
         """Predict sets (n, n_classes) that hold the true class; see `BilevelSVC`."""
         check_is_fitted(self)
         rows = validated_rows(self, X)
-        sets: Array = self.machine_.predict_set(rows, coverage, class_conditional)
+        given = coverage, class_conditional, smoothing
+        sets: Array = self.machine_.predict_set(rows, *given)
         return sets
 
     def feature_maps(self, X: UserData, task: int = 0) -> Array:

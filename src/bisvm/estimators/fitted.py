@@ -393,7 +393,11 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
 
     @available_if(has_folds)  # type: ignore[untyped-decorator]
     def predict_set(
-        self, X: UserData, coverage: float = 0.9, class_conditional: bool = False
+        self,
+        X: UserData,
+        coverage: float = 0.9,
+        class_conditional: bool = False,
+        smoothing: bool = False,
     ) -> Array:
         """Predict sets of classes that hold the true one with a given probability.
 
@@ -413,6 +417,10 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
             Whether the members of every class, also of a rare one, are to be covered
             that often, and not only all rows together. A class with fewer held-out rows
             than 1 / (1 - coverage) - 1 is then in every set.
+        smoothing : bool, default=False
+            Whether the row itself and held-out rows of the same score count half. Sets
+            are a little smaller, and cover nearer to what is asked for on average, but
+            without a guarantee.
 
         Returns
         -------
@@ -432,15 +440,22 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         """
         check_is_fitted(self)
         alpha = 1.0 - check_coverage(coverage)
-        p_values = partial(self._p_values, class_conditional=bool(class_conditional))
+        p_values = partial(
+            self._p_values,
+            class_conditional=bool(class_conditional),
+            smoothing=bool(smoothing),
+        )
         with plain_interrupts():
             found = stack(p_values, validate_inputs(self, in_blocks(X)))
         return np.asarray(found > alpha + EQUAL)
 
-    def _p_values(self, X: Matrix, class_conditional: bool) -> Array:
+    def _p_values(
+        self, X: Matrix, class_conditional: bool, smoothing: bool = False
+    ) -> Array:
         """Cross-conformal p-values (n, n_classes)."""
         if self.estimators_ is not None:
-            members = (one._p_values(X, class_conditional) for one in self.estimators_)
+            given = class_conditional, smoothing
+            members = (one._p_values(X, *given) for one in self.estimators_)
             return np.asarray(sum(members) / len(self.estimators_))
         assert self._folds is not None
         return self._folds.p_values(
@@ -448,6 +463,7 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
             self._kernel_blocks(),
             self._log_proba,
             class_conditional=class_conditional,
+            smoothing=smoothing,
         )
 
     def _log_proba(self, scores: Array) -> Array:

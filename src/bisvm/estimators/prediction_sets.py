@@ -10,7 +10,8 @@ a held-out row. Class c is in the set of x if
 for n observations with weights w_i that sum to n. Vovk (2015) calls p the p-value of a
 cross-conformal predictor; the set is that of CV+ (Barber, Candes, Ramdas and
 Tibshirani 2021; for classes Romano, Sesia and Candes 2020). With class-conditional
-coverage only held-out rows of class c count for class c.
+coverage only held-out rows of class c count for class c. With smoothing, the row itself
+and held-out rows of the same score count half (mid-p-values).
 """
 
 from __future__ import annotations
@@ -56,12 +57,16 @@ class HeldOutScores:
     weight: Array
     weight_in_class: Array
 
-    def p_values(self, scores: Sequence[Array], class_conditional: bool) -> Array:
+    def p_values(
+        self, scores: Sequence[Array], class_conditional: bool, smoothing: bool = False
+    ) -> Array:
         """Return p(x, c) from s_k(x, c), (n, n_classes) for every split k."""
-        total = np.ones_like(scores[0])
+        equal = 0.5 if smoothing else 1.0
+        total = np.full_like(scores[0], equal)
         if not class_conditional:
             for k, own in enumerate(scores):
-                total += self._weight_above(own, self.split == k, self.weight)
+                rows = self.split == k
+                total += self._weight_above(own, rows, self.weight, equal)
             total /= 1.0 + self.weight.sum()
             return total
         for c in range(total.shape[1]):
@@ -69,15 +74,21 @@ class HeldOutScores:
             for k, own in enumerate(scores):
                 held_out = rows & (self.split == k)
                 weight = self.weight_in_class
-                total[:, c] += self._weight_above(own[:, c], held_out, weight)
+                total[:, c] += self._weight_above(own[:, c], held_out, weight, equal)
             total[:, c] /= 1.0 + self.weight_in_class[rows].sum()
         return total
 
-    def _weight_above(self, scores: Array, rows: Array, weight: Array) -> Array:
-        """Sum of the weights of these rows whose S_i is no lower."""
+    def _weight_above(
+        self, scores: Array, rows: Array, weight: Array, equal: float
+    ) -> Array:
+        """Sum of the weights of these rows whose S_i is higher.
+
+        equal : part of the weight that counts if S_i is the same
+        """
         above = np.append(np.cumsum(weight[rows][::-1])[::-1], 0.0)
         first = np.searchsorted(self.scores[rows], (1.0 - TIES) * scores)
-        found: Array = above[first]
+        last = np.searchsorted(self.scores[rows], (1.0 + TIES) * scores, "right")
+        found: Array = equal * above[first] + (1.0 - equal) * above[last]
         return found
 
 
@@ -99,6 +110,7 @@ class Folds:
         log_proba: LogProba,
         *,
         class_conditional: bool,
+        smoothing: bool,
     ) -> Array:
         """Return p-values (n, n_classes).
 
@@ -109,7 +121,7 @@ class Folds:
         blocks = [(kernel, (first + tasks).ravel()) for kernel, tasks in kernels]
         values = self.machines.values(X, blocks)
         scores = [-log_proba(own) for own in np.split(values, self.n_splits, axis=1)]
-        return self.held_out.p_values(scores, class_conditional)
+        return self.held_out.p_values(scores, class_conditional, smoothing)
 
     @property
     def n_tasks(self) -> int:
