@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
-from experiments.classes import record
+from experiments.classes import criteria, record
 from experiments.classes.probabilities import run, scores
 from experiments.common import Context
 
@@ -21,25 +21,42 @@ def test_scores_of_probabilities():
     assert found["calibration"] == pytest.approx(100 * off / 4)
 
 
-def test_sets_are_looked_for_in_the_directory_of_the_data(tmp_path, monkeypatch):
-    monkeypatch.setenv("BISVM_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="record/delgado"):
-        record.names()
-    folder = tmp_path / "record" / "delgado"
-    folder.mkdir(parents=True)
+def write_set(data, name, n_classes):
+    """Sixty rows around points of a line, and four folds."""
+    folder = data / "record" / "delgado"
+    folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(0)
-    y = np.arange(60) % 2
+    y = np.arange(60) % n_classes
     X = rng.normal(size=(60, 2)) + 2.0 * y[:, None]
     parts = {}
     for k in range(4):
-        rows = np.arange(60) // 2 % 4 == k
+        rows = np.arange(60) // n_classes % 4 == k
         parts |= {
             f"train_{k}": np.flatnonzero(~rows),
             f"test_{k}": np.flatnonzero(rows),
         }
-    np.savez(folder / "blobs.npz", X=X, y=y, **parts)
+    np.savez(folder / f"{name}.npz", X=X, y=y, **parts)
+
+
+def test_sets_are_looked_for_in_the_directory_of_the_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("BISVM_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="record/delgado"):
+        record.names()
+    write_set(tmp_path, "blobs", n_classes=2)
     assert record.names() == ["blobs"] and record.load("blobs").smallest_class(0) > 20
     result = run(Context(output=tmp_path))
     rows = result.tables[0].rows
     assert [row[1] for row in rows] == [1, 1]
     assert (tmp_path / "classes" / "probabilities_fits.csv").exists()
+
+
+def test_criteria_are_compared_on_sets_of_several_classes(tmp_path, monkeypatch):
+    monkeypatch.setenv("BISVM_DATA", str(tmp_path))
+    for name, n_classes in (("two", 2), ("three", 3)):
+        write_set(tmp_path, name, n_classes)
+    rows = criteria.run(Context(output=tmp_path)).tables[0].rows
+    assert len(rows) == 2 * len(criteria.TRIED)
+    assert {row[3] for row in rows} == {1}
+    for row in rows:
+        assert row[4] > 50.0 and row[5] < np.log(3.0)
+        assert row[2] != "auto" or row[-3:] == [0, 0, 0]
