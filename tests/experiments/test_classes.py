@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
-from experiments.classes import prediction_sets, record
+from experiments.classes import criteria, prediction_sets, record
 from experiments.classes.probabilities import run, scores
 from experiments.common import Context
 
@@ -27,40 +27,53 @@ def test_scores_of_prediction_sets():
     assert found == {"coverage": 0.75, "rarest": 1.0, "size": 1.0, "empty": 0.25}
 
 
-@pytest.fixture
-def blobs(tmp_path, monkeypatch):
-    """A directory of data with one small set."""
-    monkeypatch.setenv("BISVM_DATA", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match="record/delgado"):
-        record.names()
-    folder = tmp_path / "record" / "delgado"
-    folder.mkdir(parents=True)
+def write_set(data, name, n_classes):
+    """Sixty rows around points of a line, and four folds."""
+    folder = data / "record" / "delgado"
+    folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(0)
-    y = np.arange(60) % 2
+    y = np.arange(60) % n_classes
     X = rng.normal(size=(60, 2)) + 2.0 * y[:, None]
     parts = {}
     for k in range(4):
-        rows = np.arange(60) // 2 % 4 == k
+        rows = np.arange(60) // n_classes % 4 == k
         parts |= {
             f"train_{k}": np.flatnonzero(~rows),
             f"test_{k}": np.flatnonzero(rows),
         }
-    np.savez(folder / "blobs.npz", X=X, y=y, **parts)
-    return tmp_path
+    np.savez(folder / f"{name}.npz", X=X, y=y, **parts)
 
 
-def test_probabilities_of_the_sets_of_record(blobs):
+def test_sets_are_looked_for_in_the_directory_of_the_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("BISVM_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="record/delgado"):
+        record.names()
+    write_set(tmp_path, "blobs", n_classes=2)
     assert record.names() == ["blobs"] and record.load("blobs").smallest_class(0) > 20
-    result = run(Context(output=blobs))
+    result = run(Context(output=tmp_path))
     rows = result.tables[0].rows
     assert [row[1] for row in rows] == [1, 1]
-    assert (blobs / "classes" / "probabilities_fits.csv").exists()
+    assert (tmp_path / "classes" / "probabilities_fits.csv").exists()
 
 
-def test_prediction_sets_of_the_sets_of_record(blobs):
+def test_prediction_sets_of_the_sets_of_record(tmp_path, monkeypatch):
     pytest.importorskip("crepes")
-    result = prediction_sets.run(Context(output=blobs))
+    monkeypatch.setenv("BISVM_DATA", str(tmp_path))
+    write_set(tmp_path, "blobs", n_classes=2)
+    result = prediction_sets.run(Context(output=tmp_path))
     for table in result.tables:
         assert [row[1:3] for row in table.rows] == [[1, 0.8], [1, 0.9], [1, 0.95]]
-        coverage = np.array([row[3:5] for row in table.rows])
+        coverage = np.array([row[3:6] for row in table.rows])
         assert np.all(coverage > 0.6) and np.all(np.diff(coverage, axis=0) >= 0)
+
+
+def test_criteria_are_compared_on_sets_of_several_classes(tmp_path, monkeypatch):
+    monkeypatch.setenv("BISVM_DATA", str(tmp_path))
+    for name, n_classes in (("two", 2), ("three", 3)):
+        write_set(tmp_path, name, n_classes)
+    rows = criteria.run(Context(output=tmp_path)).tables[0].rows
+    assert len(rows) == 2 * len(criteria.TRIED)
+    assert {row[3] for row in rows} == {1}
+    for row in rows:
+        assert row[4] > 50.0 and row[5] < np.log(3.0)
+        assert row[2] != "auto" or row[-3:] == [0, 0, 0]

@@ -310,11 +310,18 @@ class Objective:
 
     @cached_property
     def _held_out(self) -> Array:
-        return self.problem.columns.validation > 0
+        """(n, q), the entries that the criterion is given."""
+        columns = self.problem.columns
+        every = self.problem.criterion.sees_all_tasks
+        return columns.outside if every else columns.validation > 0
 
     @cached_property
     def _points(self) -> Points:
-        return self.problem.columns.points
+        return self.problem.columns.points_at(self._held_out)
+
+    @cached_property
+    def _at_zero(self) -> float:
+        return self.problem.criterion.at_zero(self._points.n_classes)
 
     @cached_property
     def share_weights(self) -> Array:
@@ -362,7 +369,7 @@ class Objective:
         value, gradient = 0.0, np.zeros_like(theta)
         if self.problem.prior is not None:
             for vector in self.space.vectors:
-                size = self.problem.criterion.at_zero * vector.hold
+                size = self._at_zero * vector.hold
                 v, g = self.problem.prior.evaluate(
                     theta[vector.entries] - vector.log_unit
                 )

@@ -2,10 +2,11 @@
 
 May import `core`, `data` and `losses`. A new criterion is a subclass of `Criterion` in
 `validation.py` with a name in `VALIDATION`, or in its own file if points interact
-(`smoothed.py`, `ranking.py`, `structural.py`) with a name in `CRITERIA`. A new prior
-goes into `priors.py`.
+(`smoothed.py`, `ranking.py`, `multinomial.py`, `structural.py`) with a name in
+`CRITERIA`. A new prior goes into `priors.py`.
 """
 
+from bisvm.criteria.multinomial import Multinomial
 from bisvm.criteria.ranking import PairwiseRanking
 from bisvm.criteria.smoothed import SmoothedError, SmoothedF1
 from bisvm.criteria.structural import (
@@ -54,6 +55,7 @@ __all__ = [
     "MeanLogistic",
     "MeanSquaredError",
     "MeanSquaredHinge",
+    "Multinomial",
     "PairwiseRanking",
     "Points",
     "Regularizer",

@@ -59,7 +59,7 @@ class PairwiseRanking(ScaleFree):
         points = required(points, self)
         sides = _sides(points.labels * v, w, points)
         if sides is None:
-            return CriterionValue(self.at_zero, np.ones_like(v), np.zeros_like(v))
+            return CriterionValue(self.at_zero(), np.ones_like(v), np.zeros_like(v))
         a = _scale(sides[0])
         means = [side.means(a) for side in sides]
         column = sides[0].in_columns(means[0][:, 0])

@@ -31,8 +31,7 @@ class _Smoothed(ScaleFree):
         self.check_positive("width")
         return self
 
-    @property
-    def at_zero(self) -> float:
+    def at_zero(self, n_classes: int = 2) -> float:
         return 0.5
 
     def _count(self, e: Array, weights: Array, points: Points | None) -> CriterionValue:

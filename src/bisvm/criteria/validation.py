@@ -66,13 +66,17 @@ class Criterion(Part):
     on_training: ClassVar[bool] = False
     class_weight: Any = None
 
+    @property
+    def sees_all_tasks(self) -> bool:
+        """Whether it needs a row's values of pairs of classes without its own."""
+        return False
+
     def for_many(self) -> Criterion:
         """Return what to minimise where the entries of a vector may differ."""
         return self
 
-    @property
-    def at_zero(self) -> float:
-        """H of decision values that are all zero, with both labels in equal shares."""
+    def at_zero(self, n_classes: int = 2) -> float:
+        """Return H of decision values that are all zero, classes in equal shares."""
         return 1.0
 
     def check(self, points: Points) -> None:
@@ -148,8 +152,7 @@ class _MeanLoss(Criterion):
 
     _loss: ClassVar[losses.Loss]
 
-    @property
-    def at_zero(self) -> float:
+    def at_zero(self, n_classes: int = 2) -> float:
         return float(self._loss.value(np.zeros(()), 1.0))
 
     def _pointwise(self, u: Array) -> tuple[Array, Array]:
@@ -255,8 +258,7 @@ class CalibratedLogistic(Criterion):
         self.check_positive("ridge", "center")
         return self
 
-    @property
-    def at_zero(self) -> float:
+    def at_zero(self, n_classes: int = 2) -> float:
         return math.log(2.0)
 
     def _evaluate(self, u: Array, w: Array, points: Points | None) -> CriterionValue:
@@ -278,7 +280,7 @@ class CalibratedLogistic(Criterion):
         if margins.size == 0 or not np.isfinite(margins).all():
             return float(self.center)
         with np.errstate(over="ignore", under="ignore"):
-            profile = _ScaleProfile(margins, masses, self.ridge, math.log(self.center))
+            profile = ScaleProfile(margins, masses, self.ridge, math.log(self.center))
             minima = [profile.minimize(start) for start in profile.starts()]
         return math.exp(min(minima)[1])
 
@@ -292,7 +294,7 @@ _LAST_STEP = 1e-9
 _MAX_NEWTON_STEPS = 200
 
 
-class _ScaleProfile:
+class ScaleProfile:
     """phi(t) = sum_i w_i log(1 + exp(-e^t u_i)) + ridge / 2 (t - t0)^2."""
 
     def __init__(self, u: Array, weights: Array, ridge: float, t0: float) -> None:
@@ -341,8 +343,10 @@ class _ScaleProfile:
                 break
         return self.value(t), t
 
-    def starts(self) -> Array:
+    def starts(self, slack: float = 0.25) -> Array:
         """Minima of phi on a coarse grid, as far as they may lead to the lowest one.
+
+        Their values exceed the lowest by no more than `slack`, relatively.
 
         Margins are sorted into bins of log |u|, so that phi on a grid of t is the
         correlation of the masses in the bins with one vector of losses.
@@ -356,7 +360,7 @@ class _ScaleProfile:
         profile = 0.5 * self.ridge * (_BIN * k - self.t0) ** 2
         for z, mass in zip((size, -size), masses, strict=True):
             profile += np.correlate(losses.Logistic().value(z, 1.0), mass, "valid")
-        return _BIN * k[_promising_minima(profile)]
+        return _BIN * k[_promising_minima(profile, slack)]
 
     def _masses(self) -> tuple[int, Array]:
         """The first bin, and the weights in each for right and for wrong signs."""
@@ -380,7 +384,7 @@ class _ScaleProfile:
         return np.arange(low, high + 1)
 
 
-def _promising_minima(profile: Array, slack: float = 0.25) -> npt.NDArray[np.intp]:
+def _promising_minima(profile: Array, slack: float) -> npt.NDArray[np.intp]:
     """Indices of the local minima of `profile` that are near its lowest value."""
     padded = np.concatenate(([np.inf], profile, [np.inf]))
     is_minimum = (profile <= padded[:-2]) & (profile < padded[2:])
@@ -435,9 +439,12 @@ class Blend(Criterion):
             part.check(points)
 
     @property
-    def at_zero(self) -> float:
+    def sees_all_tasks(self) -> bool:
+        return any(part.sees_all_tasks for part in self._parts)
+
+    def at_zero(self, n_classes: int = 2) -> float:
         first, second = self._parts
-        return first.at_zero + self.weight * second.at_zero
+        return first.at_zero(n_classes) + self.weight * second.at_zero(n_classes)
 
     def _evaluate(self, u: Array, w: Array, points: Points | None) -> CriterionValue:
         first, second = (part.evaluate(u, w, points) for part in self._parts)
@@ -523,8 +530,11 @@ class Weighted(Criterion):
         self._inner.check(points)
 
     @property
-    def at_zero(self) -> float:
-        return self._inner.at_zero
+    def sees_all_tasks(self) -> bool:
+        return self._inner.sees_all_tasks
+
+    def at_zero(self, n_classes: int = 2) -> float:
+        return self._inner.at_zero(n_classes)
 
     def _evaluate(self, u: Array, w: Array, points: Points | None) -> CriterionValue:
         """The caller puts the weights of the classes into `w`."""
@@ -548,6 +558,7 @@ VALIDATION: dict[str, Callable[[], Criterion]] = {
     "smoothed_error": deferred("bisvm.criteria.smoothed", "SmoothedError"),
     "f1": deferred("bisvm.criteria.smoothed", "SmoothedF1"),
     "auc": deferred("bisvm.criteria.ranking", "PairwiseRanking"),
+    "multinomial": deferred("bisvm.criteria.multinomial", "Multinomial"),
 }
 CRITERIA: dict[str, Callable[[], Criterion]] = {
     **VALIDATION,

@@ -42,12 +42,35 @@ class Points(NamedTuple):
     column : number of the training problem, one split of one task
     row : number of the held-out row, another one in every split. Points of one number
         hold the decision values of one row, one for each class task
+    pairs : (n_tasks, 2), the classes of every task, the first of which has label +1;
+        None if tasks are one class against the rest, or the only two classes
+
+    Most criteria are given the points that have a weight. To one that `sees_all_tasks`
+    a row's values of pairs without its class are points too, of label +1 and weight
+    zero.
     """
 
     labels: Array
     task: Array
     column: Array
     row: Array
+    pairs: Array | None = None
+
+    def at(self, places: Array) -> Points:
+        """Return some of the points."""
+        return self._replace(
+            labels=self.labels[places],
+            task=self.task[places],
+            column=self.column[places],
+            row=self.row[places],
+        )
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes: two if there is one task."""
+        if self.pairs is not None:
+            return int(self.pairs.max()) + 1
+        return max(int(self.task.max(initial=0)) + 1, 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +121,7 @@ class FoldColumns:
         column has an equal share
     task : (q,), number of the class task of every column
     split : (q,), number of the split of every column
+    pairs : (n_tasks, 2), as in `Points`
     """
 
     labels: Array
@@ -105,17 +129,21 @@ class FoldColumns:
     validation: Array
     task: Array
     split: Array
+    pairs: Array | None = None
 
     @property
     def points(self) -> Points:
         """The rows of held-out margins, in the order of `array[validation > 0]`."""
-        held_out = self.validation > 0
-        row, column = np.nonzero(held_out)
-        row = row + len(held_out) * self.split[column]
+        return self.points_at(self.validation > 0)
+
+    def points_at(self, where: Array) -> Points:
+        """The rows of margins in the order of `array[where]`; where : mask (n, q)."""
+        row, column = np.nonzero(where)
+        row = row + len(where) * self.split[column]
         # Half the memory: there are few columns, and as many entries as points.
         column = column.astype(np.int32)
         task = self.task.astype(np.int32)[column]
-        return Points(self.labels[held_out], task, column, row)
+        return Points(self.labels[where], task, column, row, self.pairs)
 
     @property
     def outside(self) -> Array:
@@ -139,6 +167,7 @@ class FoldColumns:
             self.validation[:, own] / share,
             self.task[own],
             self.split[own],
+            self.pairs,
         )
 
 
@@ -156,9 +185,23 @@ def class_tasks(y: Array, n_classes: int, multi_class: str) -> Array:
         return np.where(y == 1, 1.0, -1.0)[:, None]
     if multi_class == "ovr":
         return np.where(y[:, None] == np.arange(n_classes), 1.0, -1.0)
-    pairs = combinations(range(n_classes), 2)
+    pairs = class_pairs(n_classes)
     tasks = [1.0 * (y == first) - 1.0 * (y == second) for first, second in pairs]
     return np.stack(tasks, axis=1)
+
+
+def class_pairs(n_classes: int) -> Array:
+    """(n_pairs, 2), all pairs of classes: 0 and 1, 0 and 2, ..."""
+    return np.array(list(combinations(range(n_classes), 2)))
+
+
+def pairs_of(tasks: Array) -> Array | None:
+    """The classes of every task, if tasks are several pairs of classes."""
+    n_tasks = tasks.shape[1]
+    if n_tasks == 1 or np.all(tasks != 0):
+        return None
+    # n_tasks = K (K - 1) / 2 for K classes.
+    return class_pairs(round(np.sqrt(2.0 * n_tasks) + 0.5))
 
 
 def decisions(
@@ -187,8 +230,7 @@ def pooled_pairs(scores: Array, n_classes: int) -> Array:
 
 def pair_members(n_classes: int) -> tuple[Array, Array]:
     """(n_pairs, n_classes), ones at the first and at the second class of every pair."""
-    pairs = np.array(list(combinations(range(n_classes), 2)))
-    identity = np.eye(n_classes)
+    pairs, identity = class_pairs(n_classes), np.eye(n_classes)
     return identity[pairs[:, 0]], identity[pairs[:, 1]]
 
 
@@ -259,6 +301,7 @@ def split_columns(
         np.stack(validation, axis=1) / len(columns),
         np.array(number_of_task),
         np.array(number_of_split),
+        pairs_of(tasks),
     )
 
 

@@ -49,13 +49,15 @@ default="quartic"
     criterion : str or Criterion, default="auto"
         Loss of the upper level, on held-out points: "blend", "calibrated_logistic",
         "calibrated_mse", "mse", "squared_hinge", "hinge", "logistic", "smoothed_error",
-        "f1" or "auc". "auto" is the calibrated logistic loss, and "blend", which adds
-        half the calibrated squared error, where the entries of a vector of
-        hyperparameters differ. "balanced_" before a name gives all classes the same
-        weight; `criteria.Weighted("blend", {{"sick": 10}})` says what errors cost.
-        "auc" only sees the order of decision values: give it a `threshold`.
-        "structural_risk" holds no points out: it is the optimum of the training problem
-        plus a regulariser on the kernel, at the given C.
+        "f1", "auc" or "multinomial". "auto" is the calibrated logistic loss, and
+        "blend", which adds half the calibrated squared error, where the entries of a
+        vector of hyperparameters differ. "multinomial" compares all classes of a row
+        with each other, where the others are means over class tasks. "balanced_" before
+        a name gives all classes the same weight;
+        `criteria.Weighted("blend", {{"sick": 10}})` says what errors cost. "auc" only
+        sees the order of decision values: give it a `threshold`. "structural_risk"
+        holds no points out: it is the optimum of the training problem plus a
+        regulariser on the kernel, at the given C.
     cv : int, splitter or list of (train, validation) index pairs, default=5
         An int means stratified, shuffled folds, which keep `groups` together and spread
         `sample_groups`. Splits are drawn once per fit. With `SwapHoldout()` points

@@ -25,14 +25,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import log_expit, log_softmax
 
 from bisvm.core.types import Array
-from bisvm.data.splits import decisions, pooled_pairs
+from bisvm.data.splits import class_pairs, decisions, pooled_pairs
 from bisvm.search.results import HeldOut, scores_of_splits
 from bisvm.search.settings import Data, Settings
 
@@ -243,7 +242,7 @@ def _fit_pairs(sample: _Observed, scores: Array) -> Calibration:
     """a and c for pairs of classes; a has a prior of variance one about 2 / K."""
     K = sample.target.shape[1]
     size, usual = _size(scores), np.log(2.0 / K)
-    first, second = np.array(list(combinations(range(K), 2))).T
+    first, second = class_pairs(K).T
 
     def loss(u: Array) -> tuple[float, Array]:
         c, a = np.exp(u)

@@ -150,14 +150,12 @@ def check_criterion(criterion: Criterion) -> None:
     check_part(criterion)
     criterion.validate()
     rng = np.random.default_rng(0)
-    u = rng.normal(0.6, 1.0, size=40)
-    weights = rng.uniform(0.2, 1.0, size=40)
+    u = rng.normal(0.6, 1.0, size=42)
+    weights = rng.uniform(0.2, 1.0, size=42)
     weights /= weights.sum()
-    number = np.arange(40)
-    labels, column = np.where(number % 8 < 3, 1.0, -1.0), number % 4
-    points = Points(labels, column % 2, column, number // 2)
+    points = _three_classes(14)
     _check_value(criterion, u, weights, points)
-    _check_at_zero(criterion, points)
+    _check_at_zero(criterion)
     _check_weights(criterion, u, weights, points)
     _check_influence(criterion, u, weights, points)
     check_gradient(
@@ -170,6 +168,13 @@ def check_criterion(criterion: Criterion) -> None:
     far = criterion.evaluate(1e8 * u, weights, points)
     require(np.isfinite(far.value), "the value of margins near 1e8 is not finite.")
     require(np.all(np.isfinite(far.slopes)), "slopes near 1e8 are not finite.")
+
+
+def _three_classes(n_rows: int) -> Points:
+    """Rows of three classes, each against the rest, in two splits."""
+    row, task = np.divmod(np.arange(3 * n_rows), 3)
+    labels = np.where(row // 2 % 3 == task, 1.0, -1.0)
+    return Points(labels, task, 3 * (row % 2) + task, row)
 
 
 def _check_value(
@@ -187,28 +192,26 @@ def _check_value(
     require(better < value, "margins of one are not better than margins of all sizes.")
 
 
-def _check_at_zero(criterion: Criterion, points: Points) -> None:
-    """Compare at_zero with H of zero margins, with equal shares of both labels."""
-    both = Points(np.repeat([1.0, -1.0], 40), *(np.tile(p, 2) for p in points[1:]))
-    weights = np.full(80, 1.0 / 80)
-    found = criterion.evaluate(np.zeros(80), weights, both).value
+def _check_at_zero(criterion: Criterion) -> None:
+    """Compare at_zero with H of zero margins, with equal shares of two classes."""
+    row, task = np.arange(80), np.zeros(80, dtype=int)
+    both = Points(np.repeat([1.0, -1.0], 40), task, row % 2, row)
+    found = criterion.evaluate(np.zeros(80), np.full(80, 1.0 / 80), both).value
     message = "at_zero is not the value at zero"
-    require_close(criterion.at_zero, found, message, rtol=1e-9)
+    require_close(criterion.at_zero(2), found, message, rtol=1e-9)
 
 
 def _check_weights(
     criterion: Criterion, u: Array, weights: Array, points: Points
 ) -> None:
-    def of(places: Array) -> Points:
-        return Points(*(part[places] for part in points))
-
     value, _, slopes = criterion.evaluate(u, weights, points)
     order = np.random.default_rng(1).permutation(len(u))
-    shuffled = criterion.evaluate(u[order], weights[order], of(order))
+    shuffled = criterion.evaluate(u[order], weights[order], points.at(order))
     double = np.repeat(np.arange(len(u)), 2)
-    twice = criterion.evaluate(u[double], 0.5 * weights[double], of(double))
-    more = np.append(np.arange(len(u)), 0)
-    silent = criterion.evaluate(np.append(u, -1e9), np.append(weights, 0.0), of(more))
+    twice = criterion.evaluate(u[double], 0.5 * weights[double], points.at(double))
+    more = points.at(np.append(np.arange(len(u)), 0))
+    more.row[-1] = points.row.max() + 1
+    silent = criterion.evaluate(np.append(u, -1e9), np.append(weights, 0.0), more)
     for found, message in (
         (shuffled.value, "the order of the points matters"),
         (twice.value, "a point is not two of half its weight"),

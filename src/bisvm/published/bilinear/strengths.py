@@ -26,7 +26,7 @@ from joblib import Parallel, delayed
 from bisvm.bilevel.problem import Evaluation
 from bisvm.core.types import Array, ArrayLike
 from bisvm.criteria import Criterion, Points
-from bisvm.data.splits import Split
+from bisvm.data.splits import Split, pairs_of
 from bisvm.losses import Loss
 from bisvm.optimizers import Optimizer
 from bisvm.published.bilinear.joint import Stationary, minimize, sensitivity
@@ -188,7 +188,11 @@ class StrengthObjective:
         labels = [self.tasks[own, k] for own, k in zip(rows, task, strict=True)]
         row = [one.validation + len(self.weight) * one.split for one in self.columns]
         return Points(
-            np.concatenate(labels), np.array(task)[column], column, np.concatenate(row)
+            np.concatenate(labels),
+            np.array(task)[column],
+            column,
+            np.concatenate(row),
+            pairs_of(self.tasks),
         )
 
     def evaluate(
