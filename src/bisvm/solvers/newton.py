@@ -35,7 +35,9 @@ _HELD = 1e-9
 # sum of slopes, as a share of all weights, up to which an intercept is optimal.
 _BARELY = 1e-3
 _BALANCED = 1e-6
-# Accuracy of the smallest optimal intercept, in halvings of its size.
+# Where the smallest optimal intercept is looked for, beyond the one found, and its
+# accuracy, in halvings of its size.
+_BEYOND = 1e-3
 _HALVINGS = 45
 # Relative residual of the conjugate gradients far from the optimum. Close to it they
 # are solved better, so that convergence is faster than linear.
@@ -361,15 +363,17 @@ def _smallest_intercept(
     if not len(free):
         return x, tangent
     part, fitted, b = machine.select(free), tangent.fitted[:, free], x.intercept[free]
-    # Share of the way to zero: the whole of it, or as far as it stays optimal.
-    low, high = np.zeros(len(free)), np.ones(len(free))
-    share = high
+    # From a little beyond the intercept found to zero, as far as E falls.
+    far, near = b + _BEYOND * np.sign(b), np.zeros_like(b)
+    new = near
     for _ in range(_HALVINGS):
-        inside = _free_to_move(part, part.tangent(fitted - share * b))
-        low, high = np.where(inside, share, low), np.where(inside, high, share)
-        share = 0.5 * (low + high)
+        slope = part.tangent(fitted + (new - b)).slope.sum(axis=0)
+        slope += part.intercept_precision * new
+        falls = np.sign(b) * slope >= -_SLOPE_ROUNDING * part.total_weight
+        far, near = np.where(falls, new, far), np.where(falls, near, new)
+        new = 0.5 * (far + near)
     moved = Coefficients(np.zeros_like(x.coef), np.zeros_like(x.intercept))
-    moved.intercept[free] = -low * b
+    moved.intercept[free] = far - b
     x = x.step(moved, np.ones(machine.n_columns))
     return x, machine.tangent(tangent.fitted + moved.intercept)
 
