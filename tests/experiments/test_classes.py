@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
-from experiments.classes import criteria, prediction_sets, record
+from experiments.classes import criteria, prediction_sets, record, table_of_179
 from experiments.classes.probabilities import run, scores
 from experiments.common import Context
 
@@ -77,3 +77,34 @@ def test_criteria_are_compared_on_sets_of_several_classes(tmp_path, monkeypatch)
     for row in rows:
         assert row[4] > 50.0 and row[5] < np.log(3.0)
         assert row[2] != "auto" or row[-3:] == [0, 0, 0]
+
+
+def write_published(data, names):
+    """A table of two classifiers, as it was published."""
+    folder = data / "record" / "reference"
+    folder.mkdir(parents=True)
+    lines = ["problema  rf_caret  svm_C", *(f"{name}  90.0  --" for name in names)]
+    (folder / "delgado2014_results.txt").write_text("\n".join(lines))
+
+
+def test_the_published_table(tmp_path, monkeypatch):
+    monkeypatch.setenv("BISVM_DATA", str(tmp_path))
+    few = ("bisvm", "SVC, default", "SVC, grid")
+    methods = {name: table_of_179.METHODS[name] for name in few}
+    monkeypatch.setattr(table_of_179, "METHODS", methods)
+    monkeypatch.setattr(table_of_179, "GRID", {"C": [1.0], "gamma": [0.1, 1.0]})
+    for name, n_classes in (("two", 2), ("three", 3)):
+        write_set(tmp_path, name, n_classes)
+    write_published(tmp_path, ("two", "three"))
+    result = table_of_179.run(Context(output=tmp_path))
+    two, several, sets = result.tables
+    assert [row[0] for row in two.rows][:3] == list(few)
+    assert [row[0] for row in several.rows][3:5] == list(table_of_179.SETTINGS)
+    for table in (two, several):
+        ours, *_, forest, svm, best = table.rows
+        assert 50.0 < ours[1] <= 100.0 and forest[1] == best[1] == 90.0
+        # A classifier that failed on a set has no mean.
+        assert svm[1] is None
+        assert np.mean([row[4] for row in table.rows if row[4] is not None]) == 2.0
+    assert [row[0] for row in sets.rows] == ["two", "three"]
+    assert "times as long" in result.notes[0] and len(result.figures) == 2
