@@ -169,8 +169,9 @@ loss.
     ----------
     kernel : str or Kernel, default="auto"
         "auto" tries candidates from simple to rich, as long as held-out rows gain
-        beyond their noise: linear, one gamma, one gamma per feature, one kernel per
-        group of features (columns of one order of magnitude).
+        beyond their noise: linear, one gamma, one gamma per feature, a Laplacian kernel
+        in place of the Gaussian one, one kernel per group of features (columns of one
+        order of magnitude).
         `print(model.kernel_choice_)` says what it chose and why. Others: "rbf" (one
         gamma), "ard" (one per feature), "linear", "poly", "laplacian", "matern32",
         "matern52", "chi2", "additive_chi2", "mkl" (a weight for each of several kinds)

@@ -9,6 +9,8 @@ import.
 | `units` | `search`, the entry point: units of work, in parallel |
 | `settings` | what is asked: settings, data, the bilevel problem they make |
 | `kernel_choice` | kernel="auto": candidate kernels, from simple to rich |
+| `task_choice` | multi_class="auto": a machine for every class, or for every pair |
+| `calibration` | probabilities from held-out decision values |
 | `stages` | `tune`, the order of stages of one search |
 | `starts` | where to start, and simple rules to compare with |
 | `descent` | one evaluation, one descent, in shared or separate coordinates |
