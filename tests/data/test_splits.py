@@ -11,6 +11,7 @@ from sklearn.model_selection import (
     RepeatedKFold,
     RepeatedStratifiedKFold,
     ShuffleSplit,
+    StratifiedKFold,
     TimeSeriesSplit,
 )
 
@@ -283,15 +284,103 @@ def test_different_splits_may_share_rows(splitter):
             np.testing.assert_array_equal(part, other)
 
 
-def test_a_small_class_means_fewer_folds_and_a_warning():
-    y = np.repeat([0, 1], [20, 3])
-    with pytest.warns(UserWarning, match="3 members, fewer than cv=5.*using 3 folds"):
-        assert len(freeze_splits(5, None, y, random_state=seeded())) == 3
+SMALL = {
+    "plain": {},
+    "spread": {"spread": np.arange(23) % 3},
+    "groups": {"groups": np.arange(23)},
+    "both": {"groups": np.arange(23), "spread": np.arange(23) % 3},
+}
 
 
-def test_a_class_of_one_is_an_error():
-    with pytest.raises(ValueError, match="one member only"):
-        freeze_splits(5, None, np.repeat([0, 1], [20, 1]), random_state=seeded())
+@pytest.mark.parametrize("rules", SMALL.values(), ids=SMALL)
+@pytest.mark.parametrize("members", [2, 3])
+def test_a_small_class_is_held_out_by_some_folds_with_a_warning(members, rules):
+    y = np.repeat([0, 1], [23 - members, members])
+    names = np.array(["usual", "rare"])
+    with pytest.warns(UserWarning, match="Class rare has fewer members than.*\\(5\\)"):
+        splits = freeze_splits(5, None, y, names=names, random_state=seeded(), **rules)
+    held_out = np.concatenate([validation for _, validation in splits])
+    np.testing.assert_array_equal(np.sort(held_out), np.arange(23))
+    assert all(set(y[train]) == {0, 1} for train, _ in splits)
+    if "groups" not in rules:
+        counts = [np.sum(y[validation] == 1) for _, validation in splits]
+        assert sorted(counts) == [0] * (5 - members) + [1] * members
+
+
+def test_there_are_no_more_folds_than_members_of_the_largest_class():
+    y = np.repeat([0, 1], [3, 2])
+    with pytest.warns(UserWarning, match="largest class has 3 members.*using 3 folds"):
+        splits = freeze_splits(5, None, y, random_state=seeded())
+    assert len(splits) == 3
+
+
+def test_usual_folds_are_those_of_scikit_learn_without_a_warning():
+    y = np.arange(30) % 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = freeze_splits(5, None, y, random_state=seeded())
+    splitter = StratifiedKFold(5, shuffle=True, random_state=0)
+    for one, other in zip(found, splitter.split(y, y), strict=True):
+        for part, expected in zip(one, other, strict=True):
+            np.testing.assert_array_equal(part, expected)
+
+
+@pytest.mark.parametrize("rules", SMALL.values(), ids=SMALL)
+def test_the_only_member_of_a_class_is_in_all_training_parts(rules):
+    y = np.arange(23) % 2
+    y[7] = 2
+    with pytest.warns(UserWarning, match="Class 2 has one member only.*never held out"):
+        splits = freeze_splits(5, None, y, random_state=seeded(), **rules)
+    assert len(splits) == 5 and all(7 in train for train, _ in splits)
+    held_out = np.sort(np.concatenate([validation for _, validation in splits]))
+    np.testing.assert_array_equal(held_out, np.delete(np.arange(23), 7))
+    for train, validation in splits:
+        assert len(train) + len(validation) == 23
+        assert set(y[validation]) == {0, 1}
+
+
+def test_the_only_member_of_a_class_does_not_tell_of_its_group():
+    y, groups = np.arange(20) % 2, np.arange(20) // 4
+    y[7] = 2
+    with pytest.warns(UserWarning, match="one member only"):
+        splits = freeze_splits(5, None, y, groups=groups, random_state=seeded())
+    for train, validation in splits:
+        assert not set(groups[train]) & set(groups[validation])
+    assert sum(7 in train for train, _ in splits) == 4
+
+
+def test_several_classes_of_one_member():
+    y = np.r_[np.zeros(9, dtype=int), 1:9]
+    with pytest.warns(UserWarning) as caught:
+        splits = freeze_splits(3, None, y, random_state=seeded())
+    (message,) = [str(one.message) for one in caught]
+    assert "Classes 1, 2, 3, 4, 5 and 3 more each have one member only" in message
+    assert "All held-out rows are of class 0" in message
+    assert all(set(y[validation]) == {0} for _, validation in splits)
+    with pytest.raises(ValueError, match="All 9 classes have one member only.*SVC"):
+        freeze_splits(3, None, np.arange(9), random_state=seeded())
+
+
+def test_a_pair_of_classes_that_is_not_held_out_is_trained_all_the_same():
+    y = np.array([0, 1, 2, 3, 0, 1, 2, 3])
+    # The first split holds out classes 0 and 1 only.
+    splits = [(np.arange(2, 8), np.arange(2)), (np.arange(4), np.arange(4, 8))]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        columns = split_columns(class_tasks(y, 4, "ovo"), splits, np.ones(8))
+    assert columns.labels.shape[1] == 2 * 6
+    share = columns.validation.sum(axis=0)
+    np.testing.assert_allclose(share, np.where(np.arange(12) == 5, 0.0, 1 / 11))
+    assert columns.outside[:2, 5].all() and columns.train[:, 5].sum() == 4
+    # One class against the rest is held out by every split.
+    columns = split_columns(class_tasks(y, 4, "ovr"), splits, np.ones(8))
+    np.testing.assert_allclose(columns.validation.sum(axis=0), 1 / 8)
+
+
+def test_a_split_without_held_out_weight_is_refused():
+    splits = [(np.arange(2, 10), np.arange(2))]
+    with pytest.raises(ValueError, match="Split 0.*validation part is empty"):
+        split_columns(class_tasks(Y, 2, "ovr"), splits, ONES, 1.0 * (np.arange(10) > 1))
 
 
 def test_columns_with_the_same_labels_are_found():

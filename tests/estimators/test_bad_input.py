@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold
 
 from bisvm import BilevelLinearSVC, BilevelSVC
@@ -14,7 +15,7 @@ from bisvm.losses import ModifiedLog, Quartic
 from bisvm.machines.regularization import Shared
 from bisvm.optimizers import LBFGS
 from tests.covering import crossed
-from tests.problems import sparse_twin, toy_data, within
+from tests.problems import sparse_twin, three_classes, toy_data, within
 
 X, y = toy_data(40)
 MAKERS = {
@@ -77,18 +78,131 @@ def test_groups_that_keep_nothing_apart_are_refused(groups, message):
 
 
 @EACH
-def test_a_class_with_fewer_members_than_folds_means_fewer_folds(make):
+def test_a_class_with_fewer_members_than_folds_is_held_out_by_some(make):
     few = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:3]]
-    with pytest.warns(UserWarning, match="3 members, fewer than cv=5.*using 3 folds"):
+    with pytest.warns(UserWarning, match=r"Class 1 has fewer members than.*\(5\)"):
         model = make(starts=1).fit(X[few], y[few])
-    assert min(record.solves for record in model.history_) == 3
+    assert min(record.solves for record in model.history_) == 5
 
 
+@QUIET
 @EACH
-def test_a_class_of_one_is_refused_by_its_name(make):
+@pytest.mark.filterwarnings("ignore:The model is no better than guessing")
+def test_a_class_of_one_is_fitted_with_a_warning_that_names_it(make):
     words = np.where(np.arange(40) == 7, "rare", "common")
-    with pytest.raises(ValueError, match="rare.*one member"):
-        make().fit(X, words)
+    message = "Class rare has one member only.*never held out.*Collect more.*drop it.*"
+    with pytest.warns(UserWarning, match=message + "All held-out rows are of class"):
+        model = make().fit(X, words)
+    assert model.classes_.tolist() == ["common", "rare"]
+    p = model.predict_proba(X)
+    assert np.isfinite(p).all() and p[:, 0].mean() > 0.8
+    # scikit-learn's warning is not what a user is told.
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "The least populated class")
+        warnings.filterwarnings("ignore", "Class rare")
+        make(starts=1, max_iter=1).fit(X, words)
+
+
+THREE_X, THREE = three_classes(60)
+
+
+@QUIET
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+@pytest.mark.parametrize("criterion", ["auto", "multinomial", "f1", "balanced_blend"])
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_rare_class_among_several(members, criterion, multi_class):
+    rows = np.r_[np.flatnonzero(THREE != 2), np.flatnonzero(THREE == 2)[:members]]
+    model = BilevelSVC(
+        "rbf", criterion=criterion, multi_class=multi_class, random_state=0
+    )
+    with pytest.warns(UserWarning, match="Class 2 has"):
+        model.fit(THREE_X[rows], THREE[rows])
+    assert model.classes_.tolist() == [0, 1, 2]
+    p = model.predict_proba(THREE_X)
+    assert np.isfinite(p).all()
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(p.argmax(axis=1), model.predict(THREE_X))
+    # It is rare, and has hardly been seen.
+    assert p.mean(axis=0)[2] < 0.3
+    assert model.score(THREE_X[rows], THREE[rows]) > 0.75
+    assert np.isfinite(model.criterion_value_)
+    assert model.expected_score_ is not None
+
+
+@QUIET
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+def test_several_classes_of_one_member(multi_class):
+    labels = np.where(np.arange(60) < 3, 7 + np.arange(60), THREE % 2)
+    model = BilevelSVC("rbf", multi_class=multi_class, random_state=0)
+    with pytest.warns(UserWarning, match="Classes 7, 8, 9 each have one member only"):
+        model.fit(THREE_X, labels)
+    p = model.predict_proba(THREE_X)
+    assert p.shape == (60, 5) and np.isfinite(p).all()
+    assert model.expected_score_ is not None
+
+
+def test_what_needs_held_out_rows_of_both_classes_says_so():
+    words = np.where(np.arange(40) == 7, "rare", "common")
+    for settings, message in (
+        ({"criterion": "auc"}, "no split holds out points of both.*rare class"),
+        ({"threshold": "f1"}, "held-out points of both classes.*rare class"),
+        ({"threshold": {"rare": 10}}, "held-out points of both classes"),
+    ):
+        with pytest.warns(UserWarning, match="one member only"):
+            with pytest.raises(ValueError, match=message):
+                BilevelSVC("rbf", **settings).fit(X, words)
+    model = BilevelSVC("rbf", starts=1, max_iter=1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X, words)
+    with pytest.raises(ValueError, match="No points of both classes were held out"):
+        model.best_threshold("balanced_accuracy")
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+@pytest.mark.parametrize("by", ["sample_weight", "class_weight"])
+def test_a_class_without_weight_is_left_out(by, multi_class):
+    """As if its rows were not there."""
+    settings = {"multi_class": multi_class, "cv": 3, "random_state": 0}
+    own = THREE != 1
+    plain = BilevelSVC("rbf", **settings).fit(THREE_X[own], THREE[own])
+    with pytest.warns(UserWarning, match="class 1 have weight zero.*not in classes_"):
+        if by == "sample_weight":
+            model = BilevelSVC("rbf", **settings)
+            model.fit(THREE_X, THREE, sample_weight=1.0 * own)
+        else:
+            model = BilevelSVC("rbf", class_weight={1: 0.0}, **settings)
+            model.fit(THREE_X, THREE)
+    assert model.classes_.tolist() == [0, 2]
+    np.testing.assert_allclose(
+        model.predict_proba(THREE_X), plain.predict_proba(THREE_X), rtol=1e-9
+    )
+
+
+@QUIET
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+@pytest.mark.parametrize("criterion", ["auto", "multinomial"])
+@pytest.mark.parametrize("lacking", [1, 3])
+def test_training_parts_that_lack_a_class(lacking, criterion, multi_class):
+    """In one split of three, or in all of them: no row has values of all classes."""
+    number = np.arange(60) // 3 % 3
+    pairs = [
+        (
+            np.flatnonzero((number != k) & ((k >= lacking) | (THREE != k))),
+            np.flatnonzero(number == k),
+        )
+        for k in range(3)
+    ]
+    model = BilevelSVC(
+        "rbf", criterion=criterion, multi_class=multi_class, cv=pairs, random_state=0
+    )
+    with pytest.warns(UserWarning, match="are left out: their training part lacks a"):
+        model.fit(THREE_X, THREE)
+    p = model.predict_proba(THREE_X)
+    assert np.isfinite(p).all() and model.score(THREE_X, THREE) > 0.7
+    np.testing.assert_array_equal(p.argmax(axis=1), model.predict(THREE_X))
+    assert log_loss(THREE, p) < 0.8
+    assert (model.expected_score_ is None) == (lacking == 3)
 
 
 @EACH

@@ -97,7 +97,9 @@ def sample(y, n_classes, weight=None, group=None):
     weight = np.ones(len(y)) if weight is None else weight
     group = np.arange(len(y)) if group is None else group
     n = len(np.unique(group))
-    return _Observed(smoothed(y, n_classes), y, weight / weight.sum(), group, n)
+    target = smoothed(y, n_classes)
+    known = np.ones_like(target, dtype=bool)
+    return _Observed(target, known, y, weight / weight.sum(), group, n)
 
 
 def test_the_scale_is_that_of_held_out_values_by_libsvm():

@@ -14,7 +14,7 @@ from bisvm.core.types import Array
 from bisvm.criteria import Criterion
 from bisvm.criteria.priors import Prior
 from bisvm.data.matrices import Inputs
-from bisvm.data.splits import FoldColumns, SampleGroups, row_kinds
+from bisvm.data.splits import FoldColumns, SampleGroups, equal_shares, row_kinds
 from bisvm.machines import Machine
 from bisvm.machines.model import Approximation, Frame, Model
 from bisvm.solvers import Solver
@@ -180,8 +180,6 @@ class Problem:
         """Return the program on some of the rows, without landmarks if they are few."""
         columns, rule = self.columns, self.approximation
         exact = rule is None or len(rows) <= rule.exact_rows
-        validation = columns.validation[rows]
-        share = validation.sum(axis=0) * validation.shape[1]
         return replace(
             self,
             X=self.X[rows],
@@ -195,6 +193,6 @@ class Problem:
                 columns,
                 labels=columns.labels[rows],
                 train=columns.train[rows],
-                validation=validation / np.where(share > 0, share, 1.0),
+                validation=equal_shares(columns.validation[rows]),
             ),
         )

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC
 
 from bisvm.cli.output import say, write_json, write_rows
@@ -20,7 +19,7 @@ from bisvm.cli.tasks import (
     say_how_columns_were_read,
 )
 from bisvm.core.progress import ProgressLine
-from bisvm.data.splits import Split
+from bisvm.data.splits import Split, freeze_splits
 from bisvm.selection.comparison import (
     SMALL,
     Entry,
@@ -30,7 +29,6 @@ from bisvm.selection.comparison import (
     own_entry,
     svc_grid,
 )
-from bisvm.tables import DataError
 
 if TYPE_CHECKING:
     import optuna
@@ -85,17 +83,9 @@ def _share(value: float | None) -> str:
 
 
 def _folds(task: Task, options: Namespace) -> list[Split]:
-    counts = np.unique(task.y, return_counts=True)[1]
-    number = min(options.cv, int(counts.min()))
-    if number < 2:
-        raise DataError(
-            "a class has only one training row; expected two or more.",
-            path=task.table.path,
-        )
-    if number < options.cv:
-        say(f"note: {number} folds, since the smallest class has {number} rows.")
-    splitter = StratifiedKFold(number, shuffle=True, random_state=options.seed)
-    return list(splitter.split(np.zeros(len(task.y)), task.y))
+    classes, codes = np.unique(task.y, return_inverse=True)
+    state = np.random.RandomState(options.seed)
+    return freeze_splits(options.cv, None, codes, names=classes, random_state=state)
 
 
 def _optuna(rows: Rows, options: Namespace) -> Entry:

@@ -44,7 +44,7 @@ class PairwiseRanking(ScaleFree):
             raise ValueError(
                 "criterion 'auc' compares held-out points of different classes, and no "
                 "split holds out points of both. Use fewer folds or a stratified "
-                "splitter."
+                "splitter, or collect more rows of the rare class."
             )
 
     def _in_units(

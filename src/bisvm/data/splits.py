@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from bisvm.core.types import Array, ArrayLike, UserData, UserVector
+from bisvm.core.warning import warn_user
 
 Split: TypeAlias = tuple[Array, Array]
 
@@ -30,8 +31,8 @@ class Splitter(Protocol):
 # What `cv` may be: a number of folds, a splitter, or pairs of indices.
 Folds: TypeAlias = int | Splitter | Iterable[Split]
 
-# Row numbers that a message lists.
-_FEW_ROWS = 5
+# Row numbers or classes that a message lists.
+_FEW = 5
 
 
 class Points(NamedTuple):
@@ -117,8 +118,8 @@ class FoldColumns:
 
     labels : (n, q), +1 or -1
     train : (n, q), relative weight of a point's training loss, 0 where it is held out
-    validation : (n, q), weight of a point's validation loss; they sum to one, and every
-        column has an equal share
+    validation : (n, q), weight of a point's validation loss; they sum to one, and all
+        columns that hold out points of their classes have an equal share
     task : (q,), number of the class task of every column
     split : (q,), number of the split of every column
     pairs : (n_tasks, 2), as in `Points`
@@ -257,11 +258,12 @@ def split_columns(
     weight: Array,
     validation_weight: Array | None = None,
 ) -> FoldColumns:
-    """One column for every split and task that can be trained and validated.
+    """One column for every split and task that can be trained.
 
-    A split that holds out all points of a class has no column for that class's task.
-    Points have the same weight in training and validation unless `validation_weight` is
-    given.
+    A split that holds out all points of a class has no column for that class's task. A
+    pair of classes of which no point is held out has a column without validation
+    weight: held-out points of other classes have values there. Points have the same
+    weight in training and validation unless `validation_weight` is given.
     """
     held_weight = weight if validation_weight is None else validation_weight
     whole = training_columns(tasks, weight)
@@ -273,36 +275,43 @@ def split_columns(
         for k, task in enumerate(tasks.T):
             fit = whole.train[:, k] * inside
             check = (task != 0) * held_weight * outside
-            if len(np.unique(task[fit > 0])) == 2 and check.sum() > 0:
-                check /= check.sum()
+            if len(np.unique(task[fit > 0])) == 2 and held_weight[held_out].any():
                 columns.append((whole.labels[:, k], fit, check, k, number))
-        if not columns or columns[-1][-1] != number:
+        if not any(one[-1] == number and one[2].any() for one in columns):
             raise ValueError(
                 f"Split {number} cannot be used: its training part has one class only, "
                 "or its validation part is empty. Use a stratified splitter or fewer "
                 "folds."
             )
-    wanted = len(splits) * tasks.shape[1]
-    if len(columns) < wanted:
-        warnings.warn(
-            f"Of {wanted} training problems (splits x class tasks) "
-            f"{wanted - len(columns)} are left out: their training part lacks "
-            "a class, or their validation part is empty. A stratified splitter avoids "
-            "that.",
-            UserWarning,
-            stacklevel=2,
-        )
+    _warn_of_untrained(len(columns), len(splits) * tasks.shape[1])
     labels, train, validation, number_of_task, number_of_split = zip(
         *columns, strict=True
     )
     return FoldColumns(
         np.stack(labels, axis=1),
         np.stack(train, axis=1),
-        np.stack(validation, axis=1) / len(columns),
+        equal_shares(np.stack(validation, axis=1)),
         np.array(number_of_task),
         np.array(number_of_split),
         pairs_of(tasks),
     )
+
+
+def equal_shares(weight: Array) -> Array:
+    """Weights that sum to one, with equal shares of all columns that have some."""
+    total = weight.sum(axis=0)
+    out: Array = weight / np.where(total > 0, total, 1.0) / np.sum(total > 0)
+    return out
+
+
+def _warn_of_untrained(n_columns: int, wanted: int) -> None:
+    if n_columns < wanted:
+        warn_user(
+            f"Of {wanted} training problems (splits x class tasks) "
+            f"{wanted - n_columns} are left out: their training part lacks a class. "
+            "Use a stratified splitter, and groups that do not hold all rows of a "
+            "class."
+        )
 
 
 def distinct_columns(labels: Array) -> tuple[Array, Array]:
@@ -345,8 +354,9 @@ def freeze_splits(
     ----------
     cv : int, splitter or iterable of index pairs
         An int stands for stratified, shuffled folds, which keep groups together. There
-        are fewer folds, with a warning, if a class has fewer members or there are fewer
-        groups.
+        are fewer folds, with a warning, if no class has so many members, or there are
+        fewer groups. A class with fewer members is held out by some of the folds. The
+        only member of a class is in the training parts alone, with a warning.
     groups : array of shape (n,), optional
         Groups that splits keep together.
     names : array, optional
@@ -362,14 +372,7 @@ def freeze_splits(
     """
     n = len(y)
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
-        folds = _possible_folds(int(cv), y, names)
-        if groups is None and spread is not None:
-            return _dealt_folds(folds, (spread, y), random_state)
-        if groups is None:
-            splitter = StratifiedKFold(folds, shuffle=True, random_state=random_state)
-            return list(splitter.split(np.zeros(n), y))
-        folds = _folds_by_groups(folds, groups)
-        return _folds_of_groups(folds, y, groups, spread, random_state)
+        return _drawn_folds(int(cv), y, names, groups, spread, random_state)
     if isinstance(cv, str) or not (hasattr(cv, "split") or isinstance(cv, Iterable)):
         raise ValueError(
             f"cv={cv!r} is not understood; expected a number of folds, a scikit-learn "
@@ -411,6 +414,95 @@ def validated_on(splits: Iterable[Split], rows: ArrayLike) -> list[Split]:
     return [(train, held_out[kept[held_out]]) for train, held_out in splits]
 
 
+def _drawn_folds(
+    folds: int,
+    y: Array,
+    names: Array | None,
+    groups: UserVector,
+    spread: Array | None,
+    random_state: np.random.RandomState | None,
+) -> list[Split]:
+    """Stratified folds; the only member of a class is in the training parts alone."""
+    alone = _only_members(y, names)
+    rows = np.flatnonzero(~alone)
+    folds = _possible_folds(folds, y[rows], names)
+    groups = None if groups is None else np.asarray(groups)
+    spread = None if spread is None else spread[rows]
+    own = None if groups is None else groups[rows]
+    with warnings.catch_warnings():
+        # Members of a small class are in different folds: all training parts have some.
+        warnings.filterwarnings("ignore", "The least populated class in y")
+        splits = _folds(folds, y[rows], own, spread, random_state)
+    return [_with_only_members(rows[held_out], alone, groups) for _, held_out in splits]
+
+
+def _with_only_members(held_out: Array, alone: Array, groups: Array | None) -> Split:
+    """The split that holds these rows out.
+
+    A row that is never held out is not trained on beside held-out rows of its group.
+    """
+    trained = np.ones(len(alone), dtype=bool)
+    trained[held_out] = False
+    if groups is not None:
+        trained &= ~(alone & np.isin(groups, groups[held_out]))
+    return np.flatnonzero(trained), held_out
+
+
+def _only_members(y: Array, names: Array | None) -> Array:
+    """(n,), whether a row is the only member of its class, with a warning of them."""
+    classes, code, members = np.unique(y, return_inverse=True, return_counts=True)
+    if members.max() == 1:
+        raise ValueError(
+            f"All {len(classes)} classes have one member only: no row can be held out, "
+            "and nothing can be tuned. Collect more rows of every class, or use "
+            "scikit-learn's SVC."
+        )
+    alone: Array = (members == 1)[code]
+    if alone.any():
+        which = _named(classes[members == 1], names)
+        message = (
+            f"{which} one member only, which is trained on and never held out: no row "
+            "tells how well the class is recognised. Collect more rows of it, or drop "
+            "it."
+        )
+        if np.sum(members > 1) == 1:
+            left = _name(classes[members > 1][0], names)
+            message += (
+                f" All held-out rows are of class {left}: they hardly tell which "
+                "hyperparameters are best."
+            )
+        warn_user(message)
+    return alone
+
+
+def _name(code: Any, names: Array | None) -> str:
+    """The label of a class, for messages."""
+    return str(code if names is None else names[code])
+
+
+def _named(classes: Array, names: Array | None) -> str:
+    """The beginning of a sentence on what these classes have."""
+    if len(classes) == 1:
+        return f"Class {_name(classes[0], names)} has"
+    return f"Classes {_listed(classes if names is None else names[classes])} each have"
+
+
+def _folds(
+    folds: int,
+    y: Array,
+    groups: Array | None,
+    spread: Array | None,
+    random_state: np.random.RandomState | None,
+) -> list[Split]:
+    if groups is not None:
+        folds = _folds_by_groups(folds, groups)
+        return _folds_of_groups(folds, y, groups, spread, random_state)
+    if spread is not None:
+        return _dealt_folds(folds, (spread, y), random_state)
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=random_state)
+    return list(splitter.split(np.zeros(len(y)), y))
+
+
 def _dealt_folds(
     folds: int,
     kinds: tuple[Array, ...],
@@ -443,32 +535,28 @@ def _folds_of_groups(
         return list(splitter.split(np.zeros(len(y)), y, groups))
     both = y * (spread.max() + 1) + spread
     strata = both if np.bincount(both).max() >= folds else y
-    with warnings.catch_warnings():
-        # Few members of one class in one group are no problem.
-        warnings.filterwarnings("ignore", "The least populated class in y")
-        return list(splitter.split(np.zeros(len(y)), strata, groups))
+    return list(splitter.split(np.zeros(len(y)), strata, groups))
 
 
 def _possible_folds(folds: int, y: Array, names: Array | None) -> int:
+    """As many folds as rows of the largest class, with a warning of small classes."""
     if folds < 2:
         raise ValueError(f"cv={folds}: at least two folds are needed.")
     classes, members = np.unique(y, return_counts=True)
-    fewest = int(members.min())
-    if fewest < 2:
-        rare = classes[members.argmin()]
-        rare = rare if names is None else names[rare]
-        raise ValueError(
-            f"Class {rare!s} has one member only: it cannot be in a training and a "
-            "validation part. Drop it, or collect more of it."
+    most = int(members.max())
+    if most < folds:
+        warn_user(
+            f"The largest class has {most} members, fewer than cv={folds} folds; using "
+            f"{most} folds."
         )
-    if fewest < folds:
-        warnings.warn(
-            f"The smallest class has {fewest} members, fewer than cv={folds} folds; "
-            f"using {fewest} folds.",
-            UserWarning,
-            stacklevel=2,
+        folds = most
+    if members.min() < folds:
+        warn_user(
+            f"{_named(classes[members < folds], names)} fewer members than there are "
+            f"folds ({folds}): some folds hold out none, and few rows tell how well "
+            "the class is recognised. Collect more rows of it."
         )
-    return min(folds, fewest)
+    return folds
 
 
 def _folds_by_groups(folds: int, groups: UserVector) -> int:
@@ -480,11 +568,9 @@ def _folds_by_groups(folds: int, groups: UserVector) -> int:
             "together, and none could be held out. Leave groups out, or collect others."
         )
     if count < folds:
-        warnings.warn(
+        warn_user(
             f"There are {count} groups, fewer than cv={folds} folds; using {count} "
-            "folds.",
-            UserWarning,
-            stacklevel=3,
+            "folds."
         )
     return min(folds, count)
 
@@ -523,10 +609,10 @@ def _brief(given: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _listed(rows: Array) -> str:
-    """The first few row numbers, and how many more there are."""
-    first = ", ".join(map(str, rows[:_FEW_ROWS].tolist()))
-    more = len(rows) - _FEW_ROWS
+def _listed(named: Array) -> str:
+    """The first few numbers or names, and how many more there are."""
+    first = ", ".join(map(str, named[:_FEW].tolist()))
+    more = len(named) - _FEW
     return f"{first} and {more} more" if more > 0 else first
 
 

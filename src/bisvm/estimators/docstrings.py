@@ -60,8 +60,9 @@ default="quartic"
         regulariser on the kernel, at the given C.
     cv : int, splitter or list of (train, validation) index pairs, default=5
         An int means stratified, shuffled folds, which keep `groups` together and spread
-        `sample_groups`. Splits are drawn once per fit. With `SwapHoldout()` points
-        change places between two parts during the search.
+        `sample_groups`. The only member of a class is in all training parts, and never
+        held out. Splits are drawn once per fit. With `SwapHoldout()` points change
+        places between two parts during the search.
     fit_intercept : {{True, "penalized", False}}, default=True
         "penalized" treats the intercept as the weight of a constant feature.
     learn : "all", None, or names such as "C" or ("C", "gamma"), default="all"

@@ -201,6 +201,7 @@ def prepare(
     rows = np.flatnonzero(weight > 0)
     _check_classes(classes, codes, weight)
     _check_weights(weight)
+    classes, codes = _with_weight(classes, codes, rows)
     spread = _sample_groups(given.sample_groups, X, rows, grouping)
     if grouping == "groups":
         _warn_of_small_groups(spread, codes[rows])
@@ -377,6 +378,21 @@ def _check_classes(classes: Array, codes: Array, weight: Array) -> None:
         )
 
 
+def _with_weight(classes: Array, codes: Array, rows: Array) -> tuple[Array, Array]:
+    """Classes that have rows of positive weight, and the codes of `rows` among them.
+
+    Rows of weight zero are left out, so a class that has no others is not there.
+    """
+    present = np.unique(codes[rows])
+    if len(present) < len(classes):
+        gone = np.delete(classes, present)
+        warn_user(
+            f"All rows of class {_first_names(gone)} have weight zero: the class is "
+            "left out, and is not in classes_. Drop its rows, or give them a weight."
+        )
+    return classes[present], np.searchsorted(present, codes)
+
+
 def class_factors(
     class_weight: ClassWeight, classes: Array, codes: Array, weight: Array
 ) -> Array:
@@ -392,7 +408,8 @@ def class_factors(
                 "BilevelLinearSVC, 'learn'."
             )
         total = np.bincount(codes, weight, minlength=n_classes)
-        balanced: Array = weight.sum() / (n_classes * np.where(total > 0, total, 1.0))
+        n_present = np.sum(total > 0)
+        balanced: Array = weight.sum() / (n_present * np.where(total > 0, total, 1.0))
         return balanced
     if not isinstance(class_weight, Mapping):
         raise ValueError(

@@ -89,7 +89,7 @@ class BilevelClassifier(FittedClassifier):
         data = validate(self, given, settings, random_state)
         settings = settings.for_data(data)
         if settings.threshold is not None:
-            check_threshold(settings, data.classes)
+            check_threshold(settings, data)
         build = self._builder(data) if watched.callback is not None else None
         with one_blas_thread():
             found = search(settings, data, random_state, watched.callback, build)

@@ -9,7 +9,7 @@ import numpy as np
 
 from bisvm.core.types import Array
 from bisvm.estimators.arguments import Goal
-from bisvm.search.settings import Settings
+from bisvm.search.settings import Data, Settings
 
 GOALS = ("accuracy", "balanced_accuracy", "f1")
 # Scores that differ by less are equal: rounding errors of sums of weights.
@@ -105,12 +105,19 @@ def check_goal(goal: object, classes: Array) -> None:
     )
 
 
-def check_threshold(settings: Settings, classes: Array) -> None:
+def check_threshold(settings: Settings, data: Data) -> None:
     """Refuse the argument `threshold` before any work is done."""
     goal = settings.threshold
-    check_goal(goal, classes)
+    check_goal(goal, data.classes)
     if settings.criterion.on_training:
         raise ValueError(
             f"threshold={goal!r} is chosen by held-out points, and "
             f"criterion={settings.arguments['criterion']!r} holds none out."
+        )
+    held_out = np.concatenate([rows for _, rows in data.splits])
+    if len(np.unique(data.y[held_out])) < 2:
+        raise ValueError(
+            f"threshold={goal!r} is chosen by held-out points of both classes, and "
+            "those of one class only are held out. Use splits that hold out both, "
+            "collect more rows of the rare class, or use threshold=None."
         )

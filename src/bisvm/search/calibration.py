@@ -43,6 +43,8 @@ _LOG_SCALES = (np.log(_SCALES[0]), np.log(_SCALES[1]))
 _CLOSE = {"ftol": 0.0, "gtol": 1e-11}
 # Probability that a label is another one: with it a stays finite.
 _DOUBT = 2e-3
+# Logit of a class that there was no machine for.
+_NEVER = -1e300
 # Digits in which the decision values of copies of a row agree.
 _DIGITS = 9
 # Standard errors of the log-loss by which intercepts must lower it.
@@ -93,19 +95,16 @@ def calibrate(
     none = np.zeros(n_tasks)
     if not known or len(known) < len(parts):
         return None, none
-    held_out = list(scores_of_splits(data, known, [part.values for part in known]))
     pairs = settings.task_kind == "ovo" and len(data.classes) > 2
-    if pairs and not held_out:
-        return _from_single_pairs(data, known), none
-    if not held_out:
-        return None, none
-    rows = np.concatenate([rows for rows, _ in held_out])
-    scores = np.vstack([scores for _, scores in held_out])
+    rows, scores = _held_out(data, known, pairs)
+    if not len(rows):
+        return (_from_single_pairs(data, known) if pairs else None), none
     sample = _Observed.of(data, rows, scores)
     if pairs:
         return _fit_pairs(sample, scores), none
     may_move = _may_move(settings, data, sample)
-    calibration, intercepts = _fit_classes(sample, _of_classes(scores), may_move)
+    values = _of_classes(np.nan_to_num(scores))
+    calibration, intercepts = _fit_classes(sample, values, may_move)
     shift = intercepts / calibration.scale
     return calibration, shift if n_tasks > 1 else shift[1:] - shift[:1]
 
@@ -133,6 +132,23 @@ def held_out_losses(
     return losses
 
 
+def _held_out(data: Data, parts: Sequence[HeldOut], pairs: bool) -> tuple[Array, Array]:
+    """Held-out rows, and their scores (rows, n_tasks); NaN where there is no machine.
+
+    Those with scores in all class tasks. If there are none, those with a score of their
+    own class and of others; none of pairs of classes.
+    """
+    n_tasks, values = data.tasks.shape[1], [part.values for part in parts]
+    found = list(scores_of_splits(data, parts, values, complete=False))
+    rows = np.concatenate([np.arange(0), *(rows for rows, _ in found)])
+    scores = np.vstack([np.empty((0, n_tasks)), *(scores for _, scores in found)])
+    known = np.isfinite(scores)
+    kept = known.all(axis=1)
+    if not kept.any() and not pairs:
+        kept = np.any(known & (data.tasks[rows] > 0), axis=1)
+    return rows[kept], scores[kept]
+
+
 def _of_classes(scores: Array) -> Array:
     """(n, n_classes), also from (n,) or (n, 1) for two classes."""
     f = scores.reshape(len(scores), -1)
@@ -143,10 +159,12 @@ def _of_classes(scores: Array) -> Array:
 class _Observed:
     """Held-out rows: smoothed labels (m, n_classes), class numbers, weights, groups.
 
+    known : (m, n_classes), the classes that there was a machine for
     n : number of independent observations
     """
 
     target: Array
+    known: Array
     y: Array
     weight: Array
     group: Array
@@ -158,13 +176,17 @@ class _Observed:
         groups = data.groups
         ids = _without_copies(rows, y, scores) if groups is None else groups[rows]
         names, group = np.unique(ids, return_inverse=True)
-        target = np.full((len(rows), K), _DOUBT / (K - 1))
+        known = np.ones((len(rows), K), dtype=bool)
+        if scores.shape[1] == K:
+            known = np.isfinite(scores)
+        others = np.maximum(known.sum(axis=1, keepdims=True) - 1, 1)
+        target = np.where(known, _DOUBT / others, 0.0)
         target[np.arange(len(rows)), y] = 1.0 - _DOUBT
-        return cls(target, y, weight / weight.sum(), group, len(names))
+        return cls(target, known, y, weight / weight.sum(), group, len(names))
 
     def loss(self, logits: Array) -> tuple[float, Array]:
         """The weighted log-loss, and its gradient by the logits."""
-        logs = log_softmax(logits, axis=1)
+        logs = log_softmax(np.where(self.known, logits, _NEVER), axis=1)
         slope = self.weight[:, None] * (np.exp(logs) - self.target)
         return -float(self.weight @ np.sum(self.target * logs, axis=1)), slope
 
@@ -194,7 +216,8 @@ def _may_move(settings: Settings, data: Data, held_out: _Observed) -> bool:
 
     Not with the exact hinge, whose machine is that of LIBSVM, if nothing is learned or
     the criterion has weights of its own. Nor if classes have other shares among the
-    held-out rows than among all: those rows do not show how frequent classes are.
+    held-out rows than among all: those rows do not show how frequent classes are. Nor
+    if there was no machine for some of the classes.
     """
     model = settings.model
     free = model.loss.twice_differentiable and model.intercept == "free"
@@ -205,7 +228,8 @@ def _may_move(settings: Settings, data: Data, held_out: _Observed) -> bool:
         np.bincount(y, w, minlength=K) / w.sum()
         for y, w in ((data.y, data.weight), (held_out.y, held_out.weight))
     )
-    return bool(shown.min() > 0 and 0.5 * np.abs(every - shown).sum() <= _SAME_SHARES)
+    same = 0.5 * np.abs(every - shown).sum() <= _SAME_SHARES
+    return bool(held_out.known.all() and shown.min() > 0 and same)
 
 
 def _fit_classes(

@@ -205,11 +205,16 @@ class HeldOut:
 
 
 def scores_of_splits(
-    data: Data, parts: Sequence[HeldOut], values: Sequence[Array]
+    data: Data,
+    parts: Sequence[HeldOut],
+    values: Sequence[Array],
+    *,
+    complete: bool = True,
 ) -> Iterator[tuple[Array, Array]]:
     """Yield, for every split, the rows that have decision values in all class tasks.
 
-    And those values, (rows, n_tasks). `values` are in the order of the parts' own.
+    And those values, (rows, n_tasks). `values` are in the order of the parts' own. Not
+    `complete` are rows with values in some tasks, and NaN in others.
     """
     n, n_tasks = data.tasks.shape
     tables = []
@@ -223,7 +228,8 @@ def scores_of_splits(
             here = part.split == number
             scores[:, first + part.task[here]] = table[:, here]
             first += n_tasks // len(parts)
-        rows = np.flatnonzero(np.isfinite(scores).all(axis=1))
+        known = np.isfinite(scores)
+        rows = np.flatnonzero(known.all(axis=1) if complete else known.any(axis=1))
         if len(rows):
             yield rows, scores[rows]
 
