@@ -63,8 +63,8 @@ GOOD = {
     "unmasked list csr csc coo dok frame nullable categorical".split(),
     "numbers": "normal, whole, constant column, one distinct x, zeros, duplicates, "
     "outlier, large, small, mixed units, large offset".split(", "),
-    "labels": "int negative large uint8 bool float text object list series "
-    "nullable string categorical Categorical column".split(),
+    "labels": "int, negative, large, uint8, bool, float, text, object, list, series, "
+    "nullable, string, categorical, Categorical, column, one member".split(", "),
     "weights": "none ones list linear object bool series nullable huge tiny".split(),
     "groups": ["none", "pairs", "alone", "text", "nullable", "categorical"],
     "splits": "2, 5, numpy, KFold, shuffled, leave one out, time series, repeated, "
@@ -73,7 +73,9 @@ GOOD = {
 REFUSED = {
     "container": ["masked", "missing", "words", "duplicate names", "ragged"],
     "numbers": ["NaN", "inf", "huge", "tiny", "largest"],
-    "labels": "NaN None missing masked continuous bytes".split(),
+    "labels": "NaN, None, missing, masked, continuous, bytes, all different".split(
+        ", "
+    ),
     "weights": ["zero", "negative", "NaN", "inf", "missing", "masked", "subnormal"],
     "groups": ["one", "NaN", "missing", "mixed", "short"],
     "splits": ["exhausted", "overlapping", "no training", "no validation", "beyond"],
