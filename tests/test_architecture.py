@@ -37,7 +37,7 @@ ALLOWED = {
     "images": "core",
     "tables": "core",
     "selection": "core data estimators",
-    "io": "bisvm core data losses transforms kernels hinge machines estimators "
+    "io": "bisvm core data losses transforms kernels hinge machines search estimators "
     "selection",
     "plots": "core kernels search estimators selection",
     "reporting": "core data criteria search estimators selection tables plots",

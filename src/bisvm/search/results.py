@@ -328,6 +328,7 @@ class FoldMachines:
     coef, intercept : (m, q) and (q,); in original units for a linear machine
     rows : (m,), the rows that the coefficients belong to; None for a linear machine
     values : for each column, decision values of the rows that its split holds out
+    solves : lower-level problems solved for them
     """
 
     task: Array
@@ -336,6 +337,7 @@ class FoldMachines:
     intercept: Array
     rows: Array | None
     values: tuple[Array, ...]
+    solves: int = 0
 
 
 def fold_machines(
@@ -359,7 +361,9 @@ def fold_machines(
         rows = used if best.landmarks is None else best.landmarks.rows[used]
         x = replace(x, coef=x.coef[used])
     values = tuple(end.fitted[splits[k][1], j] for j, k in enumerate(columns.split))
-    return FoldMachines(columns.task, columns.split, x.coef, x.intercept, rows, values)
+    solves = 0 if end is trace.warm else len(columns.split)
+    kind = columns.task, columns.split
+    return FoldMachines(*kind, x.coef, x.intercept, rows, values, solves)
 
 
 # --- the result of one search ---------------------------------------------------------
@@ -395,7 +399,9 @@ class Tuned:
     @property
     def solves(self) -> int:
         """Lower-level problems solved."""
-        return sum(record.solves for record in self.history) + self.nested_solves
+        of_folds = 0 if self.folds is None else self.folds.solves
+        searched = sum(record.solves for record in self.history)
+        return searched + self.nested_solves + of_folds
 
     @property
     def certificate(self) -> Certificate:

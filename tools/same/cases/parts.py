@@ -168,12 +168,16 @@ for name in (
     "smoothed_error",
     "f1",
     "auc",
+    "multinomial",
     "structural_risk",
 ):
     svc(f"criterion/{name}", MOONS, criterion=name)
     objective(f"objective/criterion {name}", MOONS, kernel="ard", criterion=name)
 svc("criterion/balanced_blend", RARE, criterion="balanced_blend")
 svc("criterion/balanced_mse, three classes", THREE, criterion="balanced_mse")
+for kind in ("ovr", "ovo"):
+    settings = dict(criterion="multinomial", multi_class=kind)
+    svc(f"criterion/multinomial, three classes, {kind}", THREE, **settings)
 svc("criterion/weighted", RARE, criterion=lib.Weighted("blend", {"sick": 10}))
 svc("criterion/other blend", MOONS, criterion=lib.Blend("mse", "hinge", 0.2))
 svc("criterion/f1 of named sharpness", RARE, criterion=lib.SmoothedF1())
