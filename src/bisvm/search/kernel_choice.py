@@ -217,7 +217,9 @@ def choose(
     for higher in richer:
         if stopped(tuned):
             break
-        higher, further = trials.with_others(higher, trials.search(higher))
+        further = trials.search(higher)
+        trials.tell(higher, further)
+        higher, further = trials.with_others(higher, further)
         name = higher.name_of(further)
         step = Comparison(name, _difference(tuned, further), higher.needed)
         trials.steps.append(step)
@@ -244,10 +246,12 @@ class _Trials:
     def search(self, candidate: Candidate) -> list[Tuned]:
         found = self.tune(candidate)
         self.tried.append((candidate, found))
-        if candidate.name in SEPARATE_WIDTHS:
-            # Of several sets of hyperparameters, the first is reported.
-            self.steps.extend(found[0].descent.steps)
         return found
+
+    def tell(self, candidate: Candidate, found: list[Tuned]) -> None:
+        """Add the steps within a search, the first of several."""
+        if candidate.name in SEPARATE_WIDTHS:
+            self.steps.extend(found[0].descent.steps)
 
     def with_others(
         self, candidate: Candidate, tuned: list[Tuned]
@@ -262,6 +266,7 @@ class _Trials:
             step = _replacing(candidate, tuned, other, found)
             self.steps.append(step)
             if step.taken:
+                self.tell(other.candidate, found)
                 return self.with_others(other.candidate, found)
         return candidate, tuned
 
