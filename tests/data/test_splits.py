@@ -19,6 +19,7 @@ from bisvm import BilevelLinearSVC, BilevelSVC
 from bisvm.data.splits import (
     class_tasks,
     distinct_columns,
+    equal_shares,
     freeze_splits,
     row_kinds,
     split_columns,
@@ -375,6 +376,14 @@ def test_a_pair_of_classes_that_is_not_held_out_is_trained_all_the_same():
     # One class against the rest is held out by every split.
     columns = split_columns(class_tasks(y, 4, "ovr"), splits, np.ones(8))
     np.testing.assert_allclose(columns.validation.sum(axis=0), 1 / 8)
+
+
+def test_shares_of_columns():
+    weight = np.array([[1.0, 0.0, 2.0], [3.0, 0.0, 2.0]])
+    expected = [[0.125, 0.0, 0.25], [0.375, 0.0, 0.25]]
+    np.testing.assert_array_equal(equal_shares(weight), expected)
+    # The training problem itself holds nothing out.
+    np.testing.assert_array_equal(equal_shares(0.0 * weight), 0.0 * weight)
 
 
 def test_a_split_without_held_out_weight_is_refused():

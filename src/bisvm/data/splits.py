@@ -300,7 +300,8 @@ def split_columns(
 def equal_shares(weight: Array) -> Array:
     """Weights that sum to one, with equal shares of all columns that have some."""
     total = weight.sum(axis=0)
-    out: Array = weight / np.where(total > 0, total, 1.0) / np.sum(total > 0)
+    some = total > 0
+    out: Array = weight / np.where(some, total, 1.0) / max(np.sum(some), 1)
     return out
 
 
