@@ -328,6 +328,26 @@ def test_files_keep_the_probabilities(tmp_path):
 
 
 def test_a_mean_of_machines_has_the_mean_scale():
-    found = mean_calibration([Calibration(1.0, 4.0), Calibration(4.0, 9.0)])
-    assert found == Calibration(pytest.approx(2.5), pytest.approx(6.5))
+    found = mean_calibration([Calibration(1.0, 4.0, 2.0), Calibration(4.0, 9.0, 5.0)])
+    assert found == Calibration(
+        pytest.approx(2.5), pytest.approx(6.5), pytest.approx(3.5)
+    )
     assert mean_calibration([Calibration(1.0), None]) is None
+
+
+def test_no_probability_is_more_extreme_than_those_of_held_out_rows():
+    """With labels by chance and a narrow kernel, values near training rows are huge."""
+    rng = np.random.default_rng(0)
+    X, y, new = rng.normal(size=(100, 5)), rng.integers(0, 2, 100), np.zeros((3, 5))
+    model = BilevelSVC(RBF(30.0), C=1.0, learn=(), random_state=0).fit(X, y)
+    far, near = model.predict_proba(new), model.predict_proba(X)
+    assert np.abs(far - 0.5).max() < 0.1 and np.abs(near - 0.5).max() < 0.4
+    np.testing.assert_array_equal(model.classes_[near.argmax(axis=1)], model.predict(X))
+    wide = model.calibration_.scale * np.abs(model.decision_function(X)).max()
+    assert model.calibration_.widest < wide
+
+
+def test_cut_probabilities_of_several_classes_keep_the_first():
+    cut = Calibration(1.0, widest=2.0).log_proba(np.array([[5.0, 0.0, 4.0]]))
+    expected = log_softmax([[5.0, 3.0, 4.0]], axis=1)
+    np.testing.assert_allclose(cut, expected)

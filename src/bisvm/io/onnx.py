@@ -342,7 +342,12 @@ def _probabilities(graph: Graph, model: BaseEstimator, decisions: str) -> str:
         whole = graph.plus(column, machine.threshold_)
         decisions = graph.product(whole, np.array([[-0.5, 0.5]]))
     scales = np.full(len(model.classes_), known.scale)
-    return graph.node("Softmax", graph.columns_times(decisions, scales), axis=1)
+    logits = graph.columns_times(decisions, scales)
+    if np.isfinite(known.widest):
+        axes = graph.constant(np.array([1]))
+        top = graph.node("ReduceMax", logits, axes, keepdims=1)
+        logits = graph.node("Max", logits, graph.plus(top, -known.widest))
+    return graph.node("Softmax", logits, axis=1)
 
 
 def _votes(graph: Graph, scores: str, n_classes: int) -> str:

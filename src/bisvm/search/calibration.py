@@ -12,7 +12,9 @@ pool what all pairs say, f_kl for k against l::
     d_k(x) = sum_l log 1 / (1 + exp(-c f_kl(x))).
 
 a and c minimise the log-loss on held-out rows. So the class of the highest probability
-is the class that is predicted.
+is the class that is predicted. Differences of the exponents are cut at the largest of
+held-out rows: a narrow kernel has tiny values far from all training rows, and what they
+say is not to be carried over to rows that are near to one.
 
 Labels are smoothed: a row counts as one of its class with probability 0.998, so that a
 stays finite. Intercepts b_k of the classes are fitted as well, with a normal prior of
@@ -24,7 +26,7 @@ chance gives, and by more than its standard error. This rule was chosen on two f
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
@@ -45,6 +47,8 @@ _CLOSE = {"ftol": 0.0, "gtol": 1e-11}
 _DOUBT = 2e-3
 # Logit of a class that there was no machine for.
 _NEVER = -1e300
+# Smallest bound of differences of logits: the predicted class stays the first.
+_NARROWEST = 1e-6
 # Digits in which the decision values of copies of a row agree.
 _DIGITS = 9
 # Standard errors of the log-loss by which intercepts must lower it.
@@ -60,14 +64,19 @@ class Calibration:
 
     scale : a, factor of the decision values
     pair_scale : c, factor of the scores of pairs of classes; None for other tasks
+    widest : largest difference between a d_k of two classes in a held-out row. A new
+        row may be unlike all of these, and its probabilities are no more extreme
     """
 
     scale: float
     pair_scale: float | None = None
+    widest: float = np.inf
 
     def log_proba(self, decision: Array) -> Array:
         """Return log-probabilities (n, n_classes) of decision values."""
-        out: Array = log_softmax(self.scale * _of_classes(decision), axis=1)
+        logits = self.scale * _of_classes(decision)
+        lowest = logits.max(axis=1, keepdims=True) - self.widest
+        out: Array = log_softmax(np.maximum(logits, lowest), axis=1)
         return out
 
 
@@ -77,8 +86,11 @@ def mean_calibration(parts: Sequence[Calibration | None]) -> Calibration | None:
     if not known or len(known) < len(parts):
         return None
     pairs = [one.pair_scale for one in known if one.pair_scale is not None]
-    scale = float(np.mean([one.scale for one in known]))
-    return Calibration(scale, float(np.mean(pairs)) if pairs else None)
+    scale, widest = (
+        float(np.mean(values))
+        for values in zip(*((one.scale, one.widest) for one in known), strict=True)
+    )
+    return Calibration(scale, float(np.mean(pairs)) if pairs else None, widest)
 
 
 def calibrate(
@@ -101,12 +113,22 @@ def calibrate(
         return (_from_single_pairs(data, known) if pairs else None), none
     sample = _Observed.of(data, rows, scores)
     if pairs:
-        return _fit_pairs(sample, scores), none
+        found = _fit_pairs(sample, scores)
+        assert found.pair_scale is not None
+        pooled = pooled_pairs(found.pair_scale * scores, len(data.classes))
+        return _within(found, found.scale * pooled), none
     may_move = _may_move(settings, data, sample)
     values = _of_classes(np.nan_to_num(scores))
     calibration, intercepts = _fit_classes(sample, values, may_move)
+    calibration = _within(calibration, calibration.scale * values + intercepts)
     shift = intercepts / calibration.scale
     return calibration, shift if n_tasks > 1 else shift[1:] - shift[:1]
+
+
+def _within(calibration: Calibration, logits: Array) -> Calibration:
+    """With probabilities that are no more extreme than those of held-out rows."""
+    widest = float(np.max(np.ptp(logits, axis=1)))
+    return replace(calibration, widest=max(widest, _NARROWEST))
 
 
 def held_out_losses(
