@@ -67,6 +67,7 @@ def test_prediction_sets_of_the_sets_of_record(tmp_path, monkeypatch):
         assert np.all(coverage > 0.6) and np.all(np.diff(coverage, axis=0) >= 0)
 
 
+@pytest.mark.full
 def test_criteria_are_compared_on_sets_of_several_classes(tmp_path, monkeypatch):
     monkeypatch.setenv("BISVM_DATA", str(tmp_path))
     for name, n_classes in (("two", 2), ("three", 3)):
@@ -87,6 +88,7 @@ def write_published(data, names):
     (folder / "delgado2014_results.txt").write_text("\n".join(lines))
 
 
+@pytest.mark.full
 def test_the_published_table(tmp_path, monkeypatch):
     monkeypatch.setenv("BISVM_DATA", str(tmp_path))
     few = ("bisvm", "SVC, default", "SVC, grid")

@@ -48,7 +48,9 @@ def test_all_evaluations_are_counted_and_the_same_again(whole):
     model, again = whole, hinge_svc(X, y).fit(X, y)
     assert model.hyperparameters_ == again.hyperparameters_
     assert {"smooth", "shared values"} <= {one.stage for one in model.history_}
-    assert model.n_svm_evaluations_ == sum(one.solves for one in model.history_)
+    searched = sum(one.solves for one in model.history_)
+    # The machines of the splits are solved once more, if the last were others.
+    assert model.n_svm_evaluations_ - searched in (0, model.history_[0].solves)
 
 
 def test_a_search_over_kinks_can_be_stopped():
