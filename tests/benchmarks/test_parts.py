@@ -64,6 +64,7 @@ def test_race(options, capsys):
     assert f"{TINY}, split 0" in capsys.readouterr().err
 
 
+@pytest.mark.full
 def test_race_of_linear_machines(options):
     program.PARTS["linear"](options)
     names = [r["method"] for r in rows_of(options.output / "records" / "linear.csv")]

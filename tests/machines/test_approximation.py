@@ -201,6 +201,7 @@ def test_the_same_again():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.full
 def test_a_callback_gets_a_model_on_landmarks():
     scores = []
     BilevelSVC(
