@@ -89,3 +89,22 @@ def test_single_precision_takes_no_more_steps_than_double():
     exact = KernelMachine(*common, X, rounded.astype(float))
     fitted = exact.tangent(exact.fit_values(many.x))
     assert exact.residual(many.x, fitted).max() <= 2e-3
+
+
+def test_of_several_optimal_intercepts_the_smallest_is_taken():
+    """Two classes of one size and a small C: E does not change with the intercept."""
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    labels = np.where(np.arange(20) % 2, 1.0, -1.0)[:, None]
+    kernel = RBF(gamma=0.5)
+    weights = np.full((20, 1), 0.01)
+    one = KernelMachine(labels, weights, Quartic(), "free", kernel, X, kernel.gram(X))
+    starts = (None, np.full((20, 1), 0.7), np.full((20, 1), -0.7))
+    found = [Newton().solve(one, start, 1e-9).x.intercept for start in starts]
+    np.testing.assert_allclose(found, 0.0, atol=1e-12)
+    # Others are optimal too.
+    x = Newton().solve(one, None, 1e-9).x
+    values = [
+        one.value(moved, one.tangent(one.fit_values(moved)))
+        for moved in (x, replace(x, intercept=x.intercept + 0.5))
+    ]
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-9)

@@ -170,7 +170,7 @@ def search(
     Parameters
     ----------
     settings : Settings
-        If they leave the kernel open, held-out rows choose it.
+        If they leave the kernel or the class tasks open, held-out rows choose them.
     data : Data
     random_state : RandomState
     callback : called with a `Progress` after every evaluation; True stops
