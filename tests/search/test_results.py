@@ -79,8 +79,6 @@ def test_with_a_tiny_C_a_warm_start_does_not_decide(tuned):
         train(SETTINGS, data, problem, values, np.arange(1), start)
         for start in (None, np.full((60, 1), 0.5))
     )
-    assert results._is_flat(cold.solution)
-    assert not results._is_flat(tuned.trained.solution)
     np.testing.assert_array_equal(warm.solution.x.intercept, cold.solution.x.intercept)
 
 

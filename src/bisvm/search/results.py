@@ -24,8 +24,6 @@ from bisvm.solvers import Solution
 
 # Optimality residual of the final machine: far below what predictions show.
 FINAL_TOL = 1e-9
-# Largest curvature of a loss, relative to its slope, at which it counts as linear.
-FLAT = 1e-2
 # Splits without which theta is chosen again to estimate the gap, and steps on each:
 # fewer than where separate values have to be confirmed (`refinement`).
 GAP_SPLITS = 2
@@ -89,8 +87,6 @@ def train(
         data.sample_groups,
     )
     solution = settings.solver.solve(machine, fitted, FINAL_TOL)
-    if fitted is not None and _is_flat(solution):
-        solution = settings.solver.solve(machine, None, FINAL_TOL)
     if landmarks is None:
         return Trained(values, problem.frame, solution)
     coef = np.zeros(columns.labels.shape)
@@ -120,15 +116,6 @@ def train_at(
             landmarks = problem.approximation.final_landmarks(kernel, problem.X, one)
         found.append(train(settings, data, problem, one, block, landmarks=landmarks))
     return found
-
-
-def _is_flat(solution: Solution) -> bool:
-    """Whether the loss of a column is linear at all points, or nearly so.
-
-    With a tiny C any intercept is optimal there: that of a warm start would decide.
-    """
-    slope = np.abs(solution.tangent.slope).max(axis=0)
-    return bool(np.any(solution.tangent.curvature.max(axis=0) <= FLAT * slope))
 
 
 # --- held-out decision values ---------------------------------------------------------

@@ -7,6 +7,7 @@ import numpy as np
 from bisvm.core.types import Array
 from bisvm.machines import Coefficients, Machine
 from bisvm.solvers.base import Solution, Solver
+from bisvm.solvers.intercepts import smallest_intercept
 
 # Backtracking steps, in case a loss is not finite: 2^100 exceeds every curvature.
 _MAX_GROWTHS = 100
@@ -104,6 +105,7 @@ class FISTA(Solver):
             y_values = new_values + momentum * (new_values - x_values)
             x, x_values, tau = new, new_values, tau_next
         tangent = machine.tangent(machine.fit_values(x))
+        x, tangent = smallest_intercept(machine, x, tangent)
         residual = machine.residual(x, tangent)
         return Solution(x, tangent, residual, iterations, status)
 

@@ -10,6 +10,7 @@ from bisvm.core.types import Array
 from bisvm.data.splits import distinct_columns
 from bisvm.machines import Coefficients, LinearMachine, Machine, Tangent
 from bisvm.solvers.base import Solution, Solver
+from bisvm.solvers.intercepts import smallest_intercept
 
 # Fitted values above this, or not finite, are no useful start: margins of trained
 # machines are of the order of one.
@@ -31,14 +32,6 @@ _SUMS = 3
 # Share of the largest possible curvature below which a free intercept is not
 # determined by the active points.
 _HELD = 1e-9
-# Curvature of a point, as a share of the largest one, up to which it is not active; the
-# sum of slopes, as a share of all weights, up to which an intercept is optimal.
-_BARELY = 1e-3
-_BALANCED = 1e-6
-# Where the smallest optimal intercept is looked for, beyond the one found, and its
-# accuracy, in halvings of its size.
-_BEYOND = 1e-3
-_HALVINGS = 45
 # Relative residual of the conjugate gradients far from the optimum. Close to it they
 # are solved better, so that convergence is faster than linear.
 _FORCING = 0.1
@@ -143,7 +136,7 @@ class Newton(Solver):
             iterations += steps
             # Fitted values were sums of all steps, whose errors add up.
             tangent = machine.tangent(machine.precise_values(x))
-            x, tangent = _smallest_intercept(machine, x, tangent)
+            x, tangent = smallest_intercept(machine, x, tangent)
             residual = machine.residual(x, tangent)
             if len(unsolved) or np.all(residual <= 2 * tol):
                 break
@@ -349,41 +342,3 @@ def _balanced(
     values = np.tile(move.intercept, (len(tangent.fitted), 1))
     length = step_lengths(machine, x, tangent, move, values)
     return x.step(move, length), machine.tangent(tangent.fitted + length * values)
-
-
-def _smallest_intercept(
-    machine: Machine, x: Coefficients, tangent: Tangent
-) -> tuple[Coefficients, Tangent]:
-    """Where several intercepts are optimal, take the smallest, whatever the start.
-
-    So it is for two classes of the same weight with a small C: all points are on the
-    linear part of the loss, and stay there if the intercept moves a little.
-    """
-    free = np.flatnonzero(_free_to_move(machine, tangent))
-    if not len(free):
-        return x, tangent
-    part, fitted, b = machine.select(free), tangent.fitted[:, free], x.intercept[free]
-    # From a little beyond the intercept found to zero, as far as E falls.
-    far, near = b + _BEYOND * np.sign(b), np.zeros_like(b)
-    new = near
-    for _ in range(_HALVINGS):
-        slope = part.tangent(fitted + (new - b)).slope.sum(axis=0)
-        slope += part.intercept_precision * new
-        falls = np.sign(b) * slope >= -_SLOPE_ROUNDING * part.total_weight
-        far, near = np.where(falls, new, far), np.where(falls, near, new)
-        new = 0.5 * (far + near)
-    moved = Coefficients(np.zeros_like(x.coef), np.zeros_like(x.intercept))
-    moved.intercept[free] = far - b
-    x = x.step(moved, np.ones(machine.n_columns))
-    return x, machine.tangent(tangent.fitted + moved.intercept)
-
-
-def _free_to_move(machine: Machine, tangent: Tangent) -> Array:
-    """Columns whose intercept is optimal, and determined by no point."""
-    if machine.intercept != "free":
-        return np.zeros(machine.n_columns, dtype=bool)
-    total = np.abs(tangent.slope.sum(axis=0))
-    barely = _BARELY * machine.loss.max_curvature * machine.weights
-    free: Array = np.all(tangent.curvature <= barely, axis=0)
-    free &= total <= _BALANCED * machine.total_weight
-    return free
