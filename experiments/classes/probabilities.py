@@ -10,6 +10,9 @@ Log-loss and Brier score are means over test rows, the calibration error is the 
 one with ten bins of the highest probability, in points. The map from decision values to
 probabilities was chosen on the first two folds; the last two had no say.
 
+A second table has labels by chance: how far probabilities of new rows are from the
+share of their class, which is all that can be known.
+
 Fits are kept in `probabilities_fits.csv`: delete it to run them again.
 """
 
@@ -43,6 +46,9 @@ FIGURES = (
     "share of time",
 )
 CHOSEN, REPORTED = (0, 1), (2, 3)
+# Rows, columns and classes of sets with labels by chance.
+CHANCE = ((60, 5, 2), (100, 5, 2), (400, 10, 2), (150, 5, 3))
+DRAWS = 20
 
 
 def run(context: Context) -> Result:
@@ -73,7 +79,35 @@ def run(context: Context) -> Result:
         columns |= {f"{score}, ours": ".3f", f"{score}, theirs": ".3f"}
     columns |= {"log-loss no worse": ".0%", "Brier no worse": ".0%"}
     columns |= {"argmax is predict": ".1%", "share of the fit's time": ".1%"}
-    return Result([Table("Means over the sets", columns, rows)])
+    return Result([Table("Means over the sets", columns, rows), by_chance()])
+
+
+def by_chance() -> Table:
+    """Labels by chance: distance of probabilities from the shares of the classes."""
+    rows = []
+    for n, d, K in CHANCE:
+        found = np.array([_distances(n, d, K, seed) for seed in range(DRAWS)])
+        rows.append([f"{n} x {d}", K, DRAWS, *found.mean(axis=0), found[:, 1].max()])
+    columns = {"rows x columns": "", "classes": "d", "draws": "d"}
+    columns |= dict.fromkeys(("mean distance", "largest in a draw, mean"), ".3f")
+    columns |= {"largest": ".3f"}
+    title = "Labels by chance: distance of probabilities from the share of the class"
+    return Table(title, columns, rows, "by_chance")
+
+
+def _distances(n: int, d: int, K: int, seed: int) -> tuple[float, float]:
+    """Mean and largest, over 500 new rows."""
+    rng = np.random.default_rng(seed)
+    X, y, new = (
+        rng.normal(size=(n, d)),
+        rng.integers(0, K, n),
+        rng.normal(size=(500, d)),
+    )
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore")
+        model = BilevelSVC("rbf", random_state=0).fit(X, y)
+    off = np.abs(model.predict_proba(new) - np.bincount(y) / n)
+    return float(off.mean()), float(off.max())
 
 
 def _summary(

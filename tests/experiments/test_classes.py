@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
-from experiments.classes import criteria, prediction_sets, record, table_of_179
+from experiments.classes import (
+    criteria,
+    prediction_sets,
+    probabilities,
+    record,
+    table_of_179,
+)
 from experiments.classes.probabilities import run, scores
 from experiments.common import Context
 
@@ -50,6 +56,8 @@ def test_sets_are_looked_for_in_the_directory_of_the_data(tmp_path, monkeypatch)
         record.names()
     write_set(tmp_path, "blobs", n_classes=2)
     assert record.names() == ["blobs"] and record.load("blobs").smallest_class(0) > 20
+    monkeypatch.setattr(probabilities, "CHANCE", ((40, 2, 2),))
+    monkeypatch.setattr(probabilities, "DRAWS", 2)
     result = run(Context(output=tmp_path))
     rows = result.tables[0].rows
     assert [row[1] for row in rows] == [1, 1]
