@@ -161,11 +161,14 @@ class Loss(Part):
     degree : int
         How the loss changes with the unit of y: l(a f, a y) = a^degree l(f, y), if
         hyperparameters in units of y change as well. Labels have no unit.
+    has_tube : bool
+        Whether residuals below epsilon cost nothing.
     """
 
     twice_differentiable: ClassVar[bool] = True
     peak: ClassVar[float] = 1.0
     degree: ClassVar[int] = 1
+    has_tube: ClassVar[bool] = False
 
     def most_curved(self, y: Array) -> Array:
         """Return decision values at which the curvature is largest.

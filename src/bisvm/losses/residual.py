@@ -144,6 +144,8 @@ class EpsilonInsensitive(EpsilonLoss):
     and Computing 14, 2004, pp. 199-222.
     """
 
+    has_tube: ClassVar[bool] = True
+
     def __init__(self, epsilon: Epsilon = "scale", rounding: float = 0.5) -> None:
         super().__init__(epsilon)
         self.rounding = rounding
@@ -184,6 +186,7 @@ class SquaredEpsilonInsensitive(EpsilonLoss):
     of the squared hinge does.
     """
 
+    has_tube: ClassVar[bool] = True
     degree: ClassVar[int] = 2
 
     @property

@@ -177,7 +177,8 @@ def _check_curvature_bound(loss: Loss) -> None:
 def check_criterion(criterion: Criterion) -> None:
     """Check the slopes of a criterion, and its losses as influences of the points.
 
-    Weights, the order of the points and duplicates are checked too.
+    It may be one of margins or of residuals. Weights, the order of the points and
+    duplicates are checked too.
 
     Parameters
     ----------
@@ -229,15 +230,17 @@ def _check_value(
     again = criterion.evaluate(u, weights, points).value
     require(value == again, "it is not reproducible.")
     require(value > 0, "H is negative.")
-    better = criterion.evaluate(np.ones_like(u), weights, points).value
-    require(better < value, "margins of one are not better than margins of all sizes.")
+    right, _ = criterion.variable(points.labels, points.labels)
+    better = criterion.evaluate(right, weights, points).value
+    require(better < value, "decision values y are not better than any others.")
 
 
 def _check_at_zero(criterion: Criterion) -> None:
-    """Compare at_zero with H of zero margins, with equal shares of two classes."""
+    """Compare at_zero with H of zero values, with equal shares of two classes."""
     row, task = np.arange(80), np.zeros(80, dtype=int)
     both = Points(np.repeat([1.0, -1.0], 40), task, row % 2, row)
-    found = criterion.evaluate(np.zeros(80), np.full(80, 1.0 / 80), both).value
+    zeros, _ = criterion.variable(np.zeros(80), both.labels)
+    found = criterion.evaluate(zeros, np.full(80, 1.0 / 80), both).value
     message = "at_zero is not the value at zero"
     require_close(criterion.at_zero(2), found, message, rtol=1e-9)
 
