@@ -165,7 +165,7 @@ class AbsoluteResidual(ResidualCriterion):
 
 
 class HuberResidual(MeanResidualLoss):
-    """h(r) = r^2 / 2 for |r| <= epsilon, and epsilon (|r| - epsilon / 2) beyond.
+    """h(r) = r^2 / (2 epsilon) for |r| <= epsilon, and |r| - epsilon / 2 beyond.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ from bisvm.criteria import (
     get_criterion,
     get_residual_criterion,
 )
-from bisvm.criteria.priors import Prior, get_prior
+from bisvm.criteria.priors import Prior, Shrinkage, get_prior
 from bisvm.data.splits import Folds
 from bisvm.kernels import Kernel
 from bisvm.losses import Loss, Pinball, ResidualLoss, get_loss, get_residual_loss
@@ -50,6 +50,8 @@ from bisvm.solvers import FISTA, Solver, get_solver
 
 # What loss="auto" means, chosen by the table of docs/methods/regression.md.
 USUAL_LOSS = "huber"
+# Strength of a prior on the widths of a regression, chosen there too.
+USUAL_STRENGTH = 0.01
 # Machines of `ensemble=True`.
 MEMBERS = 5
 
@@ -177,6 +179,10 @@ class MachineArguments(SearchArguments):
         """How C enters the machine."""
         return get_regularization(self.regularization)
 
+    def _prior(self) -> Prior | None:
+        """What pulls the entries of a vector of hyperparameters together."""
+        return get_prior(self.prior)
+
     def _more_settings(self) -> dict[str, Any]:
         """Further fields of `Settings`, by what y holds."""
         return {}
@@ -252,6 +258,12 @@ class RegressorArguments(MachineArguments):
             return criterion
         return PinballResidual(float(self.quantile)).validate()
 
+    def _prior(self) -> Prior | None:
+        """A weaker one: H of a good regression is far below that of a constant."""
+        if _is(self.prior, "auto"):
+            return Shrinkage(USUAL_STRENGTH)
+        return get_prior(self.prior)
+
     def _more_settings(self) -> dict[str, Any]:
         return {"multi_class": "ovr"}
 
@@ -303,7 +315,7 @@ def settings_of(
             intercept=arguments._intercept,
         ),
         criterion=criterion,
-        prior=get_prior(arguments.prior),
+        prior=arguments._prior(),
         solver=solver,
         optimizer=optimizer,
         cv=arguments.cv,

@@ -180,7 +180,9 @@ REGRESSION_PARAMETERS = f"""\
         `sample_groups`. Splits are drawn once per fit.
     {_FIT_INTERCEPT}
     {_LEARN}
-    {_PRIOR}
+    prior : "auto", None or Prior, default="auto"
+        Pulls the entries of a vector of hyperparameters together. "auto" is
+        `criteria.priors.Shrinkage(0.01)`, weakened where held-out points gain by it.
     {_OPTIMIZER}
     {_SOLVER}
     {_STARTS}

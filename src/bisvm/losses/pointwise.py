@@ -57,8 +57,8 @@ def at_residual(formula: Formula, r: float) -> tuple[float, float, float]:
     sign = 1.0 if r > 0.0 else -1.0
     if kind == HUBER:
         if size <= shift:
-            return 0.5 * r * r, -r, 1.0
-        return shift * (size - 0.5 * shift), -shift * sign, 0.0
+            return 0.5 * r * r / shift, -r / shift, 1.0 / shift
+        return size - 0.5 * shift, -sign, 0.0
     if kind == SQUARED_TUBE:
         if size <= shift:
             return 0.0, 0.0, 0.0

@@ -83,6 +83,7 @@ class EpsilonLoss(ResidualLoss):
         where a loss is evaluated by itself.
     """
 
+    lowest: ClassVar[float] = LOWEST
     highest: ClassVar[float] = HIGHEST
 
     def __init__(self, epsilon: Epsilon = "scale") -> None:
@@ -103,7 +104,7 @@ class EpsilonLoss(ResidualLoss):
 
     def parameters(self, scale: float = 1.0) -> tuple[Parameter, ...]:
         value = self._epsilon(scale)
-        bounds = min(LOWEST * scale, value), max(self.highest * scale, value)
+        bounds = min(self.lowest * scale, value), max(self.highest * scale, value)
         return (Parameter("epsilon", value, bounds, unit=scale),)
 
     def with_values(self, values: Mapping[str, Any], scale: float = 1.0) -> Self:
@@ -203,10 +204,10 @@ class SquaredEpsilonInsensitive(EpsilonLoss):
 
 
 class Huber(EpsilonLoss):
-    """r^2 / 2 for |r| <= epsilon, and epsilon (|r| - epsilon / 2) beyond.
+    """r^2 / (2 epsilon) for |r| <= epsilon, and |r| - epsilon / 2 beyond.
 
     Large residuals count with their size instead of its square. The curvature jumps
-    from 1 to 0 at |r| = epsilon.
+    from 1 / epsilon to 0 at |r| = epsilon.
 
     References
     ----------
@@ -215,17 +216,21 @@ class Huber(EpsilonLoss):
     """
 
     peak: ClassVar[float] = 0.0
-    degree: ClassVar[int] = 2
-    # Beyond, hardly any residual is on the linear part.
+    # Below, machines hardly change, and Newton's method takes many steps over the jumps
+    # of the curvature; beyond, hardly any residual is on the linear part.
+    lowest: ClassVar[float] = 0.01
     highest: ClassVar[float] = 5.0
 
     @property
     def max_curvature(self) -> float:
-        return 1.0
+        return 1.0 / self.width
 
     @property
     def formula(self) -> Formula:
         return HUBER, 1.0, self.width
+
+    def relaxed(self) -> tuple[Self, ...]:
+        return tuple(self.replace(epsilon=w) for w in _wider(self.width))
 
 
 class Pinball(EpsilonLoss):
