@@ -356,6 +356,19 @@ def test_a_time_limit_ends_the_search():
     assert np.isfinite(model.predict(X_new)).all()
 
 
+def test_scikit_learn_expresses_the_tube_and_ridge_regression():
+    tube = svr("ard", loss=EpsilonInsensitive(rounding=0.05), epsilon=1.0).fit(X, y)
+    twin = tube.to_sklearn().fit(X, y)
+    assert isinstance(twin[-1], SVR)
+    spread = np.abs(twin.predict(X_new) - tube.predict(X_new)).max()
+    assert spread < 0.2 * tube.epsilon_
+    ridge = linear(loss="squared").fit(X, y)
+    twin = ridge.to_sklearn().fit(X, y)
+    np.testing.assert_allclose(twin.predict(X_new), ridge.predict(X_new), rtol=1e-6)
+    with pytest.raises(ValueError, match="cannot express this model"):
+        svr("rbf").fit(X, y).to_sklearn()
+
+
 # --- bad input ------------------------------------------------------------------------
 
 

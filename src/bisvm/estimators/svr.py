@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from bisvm.core.warning import warn_user
 from bisvm.estimators.arguments import KERNEL, REGRESSOR
@@ -19,6 +21,7 @@ from bisvm.estimators.docstrings import (
     REGRESSION_ATTRIBUTES,
     REGRESSION_PARAMETERS,
 )
+from bisvm.estimators.export import regression_to_sklearn
 from bisvm.estimators.fitted_regressor import FittedRegressor
 from bisvm.estimators.inputs import Prepare, number_data
 from bisvm.search.settings import Data, Settings
@@ -28,6 +31,24 @@ class BilevelRegressor(BilevelEstimator, FittedRegressor):
     """Base of the regressors."""
 
     _prepare: ClassVar[Prepare] = number_data
+
+    def to_sklearn(self) -> Pipeline:
+        """Make an unfitted scikit-learn Pipeline with the learned hyperparameters.
+
+        Its `SVR` has a tube with sharp corners: it is close to this machine. A linear
+        machine with squared loss is a `Ridge`, and the same.
+
+        Returns
+        -------
+        pipeline : sklearn.pipeline.Pipeline
+
+        Raises
+        ------
+        ValueError
+            If scikit-learn cannot express the model; the message says why.
+        """
+        check_is_fitted(self)
+        return regression_to_sklearn(self)
 
     def _check(self, settings: Settings, data: Data) -> None:
         """Warn of a tube that holds all of y."""
