@@ -122,6 +122,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
         metavar="COLUMN",
         help="what to predict: a name, a number from 1, or -1 for the last (default)",
     ),
+    "--task": dict(
+        choices=("auto", "classification", "regression"),
+        default="auto",
+        help="whether the target holds classes or numbers (default: numbers with many "
+        "different values are predicted as numbers)",
+    ),
     "--categorical": dict(
         help="a column of numbers that are categories (may be repeated)", **_COLUMNS
     ),
@@ -169,6 +175,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
         help="also write the set of classes that holds the true one for this share of "
         "the rows, such as 0.9",
     ),
+    "--interval": dict(
+        type=_coverage,
+        metavar="COVERAGE",
+        help="also write an interval that holds the true number for this share of the "
+        "rows, such as 0.9",
+    ),
     "--trials": dict(
         type=_count, default=25, help="trials of Optuna (default: %(default)s)"
     ),
@@ -177,7 +189,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--output": dict(type=Path, metavar="PATH", help="file or folder to write to"),
 }
 READING = "data --format --separator --header --missing --decimal --first-index"
-DATA = f"{READING} --target --categorical --drop --keep"
+DATA = f"{READING} --target --task --categorical --drop --keep"
 LEARNING = "--kernel --test-size --cv --time-limit --n-jobs --seed"
 
 
@@ -192,9 +204,9 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "tune": Command(
-        "learn a classifier from a table",
+        "learn to predict a column of a table",
         """\
-Learn a classifier.
+Learn to predict a column: classes, or numbers if it has many different ones.
 
 Files are CSV, TSV, Parquet, LIBSVM, or NPZ with X and y. Separators, headers, German
 decimals and dates are detected. Numbers are standardised, categories become columns,
@@ -206,22 +218,24 @@ missing values are filled, and columns without information are dropped.
   bisvm tune flowers.csv --target -1 --kernel rbf --json > result.json
   bisvm tune patients.csv --target ill --drop name --categorical ward \\
              --missing unknown --save patients.skops
+  bisvm tune houses.csv --target price --save houses.skops
   bisvm tune letters.libsvm --kernel linear --time-limit 60
   bisvm tune large.parquet --target class --resume large.checkpoint
 """,
         f"{DATA} {LEARNING} --resume --save --report --open --json",
     ),
     "predict": Command(
-        "predict the classes of the rows of a table",
+        "predict the rows of a table",
         """\
-Write a class for every row of a table, as CSV. The table is read like the one that the
-model was trained on; options describe what is different.
+Write a class or a number for every row of a table, as CSV. The table is read like the
+one that the model was trained on; options describe what is different.
 """,
         """\
   bisvm predict flowers.skops new.csv
   bisvm predict flowers.skops new.csv --proba --output classes.csv
+  bisvm predict houses.skops new.csv --interval 0.9
 """,
-        f"model {READING} --scores --proba --set --output",
+        f"model {READING} --scores --proba --set --interval --output",
     ),
     "explain": Command(
         "describe what a model has learned",

@@ -12,10 +12,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
+from bisvm.cli.kinds import TargetKind, kind_of
 from bisvm.cli.output import say
 from bisvm.core.types import Array, UserData
-from bisvm.estimators import BilevelLinearSVC, BilevelSVC
-from bisvm.reporting.scores import share_of
 from bisvm.search.history import Progress
 from bisvm.tables import (
     ColumnTypes,
@@ -43,9 +42,19 @@ class Task:
     target: str
 
     @property
-    def largest_class(self) -> float:
-        """Share of the largest class among the training rows."""
-        return float(np.unique(self.y, return_counts=True)[1].max() / len(self.y))
+    def kind(self) -> TargetKind:
+        """Whether the target holds classes or numbers."""
+        return kind_of(self.y)
+
+    def require_classes(self, what: str) -> None:
+        """Refuse numbers, for what is there for classes only."""
+        if self.kind.task != "classification":
+            raise DataError(
+                f"the target holds numbers, and {what} is for classes. Use `bisvm "
+                "tune` without it, or --task classification.",
+                path=self.table.path,
+                column=self.target,
+            )
 
 
 def reading_options(options: Namespace) -> dict[str, Any]:
@@ -83,15 +92,14 @@ def read(
 def read_task(options: Namespace) -> Task:
     """Read a table with its target, and split it."""
     table = read(options, labels=options.target or "y")
-    rest, y, name, notes = split_target(table, options.target)
+    rest, y, name, notes = split_target(table, options.target, options.task)
     for note in notes:
         say(f"note: {note}.")
     train, test = _split(rest, y, options, name)
     rows = rest.frame if rest.is_sparse else rest.frame.iloc
     task = Task(rest, rows[train], y[train], rows[test], y[test], name)
     n, d = table.frame.shape[0], rest.frame.shape[1]
-    classes = len(np.unique(task.y))
-    say(f"{table.path}: {n} rows, {d} columns, {classes} classes of {name!r}.")
+    say(f"{table.path}: {n} rows, {d} columns, {task.kind.counted(task.y, name)}.")
     return task
 
 
@@ -100,6 +108,8 @@ def _split(rest: Table, y: Array, options: Namespace, name: str) -> tuple[Array,
         train, test = hold_out(y, options.test_size, options.seed)
     except ValueError as error:
         raise DataError(str(error), path=rest.path, column=name) from None
+    if y.dtype.kind == "f":
+        return train, test
     unseen = [one for one in np.unique(y[train]) if one not in y[test]]
     if len(test) and unseen:
         shown = ", ".join(repr(str(one)[:60]) for one in unseen[:5])
@@ -113,6 +123,7 @@ def _split(rest: Table, y: Array, options: Namespace, name: str) -> tuple[Array,
 
 def machine_of(
     options: Namespace,
+    kind: TargetKind,
     callback: Callable[[Progress], object] | None = None,
     checkpoint: Path | None = None,
 ) -> BaseEstimator:
@@ -125,9 +136,7 @@ def machine_of(
         checkpoint=checkpoint,
         random_state=options.seed,
     )
-    if options.kernel == "linear":
-        return BilevelLinearSVC(**settings)
-    return BilevelSVC(options.kernel, **settings)
+    return kind.machine(options.kernel, settings)
 
 
 def prepared(options: Namespace, task: Task, machine: BaseEstimator | None) -> Pipeline:
@@ -158,20 +167,3 @@ def say_how_columns_were_read(model: Pipeline) -> None:
     for name, why in getattr(types, "dropped_", {}).items():
         if name not in types.drop:
             say(f"note: column {name!r} {why}: not used.")
-
-
-def expected(machine: BaseEstimator) -> dict[str, float] | None:
-    """The accuracy to expect on new data, with its 90% interval."""
-    score = getattr(machine, "expected_score_", None)
-    if score is None:
-        return None
-    low, high = score.interval()
-    return {"accuracy": score.value, "low": low, "high": high}
-
-
-def accuracy(model: BaseEstimator, X: UserData, y: Array) -> dict[str, float] | None:
-    """Accuracy with Wilson's 95% interval."""
-    if not len(y):
-        return None
-    share = share_of(np.asarray(model.predict(X) == y))
-    return dict(zip(("accuracy", "low", "high", "rows"), share, strict=True))

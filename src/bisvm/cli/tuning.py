@@ -1,4 +1,4 @@
-"""bisvm tune: learn a classifier from a table."""
+"""bisvm tune: learn a classifier, or a regression, from a table."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from sklearn.pipeline import Pipeline
 from bisvm.cli.output import exit_code, message_of, say, write_json, write_pairs
 from bisvm.cli.tasks import (
     Task,
-    accuracy,
-    expected,
     machine_of,
     prepared,
     read_task,
@@ -25,7 +23,7 @@ from bisvm.core.interrupts import ending_on_signals
 from bisvm.core.progress import ProgressLine
 from bisvm.io.files import save
 from bisvm.reporting import report
-from bisvm.reporting.words import certificates_of, expected_in_words, share_in_words
+from bisvm.reporting.words import certificates_of
 from bisvm.reporting.writing import check_can_report
 from bisvm.search.history import Progress
 from bisvm.tables import DataError
@@ -39,12 +37,14 @@ def run(options: Namespace) -> int:
     if options.report is not None:
         check_can_report(options.report)
     task = read_task(options)
+    if options.report is not None:
+        task.require_classes("a report")
     step = ProgressLine("")
     with _ending_with_a_model(options, step) as signals:
         model, seconds = tuned(options, task, step)
         saved = options.save is None or _written(lambda: _save(options, task, model))
         interrupted = next(iter(signals), None)
-    test = accuracy(model, task.X_test, task.y_test)
+    test = task.kind.scores(model, task.X_test, task.y_test)
     result = {**summary(task, model), "test": test, "seconds": seconds}
     if options.save is not None and saved:
         result["saved"] = str(options.save)
@@ -108,7 +108,7 @@ def tuned(options: Namespace, task: Task, step: ProgressLine) -> tuple[Pipeline,
 
         # With several processes, the callback would not run in this one.
         callback = show if options.n_jobs in (None, 1) else None
-        machine = machine_of(options, callback, options.resume)
+        machine = machine_of(options, task.kind, callback, options.resume)
         model = prepared(options, task, machine)
         say_how_columns_were_read(model.fit(task.X, task.y))
         seconds = step.seconds
@@ -125,7 +125,8 @@ def summary(task: Task, model: Pipeline) -> dict[str, object]:
     return {
         "file": str(task.table.path),
         "target": task.target,
-        "classes": len(machine.classes_),
+        "task": task.kind.task,
+        **task.kind.facts(task.y),
         "rows": len(task.y) + len(task.y_test),
         "inputs": machine.n_features_in_,
         "kernel": str(machine.kernel_).split("(")[0],
@@ -133,9 +134,8 @@ def summary(task: Task, model: Pipeline) -> dict[str, object]:
         "hyperparameters": dict(machine.hyperparameters_),
         "relevance": relevances_by_column(model),
         "loss": machine.criterion_value_,
-        "train": accuracy(model, task.X, task.y),
-        "expected": expected(machine),
-        "largest_class": task.largest_class,
+        "train": task.kind.scores(model, task.X, task.y),
+        "expected": task.kind.expected(machine),
         "converged": all(one.converged for one in certificates_of(machine)),
         "evaluations": len(machine.history_),
     }
@@ -144,17 +144,13 @@ def summary(task: Task, model: Pipeline) -> dict[str, object]:
 def _say_accuracy(
     task: Task, machine: BaseEstimator, test: dict[str, float] | None
 ) -> None:
-    score = expected_in_words(machine)
+    score = task.kind.expected_words(machine)
     if score is not None:
         say(score)
     if test is None:
         say("No rows were held out to measure the accuracy on new data.")
         return
-    words = share_in_words(test["accuracy"], test["low"], test["high"])
-    say(
-        f"Accuracy on {len(task.y_test)} held-out rows: {words}. Always predicting the "
-        f"largest class: {task.largest_class:.1%}."
-    )
+    say(task.kind.score_words(test, task.y, task.y_test))
 
 
 # --- the report -----------------------------------------------------------------------
