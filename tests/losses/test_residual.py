@@ -41,13 +41,6 @@ def test_contract(loss):
     check_loss(loss)
 
 
-@pytest.mark.parametrize("loss", EVERY, ids=repr)
-def test_relaxed_losses_keep_the_contract(loss):
-    for wide in loss.relaxed():
-        check_loss(wide)
-        assert type(wide) is type(loss)
-
-
 @pytest.mark.parametrize("epsilon", [0.05, 0.5])
 def test_limits_are_the_losses_of_scikit_learn(epsilon):
     r = np.linspace(-2.0, 2.0, 41) + 0.01234

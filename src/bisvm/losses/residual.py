@@ -15,7 +15,6 @@ so that epsilon is learned like C, with the same adjoint. The branches of
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
@@ -25,7 +24,6 @@ from bisvm.core.types import Array
 from bisvm.losses.pointwise import (
     HUBER,
     PINBALL,
-    RELAXATION,
     SQUARED,
     SQUARED_TUBE,
     TUBE,
@@ -39,9 +37,6 @@ Epsilon = float | Literal["scale"]
 # standardised y, and its bounds. Below the lower one machines hardly change any more.
 START = 0.1
 LOWEST, HIGHEST = 1e-3, 1.0
-# Width up to which rounded corners are widened for a cold start, in standard deviations
-# of y: the loss is then nearly quadratic at most points.
-WIDEST = 2.0
 
 
 class ResidualLoss(Loss):
@@ -175,10 +170,6 @@ class EpsilonInsensitive(EpsilonLoss):
     def formula(self) -> Formula:
         return TUBE, self.rounding * self.width, self.width
 
-    def relaxed(self) -> tuple[Self, ...]:
-        widths = _wider(self.rounding * self.width)
-        return tuple(self.replace(rounding=w / self.width) for w in widths)
-
 
 class SquaredEpsilonInsensitive(EpsilonLoss):
     """l(r) = max(0, |r| - epsilon)^2, as in scikit-learn's LinearSVR.
@@ -229,9 +220,6 @@ class Huber(EpsilonLoss):
     def formula(self) -> Formula:
         return HUBER, 1.0, self.width
 
-    def relaxed(self) -> tuple[Self, ...]:
-        return tuple(self.replace(epsilon=w) for w in _wider(self.width))
-
 
 class Pinball(EpsilonLoss):
     """tau max(r, 0) + (1 - tau) max(-r, 0) with a rounded corner: a quantile of y.
@@ -274,9 +262,6 @@ class Pinball(EpsilonLoss):
     def formula(self) -> Formula:
         return PINBALL, self.width, float(self.quantile)
 
-    def relaxed(self) -> tuple[Self, ...]:
-        return tuple(self.replace(epsilon=w) for w in _wider(self.width))
-
 
 def check_quantile(quantile: object) -> float:
     """Return the quantile, or raise a ValueError if it is none."""
@@ -292,11 +277,3 @@ def check_quantile(quantile: object) -> float:
 
 def _is_scale(epsilon: object) -> bool:
     return isinstance(epsilon, str) and epsilon == "scale"
-
-
-def _wider(width: float) -> list[float]:
-    """Widths of rounded corners, widest first, down to twice this one."""
-    if not width < WIDEST:
-        return []
-    steps = math.floor(math.log(WIDEST / width, RELAXATION) + 1e-9)
-    return [width * RELAXATION**k for k in range(steps, 0, -1)]
