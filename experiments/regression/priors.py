@@ -2,7 +2,7 @@
 
 `BilevelSVR("ard")` with its usual loss and criterion, and priors of several strengths,
 on the UCI sets and splits of `choices`, and on Friedman's first function with 20
-features of noise. The first three published splits choose; three others had no say.
+features of noise. The first five published splits choose; the next three had no say.
 
 Fits are kept in `priors_fits.csv`: delete it to run them again.
 """
