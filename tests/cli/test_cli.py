@@ -66,6 +66,49 @@ def test_plain_output_is_tab_separated(folder, capsys):
     assert 0.8 < low < value < high <= 1.0
 
 
+@pytest.fixture(scope="module")
+def rare(tmp_path_factory):
+    """One ill in ten, which decision values rank but do not predict; five visits."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 2))
+    ill = 0.5 * X[:, 0] + rng.standard_normal(400) > 1.4
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    frame = frame.assign(patient=np.arange(400) // 5, ill=np.where(ill, "yes", "no"))
+    path = tmp_path_factory.mktemp("rare") / "ill.csv"
+    frame.to_csv(path, index=False)
+    return ["tune", str(path), "--target", "ill", "--kernel", "linear", "--cv", "3"]
+
+
+def test_a_prediction_of_no_use_is_called_guessing(rare, capsys):
+    assert main([*rare, "--json", "--drop", "patient"]) == 0
+    out, err = capsys.readouterr()
+    result = json.loads(out)
+    assert result["held_out"]["no_better_than_guessing"]
+    assert "No better than guessing: class 'no' is predicted for all 100" in err
+    assert "Decision values do rank the rows" in err
+    assert result["test"]["by_class"]["yes"]["recall"] == 0.0
+
+
+def test_options_for_rare_classes_and_groups(rare, capsys):
+    words = ["--threshold", "f1", "--positive", "yes", "--class-weight", "yes=3"]
+    words += ["--class-weight", "no=1", "--criterion", "auc", "--groups", "patient"]
+    assert main([*rare, "--json", *words]) == 0
+    out, err = capsys.readouterr()
+    result = json.loads(out)
+    assert result["inputs"] == 2 and result["test"]["by_class"]["yes"]["recall"] > 0
+    # Every patient has five rows, which are held out together.
+    assert result["test"]["rows"] % 5 == 0
+    assert "always predicting 'no' gives 50.0%" in err
+    for wrong, said in {
+        ("--positive", "maybe"): "no class 'maybe'",
+        ("--groups", "doctor"): "no column 'doctor'",
+        ("--criterion", "nonsense"): "nonsense",
+        ("--class-weight", "yes=2", "--class-weight", "balanced"): "expected one word",
+    }.items():
+        assert main([*rare, *wrong]) == 1
+        assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("kernel", ["auto", "poly", "chi2", "linear", "mkl"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_every_kernel_is_tuned_saved_and_loaded(kernel, folder, tmp_path, capsys):
@@ -176,6 +219,8 @@ def test_reproduce_lists_the_experiments(capsys, monkeypatch, tmp_path):
         ["tune", "x.csv", "--decimal", "dot"],
         ["predict", "model", "x.libsvm", "--first-index", "2"],
         ["tune", "x.csv", "--open"],
+        ["tune", "x.csv", "--class-weight", "x=-1"],
+        ["tune", "x.csv", "--threshold", "best"],
         ["predict", "model"],
         ["nonsense"],
     ],

@@ -85,7 +85,14 @@ def _share(value: float | None) -> str:
 def _folds(task: Task, options: Namespace) -> list[Split]:
     classes, codes = np.unique(task.y, return_inverse=True)
     state = np.random.RandomState(options.seed)
-    return freeze_splits(options.cv, None, codes, names=classes, random_state=state)
+    return freeze_splits(
+        options.cv,
+        None,
+        codes,
+        groups=task.groups,
+        names=classes,
+        random_state=state,
+    )
 
 
 def _optuna(rows: Rows, options: Namespace) -> Entry:

@@ -80,6 +80,31 @@ _separator = _choice(
 )
 
 
+def _by_class(words: tuple[str, ...]) -> Callable[[str], str | tuple[str, float]]:
+    """Accept one of some words, or CLASS=NUMBER."""
+
+    def read(text: str) -> str | tuple[str, float]:
+        if text in words:
+            return text
+        name, sign, number = text.rpartition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            value = -1.0
+        if not (sign and 0 <= value < math.inf):
+            known = ", ".join(words)
+            raise argparse.ArgumentTypeError(
+                f"expected {known} or CLASS=NUMBER, got {text!r}"
+            )
+        return name, value
+
+    return read
+
+
+_class_weight = _by_class(("balanced", "learn"))
+_threshold = _by_class(("accuracy", "balanced_accuracy", "f1"))
+
+
 # --- options --------------------------------------------------------------------------
 
 _FLAG: dict[str, Any] = dict(action="store_true")
@@ -137,6 +162,39 @@ OPTIONS: dict[str, dict[str, Any]] = {
         help="'auto' chooses between linear, one width, and one width for each column "
         "by the loss on held-out rows (default: %(default)s)",
     ),
+    "--class-weight": dict(
+        type=_class_weight,
+        action="append",
+        default=[],
+        metavar="WEIGHT",
+        help="'balanced' lets all classes count alike, 'learn' learns a C for each, "
+        "CLASS=NUMBER multiplies the weight of its rows (may be repeated)",
+    ),
+    "--criterion": dict(
+        default="auto",
+        metavar="NAME",
+        help="the loss on held-out rows that tuning minimises, such as 'auc' or 'f1' "
+        "for rare classes (default: %(default)s)",
+    ),
+    "--threshold": dict(
+        type=_threshold,
+        action="append",
+        default=[],
+        metavar="GOAL",
+        help="for two classes, move the decision for the best 'balanced_accuracy', "
+        "'f1' or 'accuracy' on held-out rows, or for what an error on a class costs, "
+        "CLASS=COST (may be repeated)",
+    ),
+    "--positive": dict(
+        metavar="CLASS",
+        help="the class of interest, whose recall and precision are told first and "
+        "whose F1 counts (default: the rarer of two)",
+    ),
+    "--groups": dict(
+        metavar="COLUMN",
+        help="a column that says which rows belong together, such as a patient: they "
+        "are held out together, and the column is no feature",
+    ),
     "--test-size": dict(
         type=_share,
         default=0.25,
@@ -178,7 +236,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 READING = "data --format --separator --header --missing --decimal --first-index"
 DATA = f"{READING} --target --categorical --drop --keep"
-LEARNING = "--kernel --test-size --cv --time-limit --n-jobs --seed"
+CLASSES = "--class-weight --criterion --threshold --positive"
+LEARNING = "--kernel --groups --test-size --cv --time-limit --n-jobs --seed"
 
 
 class Command(NamedTuple):
@@ -206,10 +265,12 @@ missing values are filled, and columns without information are dropped.
   bisvm tune flowers.csv --target -1 --kernel rbf --json > result.json
   bisvm tune patients.csv --target ill --drop name --categorical ward \\
              --missing unknown --save patients.skops
+  bisvm tune visits.csv --target ill --groups patient --positive yes \\
+             --threshold balanced_accuracy
   bisvm tune letters.libsvm --kernel linear --time-limit 60
   bisvm tune large.parquet --target class --resume large.checkpoint
 """,
-        f"{DATA} {LEARNING} --resume --save --report --open --json",
+        f"{DATA} {LEARNING} {CLASSES} --resume --save --report --open --json",
     ),
     "predict": Command(
         "predict the classes of the rows of a table",
@@ -245,7 +306,7 @@ columns and folds. Writes one tab-separated line for each.
   bisvm compare flowers.csv --target species
   bisvm compare flowers.csv --target species --trials 50 --kernel rbf
 """,
-        f"{DATA} {LEARNING} --trials --json",
+        f"{DATA} {LEARNING} {CLASSES} --trials --json",
     ),
     "reproduce": Command(
         "compute tables and figures of papers",

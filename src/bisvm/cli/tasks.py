@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,8 @@ from sklearn.pipeline import Pipeline
 from bisvm.cli.output import say
 from bisvm.core.types import Array, UserData
 from bisvm.estimators import BilevelLinearSVC, BilevelSVC
-from bisvm.reporting.scores import share_of
+from bisvm.estimators.quality import Quality
+from bisvm.reporting.scores import quality_of
 from bisvm.search.history import Progress
 from bisvm.tables import (
     ColumnTypes,
@@ -25,7 +26,9 @@ from bisvm.tables import (
     pipeline_for,
     read_table,
     split_target,
+    take_groups,
 )
+from bisvm.tables.errors import listed
 
 if TYPE_CHECKING:
     from bisvm.tables import TableFormat
@@ -33,7 +36,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """Training rows, held-out rows, and the name of the target."""
+    """Training rows, held-out rows, and the name of the target.
+
+    groups : of the training rows, which belong together
+    """
 
     table: Table
     X: UserData
@@ -41,6 +47,7 @@ class Task:
     X_test: UserData
     y_test: Array
     target: str
+    groups: Array | None = None
 
     @property
     def largest_class(self) -> float:
@@ -86,18 +93,35 @@ def read_task(options: Namespace) -> Task:
     rest, y, name, notes = split_target(table, options.target)
     for note in notes:
         say(f"note: {note}.")
-    train, test = _split(rest, y, options, name)
+    groups = None
+    if options.groups is not None:
+        rest, groups = take_groups(rest, options.groups)
+    train, test = _split(rest, y, options, name, groups)
     rows = rest.frame if rest.is_sparse else rest.frame.iloc
-    task = Task(rest, rows[train], y[train], rows[test], y[test], name)
+    own = None if groups is None else groups[train]
+    task = Task(rest, rows[train], y[train], rows[test], y[test], name, own)
+    _check_positive(options, task)
     n, d = table.frame.shape[0], rest.frame.shape[1]
     classes = len(np.unique(task.y))
     say(f"{table.path}: {n} rows, {d} columns, {classes} classes of {name!r}.")
     return task
 
 
-def _split(rest: Table, y: Array, options: Namespace, name: str) -> tuple[Array, Array]:
+def _check_positive(options: Namespace, task: Task) -> None:
+    if options.positive is not None and options.positive not in task.y:
+        raise DataError(
+            f"there is no class {options.positive!r} for --positive; there are "
+            f"{listed(np.unique(task.y))}.",
+            path=task.table.path,
+            column=task.target,
+        )
+
+
+def _split(
+    rest: Table, y: Array, options: Namespace, name: str, groups: Array | None
+) -> tuple[Array, Array]:
     try:
-        train, test = hold_out(y, options.test_size, options.seed)
+        train, test = hold_out(y, options.test_size, options.seed, groups)
     except ValueError as error:
         raise DataError(str(error), path=rest.path, column=name) from None
     unseen = [one for one in np.unique(y[train]) if one not in y[test]]
@@ -124,10 +148,36 @@ def machine_of(
         callback=callback,
         checkpoint=checkpoint,
         random_state=options.seed,
+        criterion=options.criterion,
+        class_weight=by_class(options.class_weight, "--class-weight"),
+        threshold=threshold_of(options),
     )
     if options.kernel == "linear":
         return BilevelLinearSVC(**settings)
     return BilevelSVC(options.kernel, **settings)
+
+
+def by_class(
+    given: Sequence[str | tuple[str, float]], option: str
+) -> str | dict[str, float] | None:
+    """A word, or numbers by class, as an option was given; None if it was not."""
+    words = [one for one in given if isinstance(one, str)]
+    if not words:
+        return dict(one for one in given if not isinstance(one, str)) or None
+    if len(given) > 1:
+        raise DataError(
+            f"{option} was given {len(given)} times: expected one word, or "
+            "CLASS=NUMBER for one or more classes."
+        )
+    return words[0]
+
+
+def threshold_of(options: Namespace) -> object:
+    """The argument `threshold`; F1 is that of the class of interest."""
+    goal = by_class(options.threshold, "--threshold")
+    if goal == "f1" and options.positive is not None:
+        return ("f1", options.positive)
+    return goal
 
 
 def prepared(options: Namespace, task: Task, machine: BaseEstimator | None) -> Pipeline:
@@ -169,9 +219,29 @@ def expected(machine: BaseEstimator) -> dict[str, float] | None:
     return {"accuracy": score.value, "low": low, "high": high}
 
 
-def accuracy(model: BaseEstimator, X: UserData, y: Array) -> dict[str, float] | None:
-    """Accuracy with Wilson's 95% interval."""
-    if not len(y):
+def quality(model: Pipeline, X: UserData, y: Array) -> Quality | None:
+    """The quality on rows with known labels, if there are any."""
+    return quality_of(model, X, y) if len(y) else None
+
+
+def figures(found: Quality | None) -> dict[str, object] | None:
+    """Accuracy with its 95% interval, and what it does not tell."""
+    if found is None:
         return None
-    share = share_of(np.asarray(model.predict(X) == y))
-    return dict(zip(("accuracy", "low", "high", "rows"), share, strict=True))
+    low, high = found.accuracy_interval()
+    return {
+        "accuracy": found.accuracy,
+        "low": low,
+        "high": high,
+        "rows": round(float(found.rows.sum())),
+        "guess": found.guess,
+        "balanced_accuracy": found.balanced_accuracy,
+        "auc": found.auc,
+        "log_loss": found.log_loss,
+        "calibration_error": found.calibration_error,
+        "no_better_than_guessing": found.no_better_than_guessing,
+        "by_class": {
+            name: {"rows": n, "recall": r, "precision": p}
+            for name, n, r, p in found.by_class()
+        },
+    }

@@ -13,19 +13,21 @@ from sklearn.pipeline import Pipeline
 from bisvm.cli.output import exit_code, message_of, say, write_json, write_pairs
 from bisvm.cli.tasks import (
     Task,
-    accuracy,
     expected,
+    figures,
     machine_of,
     prepared,
+    quality,
     read_task,
     reading_options,
     say_how_columns_were_read,
 )
 from bisvm.core.interrupts import ending_on_signals
 from bisvm.core.progress import ProgressLine
+from bisvm.estimators.quality import Quality
 from bisvm.io.files import save
 from bisvm.reporting import report
-from bisvm.reporting.words import certificates_of, expected_in_words, share_in_words
+from bisvm.reporting.words import answer, certificates_of, expected_in_words
 from bisvm.reporting.writing import check_can_report
 from bisvm.search.history import Progress
 from bisvm.tables import DataError
@@ -44,8 +46,8 @@ def run(options: Namespace) -> int:
         model, seconds = tuned(options, task, step)
         saved = options.save is None or _written(lambda: _save(options, task, model))
         interrupted = next(iter(signals), None)
-    test = accuracy(model, task.X_test, task.y_test)
-    result = {**summary(task, model), "test": test, "seconds": seconds}
+    test = quality(model, task.X_test, task.y_test)
+    result = {**summary(task, model), "test": figures(test), "seconds": seconds}
     if options.save is not None and saved:
         result["saved"] = str(options.save)
     reported = True
@@ -56,7 +58,7 @@ def run(options: Namespace) -> int:
         if reported:
             result["report"] = str(options.report)
     (write_json if options.json else write_pairs)(result)
-    _say_accuracy(task, model[-1], test)
+    _say_quality(model[-1], test)
     if interrupted is not None:
         return exit_code(interrupted)
     return 0 if saved and reported else 1
@@ -110,7 +112,8 @@ def tuned(options: Namespace, task: Task, step: ProgressLine) -> tuple[Pipeline,
         callback = show if options.n_jobs in (None, 1) else None
         machine = machine_of(options, callback, options.resume)
         model = prepared(options, task, machine)
-        say_how_columns_were_read(model.fit(task.X, task.y))
+        given = {} if task.groups is None else {"machine__groups": task.groups}
+        say_how_columns_were_read(model.fit(task.X, task.y, **given))
         seconds = step.seconds
         machine = model[-1].set_params(callback=None, checkpoint=None)
         count, loss = machine.n_svm_evaluations_, machine.criterion_value_
@@ -133,7 +136,8 @@ def summary(task: Task, model: Pipeline) -> dict[str, object]:
         "hyperparameters": dict(machine.hyperparameters_),
         "relevance": relevances_by_column(model),
         "loss": machine.criterion_value_,
-        "train": accuracy(model, task.X, task.y),
+        "train": figures(quality(model, task.X, task.y)),
+        "held_out": figures(machine.quality_),
         "expected": expected(machine),
         "largest_class": task.largest_class,
         "converged": all(one.converged for one in certificates_of(machine)),
@@ -141,20 +145,18 @@ def summary(task: Task, model: Pipeline) -> dict[str, object]:
     }
 
 
-def _say_accuracy(
-    task: Task, machine: BaseEstimator, test: dict[str, float] | None
-) -> None:
+def _say_quality(machine: BaseEstimator, test: Quality | None) -> None:
+    held_out = machine.quality_
+    verdict = answer(held_out, test)
+    if verdict is not None:
+        say(verdict)
+    for remark in () if held_out is None else held_out.remarks:
+        say(remark)
     score = expected_in_words(machine)
     if score is not None:
         say(score)
     if test is None:
         say("No rows were held out to measure the accuracy on new data.")
-        return
-    words = share_in_words(test["accuracy"], test["low"], test["high"])
-    say(
-        f"Accuracy on {len(task.y_test)} held-out rows: {words}. Always predicting the "
-        f"largest class: {task.largest_class:.1%}."
-    )
 
 
 # --- the report -----------------------------------------------------------------------
@@ -176,6 +178,7 @@ def write_report(
             options.report,
             X_test=task.X_test if held_out else None,
             y_test=task.y_test if held_out else None,
+            groups=task.groups,
             title=f"{task.target} in {options.data.name}",
             asked={
                 "file": str(options.data),

@@ -132,6 +132,10 @@ C_ : float or array
     generalization_gap_ : float, or None
         By how much the held-out accuracy is too good because it was searched by;
         `expected_score_` is without it.
+    quality_ : `bisvm.estimators.quality.Quality`, or None
+        Recall and precision of every class, balanced accuracy, AUC and calibration on
+        the held-out rows of the search; `print(model.quality_)` begins with "No better
+        than guessing" where that is so. None without held-out points.
     calibration_ : `bisvm.search.calibration.Calibration`, or None
         Makes probabilities of decision values. None without held-out points.
     threshold_ : float

@@ -28,6 +28,7 @@ from bisvm.estimators.decision_functions import DecisionFunctions
 from bisvm.estimators.expected_score import ExpectedScore, expected_score
 from bisvm.estimators.inputs import in_blocks, validate_inputs
 from bisvm.estimators.prediction_sets import EQUAL, Folds, check_coverage, folds_of
+from bisvm.estimators.quality import Quality, held_out_quality
 from bisvm.estimators.thresholds import best_threshold, check_goal
 from bisvm.kernels import Factors, Kernel
 from bisvm.machines import Coefficients
@@ -131,6 +132,8 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
     threshold_: float
     expected_score_: ExpectedScore | None
     generalization_gap_: float | None
+    # Model files that were written before there were such figures have none.
+    quality_: Quality | None = None
     # None also for a model that is made for a callback.
     _decisions: HeldOutDecisions | None = None
     # None also in model files that were written before there were prediction sets.
@@ -170,7 +173,16 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         self.expected_score_, self.generalization_gap_ = expected_score(
             settings.task_kind, data, known, self._pair_scale
         )
-        _warn_of_doubt([one.certificate for one in tuned])
+        certificates = [one.certificate for one in tuned]
+        self.quality_ = held_out_quality(
+            settings.task_kind,
+            data,
+            known,
+            self._pair_scale,
+            None if self.calibration_ is None else self._log_proba_of,
+            certificates,
+        )
+        _warn_of_doubt(certificates, self.quality_)
 
     def _set_ensemble(self, attributes: dict[str, Any]) -> None:
         """Set the fitted attributes of an ensemble (`ensemble.mean_attributes`)."""
@@ -387,7 +399,10 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         -------
         log_p : array of shape (n_samples, n_classes)
         """
-        decision = self.decision_function(X)
+        return self._log_proba_of(self.decision_function(X))
+
+    def _log_proba_of(self, decision: Array) -> Array:
+        """From decision values, from which the threshold has been subtracted."""
         assert self.calibration_ is not None
         return self.calibration_.log_proba(decision + self.threshold_)
 
@@ -552,8 +567,12 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         return tags
 
 
-def _warn_of_doubt(certificates: Sequence[Certificate]) -> None:
-    """Warn of every search that did not converge, with what to do."""
+def _warn_of_doubt(
+    certificates: Sequence[Certificate], quality: Quality | None
+) -> None:
+    """Warn of predictions of no use, and of every search that did not converge."""
+    if quality is not None and quality.no_better_than_guessing and quality.ranks:
+        warn_user(" ".join([quality.headline, *quality.remarks]), UserWarning)
     for certificate in certificates:
         if certificate.converged:
             continue

@@ -24,9 +24,16 @@ from bisvm.plots import relevance_data
 from bisvm.reporting import pictures
 from bisvm.reporting.code import rebuild_lines, relearn_lines
 from bisvm.reporting.pictures import Picture
-from bisvm.reporting.scores import Reliability, losses_of, reliability_of, share_of
+from bisvm.reporting.scores import (
+    Reliability,
+    losses_of,
+    quality_of,
+    reliability_of,
+    share_of,
+)
 from bisvm.reporting.summary import describe
 from bisvm.reporting.words import (
+    answer,
     certificates_of,
     difference_in_words,
     expected_in_words,
@@ -92,8 +99,13 @@ def gather(
     reliable = None if y_test is None else reliability_of(machine, rows.X_test, y_test)
     shares = _relevances(model, machine)
     certificates = certificates_of(machine)
+    held_out = getattr(machine, "quality_", None)
+    on_test = None if y_test is None else quality_of(machine, rows.X_test, y_test)
     return dict(
         machine=machine,
+        answer=answer(held_out, on_test),
+        quality=on_test or held_out,
+        guessing=held_out is not None and held_out.no_better_than_guessing,
         data=describe(model, machine, X, y, y_test),
         settings=_settings(machine, asked, len(rows.folds), own),
         own=own,

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from bisvm.core.types import Array, ArrayLike
+from bisvm.estimators.quality import NO_BETTER, Quality
 from bisvm.search.history import Certificate
 from bisvm.selection.comparison import Entry, disagreement
 
@@ -75,6 +76,23 @@ def expected_in_words(machine: BaseEstimator) -> str | None:
     low, high = score.interval()
     words = share_in_words(score.value, low, high, 90)
     return f"Expected accuracy on new data: {words}."
+
+
+def answer(held_out: Quality | None, test: Quality | None) -> str | None:
+    """Whether the classes can be predicted, and how well; None if nothing is known.
+
+    held_out : of the rows that the splits of the search hold out; it has the verdict
+    test : of rows that were held out from the search, if there are any
+    """
+    shown = test or held_out
+    if shown is None:
+        return None
+    verdict = held_out or shown
+    if verdict.no_better_than_guessing:
+        return f"{NO_BETTER}: {shown.figures}."
+    one = shown.measure
+    word = "Yes" if one.low > one.guess else "Slightly better than guessing"
+    return f"{word}: {shown.figures}."
 
 
 def difference_in_words(own: Entry, other: Entry) -> str | None:

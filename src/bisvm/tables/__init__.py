@@ -14,7 +14,7 @@ from bisvm.tables.errors import DataError
 from bisvm.tables.format import TableFormat
 from bisvm.tables.preparing import pipeline_for
 from bisvm.tables.reading import Table, read_table
-from bisvm.tables.target import hold_out, split_target
+from bisvm.tables.target import hold_out, split_target, take_groups
 
 __all__ = [
     "ColumnTypes",
@@ -25,4 +25,5 @@ __all__ = [
     "pipeline_for",
     "read_table",
     "split_target",
+    "take_groups",
 ]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 
 from bisvm.core.types import Array, UserData
 from bisvm.tables.columns import texts
@@ -164,16 +165,50 @@ def _is_quantity(classes: Array, n: int) -> bool:
     return bool(numbers.notna().all() and (numbers % 1 != 0).any())
 
 
-def hold_out(y: Array, share: float, random_state: int = 0) -> tuple[Array, Array]:
+def take_groups(table: Table, column: str) -> tuple[Table, Array]:
+    """Split off the column that says which rows belong together.
+
+    Parameters
+    ----------
+    table : Table without its target
+    column : a name, or a number from one; negative numbers count from the end
+
+    Returns
+    -------
+    rest : Table without the column
+    groups : array of text; a row without a group is one of its own
+    """
+    try:
+        if table.is_sparse:
+            raise DataError("a sparse matrix has no column of groups.")
+        name = _column(table, column)
+        cells = table.frame[name]
+        alone = [f"(row {number})" for number in range(1, len(cells) + 1)]
+        groups = texts(cells.fillna(pandas().Series(alone, index=cells.index)))
+        if groups.nunique() < 2:
+            raise DataError("all rows are in one group.", column=name)
+    except DataError as error:
+        raise error.at(table.path) from None
+    rest = table.frame.drop(columns=name)
+    if not rest.shape[1]:
+        raise DataError("the groups are the only column.", path=table.path)
+    return replace(table, frame=rest), groups.to_numpy(dtype=object).astype(str)
+
+
+def hold_out(
+    y: Array, share: float, random_state: int = 0, groups: Array | None = None
+) -> tuple[Array, Array]:
     """Split rows into training and held-out rows, with the same shares of classes.
 
     A class that would keep fewer than two training rows is not held out.
 
     Parameters
     ----------
-    y : labels, two or more of each
+    y : labels
     share : share of the rows to hold out, from 0 to 1
     random_state : int
+    groups : array, optional
+        Rows of one group stay together.
 
     Returns
     -------
@@ -183,14 +218,37 @@ def hold_out(y: Array, share: float, random_state: int = 0) -> tuple[Array, Arra
     if not count:
         return np.arange(len(y)), np.arange(0)
     classes, codes, sizes = np.unique(y, return_inverse=True, return_counts=True)
-    if min(count, len(y) - count) < len(classes):
+    if groups is not None:
+        return _hold_out_groups(codes, share, random_state, groups)
+    # The only row of a class is for training.
+    single = np.flatnonzero((sizes == 1)[codes])
+    rest = np.setdiff1d(np.arange(len(y)), single)
+    n_classes = int(np.sum(sizes > 1))
+    if min(count, len(rest) - count) < n_classes:
         raise ValueError(
             f"{len(y)} rows of {len(classes)} classes are too few to hold out {count}: "
             "choose another --test-size, or 0 to hold out none."
         )
     train, test = train_test_split(
-        np.arange(len(y)), test_size=count, stratify=y, random_state=random_state
+        rest, test_size=count, stratify=y[rest], random_state=random_state
     )
     left = np.bincount(codes[train], minlength=len(classes))
     short = (left < np.minimum(sizes, LEAST))[codes]
-    return np.sort(np.append(train, test[short[test]])), np.sort(test[~short[test]])
+    train = np.concatenate([train, single, test[short[test]]])
+    return np.sort(train), np.sort(test[~short[test]])
+
+
+def _hold_out_groups(
+    codes: Array, share: float, random_state: int, groups: Array
+) -> tuple[Array, Array]:
+    """Hold out one of 1 / share folds; groups whose class has no others stay."""
+    own = np.unique(groups, return_inverse=True)[1]
+    n_folds = min(max(round(1.0 / share), 2), own.max() + 1)
+    folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random_state)
+    with warnings.catch_warnings():
+        # Classes with fewer members than folds are told of elsewhere.
+        warnings.simplefilter("ignore")
+        train, test = next(folds.split(codes, codes, own))
+    absent = ~np.isin(codes[test], codes[train])
+    back = np.isin(own[test], own[test][absent])
+    return np.sort(np.append(train, test[back])), np.sort(test[~back])
