@@ -48,18 +48,24 @@ def test_every_format_gives_the_same_model(name, folder, capsys):
     assert result["test"]["accuracy"] > 0.8
     low, accuracy, high = (result["test"][key] for key in ("low", "accuracy", "high"))
     assert low < accuracy <= high <= 1.0
-    assert "held-out rows" in err
+    assert "75 rows" in err
     model = bisvm.load(folder / "model.skops")
     assert result["hyperparameters"]["C"] == pytest.approx(model[-1].C_, rel=1e-6)
 
 
-def test_plain_output_is_tab_separated(folder, capsys):
-    assert main(["tune", str(folder / "iris.csv"), "--test-size", "0", *QUICK]) == 0
-    out, err = capsys.readouterr()
+def test_people_get_a_page_and_machines_pairs(folder, capsys):
+    words = ["tune", str(folder / "iris.csv"), "--test-size", "0", *QUICK]
+    assert main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("Can 'species' be predicted? Yes: accuracy ")
+    assert "Expected accuracy on new data: " in "\n".join(lines)
+    assert len(lines) <= 25 and max(map(len, lines)) <= 88
+    assert any(line.startswith("  petal") and "#" in line for line in lines)
+    assert main([*words, "--tsv"]) == 0
+    out = capsys.readouterr().out
     pairs = dict(line.split("\t") for line in out.splitlines())
     assert pairs["classes"] == "3" and float(pairs["hyperparameters.C"]) > 0
-    assert "No rows were held out" in err
-    assert "Expected accuracy on new data: " in err
+    assert float(pairs["importance.petal width (cm).value"]) > 0
     low, value, high = (
         float(pairs[f"expected.{name}"]) for name in ("low", "accuracy", "high")
     )
@@ -80,25 +86,25 @@ def rare(tmp_path_factory):
 
 
 def test_a_prediction_of_no_use_is_called_guessing(rare, capsys):
-    assert main([*rare, "--json", "--drop", "patient"]) == 0
-    out, err = capsys.readouterr()
-    result = json.loads(out)
+    words = [*rare, "--drop", "patient"]
+    assert main([*words, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
     assert result["held_out"]["no_better_than_guessing"]
-    assert "No better than guessing: class 'no' is predicted for all 100" in err
-    assert "Decision values do rank the rows" in err
     assert result["test"]["by_class"]["yes"]["recall"] == 0.0
+    assert main(words) == 0
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert "No better than guessing: class 'no' is predicted for all 100" in first
+    assert "Decision values do rank the rows" in "\n".join(rest)
 
 
 def test_options_for_rare_classes_and_groups(rare, capsys):
     words = ["--threshold", "f1", "--positive", "yes", "--class-weight", "yes=3"]
     words += ["--class-weight", "no=1", "--criterion", "auc", "--groups", "patient"]
     assert main([*rare, "--json", *words]) == 0
-    out, err = capsys.readouterr()
-    result = json.loads(out)
+    result = json.loads(capsys.readouterr().out)
     assert result["inputs"] == 2 and result["test"]["by_class"]["yes"]["recall"] > 0
     # Every patient has five rows, which are held out together.
     assert result["test"]["rows"] % 5 == 0
-    assert "always predicting 'no' gives 50.0%" in err
     for wrong, said in {
         ("--positive", "maybe"): "no class 'maybe'",
         ("--groups", "doctor"): "no column 'doctor'",
@@ -196,6 +202,27 @@ def test_compare_has_a_line_for_every_method(folder, capsys):
     methods = [row[0] for row in rows]
     assert methods[0] == "default SVC" and methods[-1] == "bisvm" and len(methods) >= 3
     assert all(float(row[2]) > 0.8 and float(row[3]) > 0.8 for row in rows)
+
+
+def test_a_page_has_25_lines_however_many_classes_and_columns(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((240, 12)), np.repeat(np.arange(12), 20)
+    X[np.arange(240), y] += 4.0
+    names = [f"a column with quite a long name {k}" for k in range(12)]
+    frame = pd.DataFrame(X, columns=names).assign(what=[f"class {c}" for c in y])
+    frame.to_csv(tmp_path / "many.csv", index=False)
+    words = ["tune", str(tmp_path / "many.csv"), "--kernel", "linear", "--cv", "2"]
+    assert main(words) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 25 and max(map(len, lines)) <= 88
+    assert "  and 7 more classes with a higher recall" in lines
+    assert any("more columns" in line for line in lines)
+
+
+def test_debug_is_accepted_everywhere(folder):
+    for words in (["--debug", "explain"], ["explain", "--debug"]):
+        with pytest.raises(FileNotFoundError):
+            main([*words, str(folder / "none.skops")])
 
 
 def test_reproduce_lists_the_experiments(capsys, monkeypatch, tmp_path):

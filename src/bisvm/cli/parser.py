@@ -218,7 +218,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         help="write a report with plots and a comparison, one HTML file", **_FILE
     ),
     "--open": dict(help="open the report in a browser", **_FLAG),
-    "--json": dict(help="write JSON", **_FLAG),
+    "--json": dict(help="write JSON, for machines", **_FLAG),
+    "--tsv": dict(help="write names and values, separated by tabs", **_FLAG),
     "--scores": dict(help="also write the decision values", **_FLAG),
     "--proba": dict(help="also write the probabilities of all classes", **_FLAG),
     "--set": dict(
@@ -270,7 +271,7 @@ missing values are filled, and columns without information are dropped.
   bisvm tune letters.libsvm --kernel linear --time-limit 60
   bisvm tune large.parquet --target class --resume large.checkpoint
 """,
-        f"{DATA} {LEARNING} {CLASSES} --resume --save --report --open --json",
+        f"{DATA} {LEARNING} {CLASSES} --resume --save --report --open --json --tsv",
     ),
     "predict": Command(
         "predict the classes of the rows of a table",
@@ -337,7 +338,10 @@ def build_parser() -> argparse.ArgumentParser:
         prog="bisvm", description=ABOUT, epilog=EXAMPLES, **style
     )
     parser.add_argument("--version", action="version", version=f"bisvm {__version__}")
-    parser.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
+    debug: dict[str, Any] = dict(
+        action="store_true", help="show where in the code an error happened"
+    )
+    parser.add_argument("--debug", default=False, **debug)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, (summary, about, examples, options) in COMMANDS.items():
         command = commands.add_parser(
@@ -349,4 +353,6 @@ def build_parser() -> argparse.ArgumentParser:
         )
         for option in options.split():
             command.add_argument(option, **OPTIONS[option])
+        # Before the command or after it; after it, it must not undo the first.
+        command.add_argument("--debug", default=argparse.SUPPRESS, **debug)
     return parser

@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline
 from bisvm.cli.output import say
 from bisvm.core.types import Array, UserData
 from bisvm.estimators import BilevelLinearSVC, BilevelSVC
+from bisvm.estimators.importance import Importance
 from bisvm.estimators.quality import Quality
 from bisvm.reporting.scores import quality_of
 from bisvm.search.history import Progress
@@ -245,3 +246,12 @@ def figures(found: Quality | None) -> dict[str, object] | None:
             for name, n, r, p in found.by_class()
         },
     }
+
+
+def importances(found: Importance | None) -> dict[str, dict[str, float]] | None:
+    """By how much accuracy falls without a column, with its 95% interval."""
+    if found is None:
+        return None
+    low, high = found.interval()
+    rows = zip(found.names, found.values, low, high, strict=True)
+    return {name: {"value": v, "low": a, "high": b} for name, v, a, b in rows}

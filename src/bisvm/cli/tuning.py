@@ -7,14 +7,27 @@ from argparse import Namespace
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from bisvm.cli.output import exit_code, message_of, say, write_json, write_pairs
+from bisvm.cli.describing import (
+    importance_of,
+    page,
+    quality_on_test,
+    remember_findings,
+)
+from bisvm.cli.output import (
+    exit_code,
+    message_of,
+    say,
+    write_json,
+    write_lines,
+    write_pairs,
+)
 from bisvm.cli.tasks import (
     Task,
     expected,
     figures,
+    importances,
     machine_of,
     prepared,
     quality,
@@ -24,10 +37,11 @@ from bisvm.cli.tasks import (
 )
 from bisvm.core.interrupts import ending_on_signals
 from bisvm.core.progress import ProgressLine
-from bisvm.estimators.quality import Quality
+from bisvm.estimators.importance import Importance
 from bisvm.io.files import save
 from bisvm.reporting import report
-from bisvm.reporting.words import answer, certificates_of, expected_in_words
+from bisvm.reporting.importances import column_importance
+from bisvm.reporting.words import certificates_of
 from bisvm.reporting.writing import check_can_report
 from bisvm.search.history import Progress
 from bisvm.tables import DataError
@@ -44,10 +58,13 @@ def run(options: Namespace) -> int:
     step = ProgressLine("")
     with _ending_with_a_model(options, step) as signals:
         model, seconds = tuned(options, task, step)
-        saved = options.save is None or _written(lambda: _save(options, task, model))
+        test = quality(model, task.X_test, task.y_test)
+        importance = None if signals else _importance(task, model)
+        remember(model, task.table.form)
+        remember_findings(model, importance, test)
+        saved = options.save is None or _written(lambda: _save(options, model))
         interrupted = next(iter(signals), None)
-    test = quality(model, task.X_test, task.y_test)
-    result = {**summary(task, model), "test": figures(test), "seconds": seconds}
+    result = {**summary(task, model), "seconds": seconds}
     if options.save is not None and saved:
         result["saved"] = str(options.save)
     reported = True
@@ -57,15 +74,28 @@ def run(options: Namespace) -> int:
         reported = _written(lambda: write_report(options, task, model, seconds))
         if reported:
             result["report"] = str(options.report)
-    (write_json if options.json else write_pairs)(result)
-    _say_quality(model[-1], test)
+    _write(options, model, result)
     if interrupted is not None:
         return exit_code(interrupted)
     return 0 if saved and reported else 1
 
 
-def _save(options: Namespace, task: Task, model: Pipeline) -> None:
-    remember(model, task.table.form)
+def _importance(task: Task, model: Pipeline) -> Importance | None:
+    with ProgressLine("shuffling columns"):
+        return column_importance(model, task.X, task.X_test, task.y_test, task.groups)
+
+
+def _write(options: Namespace, model: Pipeline, result: dict[str, object]) -> None:
+    """Write the result for people, or for machines."""
+    if options.json:
+        write_json(result)
+    elif options.tsv:
+        write_pairs(result)
+    else:
+        write_lines(page(model))
+
+
+def _save(options: Namespace, model: Pipeline) -> None:
     save(model, options.save)
     say(f"Model: {options.save}. Use it by `bisvm predict {options.save} FILE`.")
 
@@ -134,29 +164,17 @@ def summary(task: Task, model: Pipeline) -> dict[str, object]:
         "kernel": str(machine.kernel_).split("(")[0],
         **({} if choice is None else {"kernel_choice": choice.name}),
         "hyperparameters": dict(machine.hyperparameters_),
+        "importance": importances(importance_of(model)),
         "relevance": relevances_by_column(model),
         "loss": machine.criterion_value_,
         "train": figures(quality(model, task.X, task.y)),
         "held_out": figures(machine.quality_),
+        "test": figures(quality_on_test(model)),
         "expected": expected(machine),
         "largest_class": task.largest_class,
         "converged": all(one.converged for one in certificates_of(machine)),
         "evaluations": len(machine.history_),
     }
-
-
-def _say_quality(machine: BaseEstimator, test: Quality | None) -> None:
-    held_out = machine.quality_
-    verdict = answer(held_out, test)
-    if verdict is not None:
-        say(verdict)
-    for remark in () if held_out is None else held_out.remarks:
-        say(remark)
-    score = expected_in_words(machine)
-    if score is not None:
-        say(score)
-    if test is None:
-        say("No rows were held out to measure the accuracy on new data.")
 
 
 # --- the report -----------------------------------------------------------------------

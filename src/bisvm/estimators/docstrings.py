@@ -121,7 +121,11 @@ C_ : float or array
         The kernel at the learned values.
     relevance_ : array of shape (n_features,)
         Share of every feature in the mean squared slope of the decision function; None
-        for a precomputed kernel.
+        for a precomputed kernel. Slopes are no measure of how much predictions need a
+        feature: `importance(X, y)` is.
+    feature_scale_ : array of shape (n_features,), or None
+        Standard deviations of the features: gamma times their squares is in
+        standardised units.
     criterion_value_ : float
         H without the prior: mean validation loss over the folds at the optimum, or the
         structural risk with its regulariser.

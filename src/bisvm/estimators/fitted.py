@@ -17,7 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bisvm.core.interrupts import plain_interrupts
-from bisvm.core.types import Array, Matrix, UserData
+from bisvm.core.types import Array, Matrix, UserData, UserVector
 from bisvm.core.warning import warn_user
 from bisvm.criteria import get_criterion
 from bisvm.data.matrices import RowBlocks, column_moments, stack
@@ -26,6 +26,13 @@ from bisvm.estimators.arguments import ClassifierArguments, Goal
 from bisvm.estimators.callbacks import CallbackSupportMixin
 from bisvm.estimators.decision_functions import DecisionFunctions
 from bisvm.estimators.expected_score import ExpectedScore, expected_score
+from bisvm.estimators.importance import (
+    Importance,
+    Judge,
+    Verdicts,
+    importance_of,
+    judge_of_folds,
+)
 from bisvm.estimators.inputs import in_blocks, validate_inputs
 from bisvm.estimators.prediction_sets import EQUAL, Folds, check_coverage, folds_of
 from bisvm.estimators.quality import Quality, held_out_quality
@@ -127,6 +134,8 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
     n_iter_: int
     result_: OptimizeResult | list[OptimizeResult]
     certificate_: Certificate | list[Certificate]
+    # Model files that were written before it was kept have none.
+    feature_scale_: Array | None = None
     relevance_: Array | None
     approximation_: LeftOut | list[LeftOut | None] | None
     threshold_: float
@@ -270,6 +279,7 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         self.result_ = results[0] if one else results
         certificates = [t.certificate for t in tuned]
         self.certificate_ = certificates[0] if one else certificates
+        self.feature_scale_ = self._feature_scale(data)
         self.relevance_ = self._relevance(data.X, data.weight)
         left_out = [t.trained.left_out for t in tuned]
         self.approximation_ = left_out[0] if one else left_out
@@ -324,8 +334,7 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         check_is_fitted(self)
         with plain_interrupts():
             scores = stack(self._scores, validate_inputs(self, in_blocks(X)))
-        kind = len(self.classes_), self.multi_class_, self._pair_scale
-        return decisions(scores, *kind)
+        return self._decisions_of(scores)
 
     @property
     def _pair_scale(self) -> float | None:
@@ -484,8 +493,108 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
     def _log_proba(self, scores: Array) -> Array:
         """From decision values of class tasks, without a threshold."""
         assert self.calibration_ is not None
+        return self.calibration_.log_proba(self._decisions_of(scores))
+
+    @available_if(has_folds)  # type: ignore[untyped-decorator]
+    def importance(
+        self,
+        X: UserData,
+        y: UserVector = None,
+        columns: Sequence[str] | None = None,
+        groups: UserVector = None,
+        n_repeats: int | None = None,
+        random_state: int = 0,
+    ) -> Importance:
+        """Measure how much the predictions of rows need every feature.
+
+        A feature's values are shuffled among rows that were not trained on. Unlike
+        `relevance_`, a mean slope, the result is by how much accuracy falls. Nothing is
+        fitted. In a pipeline, transform X first.
+
+        Parameters
+        ----------
+        X : array, data frame or CSR matrix of shape (n_samples, n_features)
+            New rows with their labels y. Without y, the rows that the model was fitted
+            on, in the same order: each is then predicted by the machine of a split of
+            the search that held it out.
+        y : array of shape (n_samples,), optional
+        columns : sequence of str, optional
+            A name for every feature. Features of one name, such as the categories of a
+            text, are shuffled together. By default the names of the features.
+        groups : array of shape (n_samples,), optional
+            Rows that belong together count as one observation.
+        n_repeats : int, optional
+            How often each column is shuffled; by default up to 30 times.
+        random_state : int, default=0
+
+        Returns
+        -------
+        importance : `bisvm.estimators.importance.Importance`
+            With standard errors, the most important first. Of an ensemble without y
+            that of its first member.
+        """
+        check_is_fitted(self)
+        if self.estimators_ is not None and y is None:
+            given = X, y, columns, groups, n_repeats, random_state
+            first: Importance = self.estimators_[0].importance(*given)
+            return first
+        rows = in_blocks(X)
+        if isinstance(rows, RowBlocks) or self._predicts_from_gram:
+            raise ValueError(
+                "importance needs features in memory: X is read in blocks, or the "
+                "kernel is precomputed."
+            )
+        X = validate_inputs(self, rows)
+        with plain_interrupts():
+            judge, own = self._judge(X, y)
+            return importance_of(
+                judge,
+                X[own],
+                self._names_of_features() if columns is None else columns,
+                groups=None if groups is None else np.asarray(groups)[own],
+                n_repeats=n_repeats,
+                random_state=random_state,
+            )
+
+    def _judge(self, X: Matrix, y: UserVector) -> tuple[Judge, Array]:
+        """A judge, and the numbers of the rows of X that it judges."""
+        if y is not None:
+            return self._judge_of_new(np.asarray(y))
+        assert self._folds is not None
+        row = self._folds.held_out.row
+        if row is None or row.max() >= X.shape[0]:
+            raise ValueError(
+                f"X has {X.shape[0]} rows; expected those that the model was fitted "
+                "on, or y with the labels of new rows. A model of an older version "
+                "has to be fitted again."
+            )
+        # The threshold is part of the final machine only.
+        verdicts = Verdicts(self._decisions_of, self._log_proba, self.threshold_)
+        n_classes, kernels = len(self.classes_), self._kernel_blocks()
+        return judge_of_folds(self._folds, kernels, n_classes, verdicts), row
+
+    def _judge_of_new(self, y: Array) -> tuple[Judge, Array]:
+        known = np.flatnonzero(np.isin(y, self.classes_))
+        if not len(known):
+            raise ValueError("y has none of the classes that the model knows.")
+        verdicts = Verdicts(
+            self._decisions_of,
+            lambda scores: self._log_proba_of(self._decisions_of(scores)),
+        )
+        codes = np.searchsorted(self.classes_, y[known])
+        parts = [(self._scores, np.arange(len(known)))]
+        vectors = len(getattr(self, "support_", range(1)))
+        n_classes = len(self.classes_)
+        return Judge(parts, codes, n_classes, float(vectors), verdicts), known
+
+    def _decisions_of(self, scores: Array) -> Array:
         kind = len(self.classes_), self.multi_class_, self._pair_scale
-        return self.calibration_.log_proba(decisions(scores, *kind))
+        return decisions(scores, *kind)
+
+    def _names_of_features(self) -> list[str]:
+        given = getattr(self, "feature_names_in_", None)
+        names = range(self.n_features_in_) if given is None else given
+        return [str(name) for name in names]
 
     def best_threshold(self, goal: Goal) -> float:
         """Find the decision value above which to predict the second class.
@@ -524,15 +633,21 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
 
     # --- relevance of features --------------------------------------------------------
 
+    def _feature_scale(self, data: Data) -> Array | None:
+        """Standard deviations of the features; None with a precomputed kernel."""
+        if self._predicts_from_gram:
+            return None
+        return np.asarray(np.sqrt(column_moments(data.X, data.weight).variance))
+
     def _relevance(self, X: Matrix | RowBlocks, weight: Array) -> Array | None:
         """Share of every feature in the mean squared slope of the decision function.
 
         r_d is proportional to the mean over rows and tasks of (sd_d df/dx_d)^2, with
         sd_d the standard deviation of feature d, so that its unit does not matter.
         """
-        if self._predicts_from_gram:
+        deviation = self.feature_scale_
+        if deviation is None:
             return None
-        deviation = np.sqrt(column_moments(X, weight).variance)
         if self._linear:
             effect = np.mean((self.coef_ * deviation) ** 2, axis=0)
         else:

@@ -37,8 +37,7 @@ from bisvm.reporting.words import (
     certificates_of,
     difference_in_words,
     expected_in_words,
-    hyperparameters_of,
-    in_words,
+    learned_in_words,
 )
 from bisvm.search.history import Certificate
 from bisvm.selection.comparison import (
@@ -120,7 +119,7 @@ def gather(
         losses=None if y_test is None else losses_of(machine, rows.X_test, y_test),
         confusion=counted,
         reliability=reliable,
-        learned=[in_words(*pair) for pair in hyperparameters_of(machine).items()],
+        learned=learned_in_words(machine),
         relevances=shares,
         pictures={
             **_pictures(machine, shares, counted, reliable),
