@@ -77,6 +77,7 @@ def test_what_would_take_too_long_is_not_run(options):
     assert row["status"].startswith("not run: would take about")
 
 
+@pytest.mark.full
 def test_price(options):
     program.PARTS["price"](options)
     rows = rows_of(options.output / "records" / "price.csv")

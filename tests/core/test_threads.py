@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg  # noqa: F401
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from bisvm.core.threads import one_blas_thread
+from bisvm.core.threads import in_threads, one_blas_thread, worker_threads
 
 
 def counts():
@@ -67,3 +67,43 @@ def test_many_threads_at_once():
     for one in threads:
         one.join()
     assert counts() == {2}
+
+
+# --- parts of the work in parallel ----------------------------------------------------
+
+
+def test_results_come_in_the_order_of_the_items():
+    expected = [item**2 for item in range(50)]
+    assert in_threads(lambda item: item**2, range(50)) == expected
+    with worker_threads(3):
+        assert in_threads(lambda item: item**2, range(50)) == expected
+
+
+def test_items_are_worked_on_at_the_same_time_if_that_is_worthwhile():
+    both = threading.Barrier(2, timeout=20)
+    with worker_threads(2):
+        in_threads(lambda _: both.wait(), range(2))
+        names = in_threads(
+            lambda _: threading.current_thread().name, range(2), worthwhile=False
+        )
+    assert set(names) == {threading.current_thread().name}
+
+
+def test_no_thread_is_left_after_an_exception():
+    before = threading.active_count()
+    with pytest.raises(ZeroDivisionError), worker_threads(2):
+        in_threads(lambda item: 1 / item, range(5))
+    assert threading.active_count() == before
+
+
+def test_threads_belong_to_the_context_that_asked_for_them():
+    seen = []
+    with worker_threads(2):
+        other = threading.Thread(
+            target=lambda: seen.extend(
+                in_threads(lambda _: threading.current_thread(), range(3))
+            )
+        )
+        other.start()
+        other.join()
+    assert set(seen) == {other}

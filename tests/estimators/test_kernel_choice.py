@@ -184,6 +184,7 @@ def test_files_keep_the_choice(moons, tmp_path):
     np.testing.assert_array_equal(back.decision_function(X), model.decision_function(X))
 
 
+@pytest.mark.full
 def test_widths_that_only_fit_their_judges_are_turned_down():
     """Labels by chance in many columns: the paired gain is large, and does not last."""
     turned_down = 0

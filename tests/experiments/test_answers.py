@@ -96,6 +96,7 @@ def test_real_sets_are_raw_or_standardised_on_the_training_rows():
 # --- against a grid -------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_structure_in_small(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(structure, "GRID_C", np.array([1.0, 10.0]))
     monkeypatch.setattr(structure, "GRID_GAMMA", np.array([0.1, 1.0]))
@@ -118,6 +119,7 @@ def test_structure_in_small(tmp_path, monkeypatch, capsys):
     assert len(costs.rows) == 1 and grid.read_text() == kept
 
 
+@pytest.mark.full
 def test_fresh_sets_have_files_of_their_own(tmp_path, monkeypatch):
     monkeypatch.setattr(structure, "GRID_C", np.array([1.0]))
     monkeypatch.setattr(structure, "GRID_GAMMA", np.array([1.0]))

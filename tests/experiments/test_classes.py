@@ -50,6 +50,7 @@ def write_set(data, name, n_classes):
     np.savez(folder / f"{name}.npz", X=X, y=y, **parts)
 
 
+@pytest.mark.full
 def test_sets_are_looked_for_in_the_directory_of_the_data(tmp_path, monkeypatch):
     monkeypatch.setenv("BISVM_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match="record/delgado"):
@@ -64,6 +65,7 @@ def test_sets_are_looked_for_in_the_directory_of_the_data(tmp_path, monkeypatch)
     assert (tmp_path / "classes" / "probabilities_fits.csv").exists()
 
 
+@pytest.mark.full
 def test_prediction_sets_of_the_sets_of_record(tmp_path, monkeypatch):
     pytest.importorskip("crepes")
     monkeypatch.setenv("BISVM_DATA", str(tmp_path))

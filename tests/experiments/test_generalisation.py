@@ -118,6 +118,7 @@ def test_groups_are_on_one_side(monkeypatch):
 SLOW = {"exact hinge", "swapping hold-out"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "method", [pytest.param(one, marks=marked(one in SLOW)) for one in methods.ALL]
 )
@@ -160,6 +161,7 @@ def test_the_study_in_small(tmp_path, monkeypatch):
     assert ways.run(context).to_text() == result.to_text()
 
 
+@pytest.mark.full
 def test_curves_and_promises_in_small(tmp_path, monkeypatch):
     context = Context(splits=1, output=tmp_path)
     monkeypatch.setattr(curves, "METHODS", ("grid", methods.DEFAULT))
@@ -174,6 +176,7 @@ def test_curves_and_promises_in_small(tmp_path, monkeypatch):
     assert len(result.tables[0].rows) == 2 and len(result.tables[1].rows) == 2
 
 
+@pytest.mark.full
 def test_coins_in_small(tmp_path, monkeypatch):
     monkeypatch.setattr(coins, "SHAPES", ((30, 2),))
     context = Context(splits=2, output=tmp_path)
@@ -256,6 +259,7 @@ def test_marks_are_beyond_chance_on_all_sets():
     assert unbalanced._marks(gains, np.zeros(3)) == [" +*", "", " -*"]
 
 
+@pytest.mark.full
 def test_few_features_in_small(tmp_path, monkeypatch):
     own = {"moons": (data.GENERATORS["moons + 10 noise"], 100, 20)}
     monkeypatch.setattr(few_features, "SETS", own)

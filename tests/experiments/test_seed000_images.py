@@ -108,6 +108,7 @@ def test_hyperparameters_of_each_class_as_in_the_thesis(histogram_data):
 # --- both experiments -----------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_mnist_machines_on_stripes(digits, monkeypatch):
     data = chapter_6_mnist.draw(digits, 10, 0)
     assert data.X.shape == data.X_test.shape == (30, 24, 24)
@@ -128,6 +129,7 @@ def test_mnist_machines_on_stripes(digits, monkeypatch):
     assert len(result.notes) > 3
 
 
+@pytest.mark.full
 def test_caltech_machines_on_stripes(monkeypatch):
     monkeypatch.setattr(chapter_6_caltech, "SIZES", (10, 6))
     for grid in ("PUBLISHED_GRID", "WIDE_GRID"):

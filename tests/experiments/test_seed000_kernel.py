@@ -90,6 +90,7 @@ def test_large_gamma_smooths_less(half_moons):
     assert small < middle < large
 
 
+@pytest.mark.full
 def test_half_moons_run_gives_a_table_and_a_figure():
     result = figures_5_6_to_5_8.run(TWO)
     (table,) = result.tables

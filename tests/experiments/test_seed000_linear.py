@@ -177,6 +177,7 @@ def test_iris_needs_at_most_ten_evaluations(splits):
             assert np.median(ours) <= 10, (loss, name, ours)
 
 
+@pytest.mark.full
 def test_iris_H_is_the_published_one():
     data = descent.iris_splits(2)
     for loss, (_, published, rate) in list(table_5_1.PUBLISHED.items())[::2]:
@@ -187,6 +188,7 @@ def test_iris_H_is_the_published_one():
         assert from_H == pytest.approx(rate, abs=1.0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("module", [figure_2_2, figure_5_2])
 def test_iris_pictures(module, tmp_path):
     result = module.run(Context(splits=2))

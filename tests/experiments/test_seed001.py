@@ -8,6 +8,7 @@ from experiments.seed001 import jacobian, large
 from tests.problems import toy_data
 
 
+@pytest.mark.full
 def test_every_gradient_agrees_or_is_left_out_for_a_reason():
     """Duplicated rows are there too: either copy may carry the dual."""
     X, y = toy_data(40)

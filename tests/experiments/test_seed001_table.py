@@ -105,6 +105,7 @@ def test_a_profile_ends_as_the_method_does():
     np.testing.assert_allclose(values[:, -1], expected)
 
 
+@pytest.mark.full
 def test_the_experiment_on_small_data(monkeypatch, tmp_path):
     sets = ["cancer", "connect-4"]
     monkeypatch.setattr(table_1, "SETS", sets)

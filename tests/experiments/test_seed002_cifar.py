@@ -53,6 +53,7 @@ def test_planes_are_stacked_one_above_the_other(images):
         np.testing.assert_array_equal(part, image[..., channel])
 
 
+@pytest.mark.full
 def test_the_table_and_its_figures(small, monkeypatch, tmp_path):
     monkeypatch.setattr(table_4_4, "FILTERS", (2,))
     monkeypatch.setattr(table_4_4, "FINAL_C", (1e-4, 1e-3))

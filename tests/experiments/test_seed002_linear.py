@@ -26,6 +26,7 @@ def small(digits, monkeypatch):
     monkeypatch.setattr(table_3_1.Digits, "mnist", lambda: digits)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_table_and_its_figures(small, tmp_path):
     result = table_3_1.run(Context(splits=2))

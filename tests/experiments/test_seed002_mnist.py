@@ -74,6 +74,7 @@ def test_behind_the_norm_the_size_of_the_filter_does_not_matter(digits):
     )
 
 
+@pytest.mark.full
 def test_table_4_1_looks_at_the_test_images_last(digits, short, monkeypatch, tmp_path):
     """Each model predicts them once, after the last one is trained."""
     monkeypatch.setattr(table_4_1, "MAX_ITER", 1)
@@ -97,6 +98,7 @@ def test_table_4_1_looks_at_the_test_images_last(digits, short, monkeypatch, tmp
     assert sum(seen) == len(ours) == 10
 
 
+@pytest.mark.full
 def test_table_4_2(digits, short, monkeypatch, tmp_path):
     monkeypatch.setattr(table_4_2, "STEPS", (0.001, 0.01))
     monkeypatch.setattr(table_4_2, "FIGURE_STEP", 0.01)

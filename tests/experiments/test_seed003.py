@@ -104,6 +104,7 @@ def test_the_lowest_minimum_with_the_usual_starts(name, optimizer):
         assert H == pytest.approx(lowest, rel=one_C.NEAR)
 
 
+@pytest.mark.full
 def test_searches_without_gradients_are_counted():
     X, y = toy_data(n=60)
     model = estimator(3, regularization="per_group")

@@ -1,6 +1,7 @@
 """Seed 003: groups of samples, in small."""
 
 import numpy as np
+import pytest
 
 from experiments.seed003 import groups
 from tests.problems import toy_data
@@ -30,6 +31,7 @@ def test_cases_count_what_they_claim():
     assert case.difference(0) == "-2.00 ± 1.00"
 
 
+@pytest.mark.full
 def test_noise_lowers_c_in_small(monkeypatch):
     monkeypatch.setattr(groups, "NOISE", {"0, 8": (0.0, 8.0)})
     monkeypatch.setattr(groups, "MACHINES", {"seed 003's": groups.SQUARED})

@@ -2,9 +2,12 @@
 
 from itertools import product
 
+import pytest
+
 from experiments.seed004.one_program import METHODS, outcome, verdicts
 
 
+@pytest.mark.full
 def test_one_case_of_each_method():
     rows = [
         [method, -8.0, 0, *outcome(METHODS[method], -8.0, 0)]

@@ -32,6 +32,7 @@ def test_learned_filters_peak_at_the_generating_frequencies():
     assert np.mean([one.accuracy for one in found]) > 0.98
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("repeats", [1, *full(4)])
 def test_swaps_help_at_medium_snr(repeats):
     accuracy = {

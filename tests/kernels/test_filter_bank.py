@@ -9,6 +9,7 @@ from bisvm.testing import check_kernel
 RNG = np.random.default_rng(2)
 
 
+@pytest.mark.full
 def test_contract():
     X = RNG.normal(size=(8, 12))
     check_kernel(FilterBank(2, 5, 4), X, sparse=False)

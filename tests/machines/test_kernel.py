@@ -7,8 +7,8 @@ from sklearn.datasets import make_moons
 from bisvm import BilevelObjective, BilevelSVC
 from bisvm.kernels import RBF
 from bisvm.losses import Quartic, SquaredHinge
-from bisvm.machines import KernelMachine, kernel
-from bisvm.machines.kernel import solve_columns
+from bisvm.machines import KernelMachine, column_systems
+from bisvm.machines.column_systems import solve_columns
 
 
 def machine(loss, seed=0):
@@ -33,7 +33,7 @@ def test_any_memory_layout_will_do():
 @pytest.mark.parametrize("small", [0, 1000])
 def test_systems_in_single_precision_are_refined(small, monkeypatch):
     """Errors of K remain, those of the factor do not: v is that of the rounded K."""
-    monkeypatch.setattr(kernel, "SMALL", small)
+    monkeypatch.setattr(column_systems, "SMALL", small)
     one = machine(SquaredHinge())
     rng = np.random.default_rng(3)
     D = 100.0 * rng.random(one.labels.shape) * (rng.random(one.labels.shape) < 0.7)

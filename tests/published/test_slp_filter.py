@@ -24,6 +24,7 @@ def noisy(n=60, seed=0):
     return rng.normal(size=(n, 2)) + 1.2 * y[:, None], y
 
 
+@pytest.mark.full
 def test_filters_are_learned_as_well_as_by_gradients():
     X, y = signals(50, 0, snr=-2.0)
     settings = {**BOTH, "kernel": FilterBank(length=12), "cv": split(50)}
@@ -50,6 +51,7 @@ def test_width_and_C(n, cv):
     assert ours.criterion_value_ == pytest.approx(lowest, abs=1e-9)
 
 
+@pytest.mark.full
 def test_products_in_the_objective():
     X, y = noisy()
     _, program, x = bilevel_program(X, y)

@@ -27,6 +27,7 @@ def whole():
     return hinge_svc(X, y).fit(X, y)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["moons", *full("circles")])
 def test_a_fit_of_the_hinge_ends_at_a_minimum(name, whole):
     X, y = SETS[name]
@@ -43,6 +44,7 @@ def test_a_fit_of_the_hinge_ends_at_a_minimum(name, whole):
     assert lower.fun >= 0.995 * H
 
 
+@pytest.mark.full
 def test_all_evaluations_are_counted_and_the_same_again(whole):
     X, y = SETS["moons"]
     model, again = whole, hinge_svc(X, y).fit(X, y)
@@ -70,6 +72,7 @@ def test_a_search_over_kinks_can_be_stopped():
     assert H <= min(seen) * (1.0 + 1e-3)
 
 
+@pytest.mark.full
 def test_a_search_over_kinks_goes_on_from_a_checkpoint(tmp_path, whole):
     X, y = SETS["moons"]
     path = tmp_path / "run"

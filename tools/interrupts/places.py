@@ -20,7 +20,7 @@ from typing import Any
 
 from bisvm import BilevelSVC
 from bisvm.datasets import make_moons_with_noise
-from bisvm.machines import kernel
+from bisvm.machines import column_systems
 from bisvm.search.observer import Question
 
 ROWS = 120
@@ -77,7 +77,7 @@ def in_a_thread(path: Path, marks: Path) -> None:
 def in_compiled_code(path: Path, marks: Path, number: int = 0, call: int = 0) -> None:
     """Send this process a signal while it is within compiled code."""
     calls, inside, over = 0, threading.Event(), threading.Event()
-    solve = kernel.solve_small
+    solve = column_systems.solve_small
 
     def send() -> None:
         inside.wait()
@@ -95,7 +95,7 @@ def in_compiled_code(path: Path, marks: Path, number: int = 0, call: int = 0) ->
             out = solve(*arguments)
         return out
 
-    kernel.solve_small = counted
+    column_systems.solve_small = counted
     if call:
         threading.Thread(target=send, daemon=True).start()
     fit(path, marks)

@@ -1,16 +1,20 @@
-"""One BLAS thread for every solve, and interrupts that stay interrupts.
+"""Threads: one for BLAS in every solve, several for parts of the work that are large.
 
-On a problem of a few hundred points two threads run ten times slower than one.
+On a problem of a few hundred points two BLAS threads run ten times slower than one. So
+what is large is divided here instead, into parts that do not depend on the number of
+threads: the answer is the same, bit for bit, for any number of them.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import RLock, get_ident
-from typing import Any
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
@@ -73,3 +77,42 @@ def one_blas_thread() -> Iterator[None]:
             yield
     finally:
         _limit.leave(who)
+
+
+# --- parts of the work in parallel ----------------------------------------------------
+
+Item = TypeVar("Item")
+Out = TypeVar("Out")
+
+# The threads that divide work of the current context; None for no others.
+_pool: ContextVar[ThreadPoolExecutor | None] = ContextVar("pool", default=None)
+
+
+@contextmanager
+def worker_threads(count: int) -> Iterator[None]:
+    """Return a context in which `in_threads` has this many threads."""
+    if count <= 1:
+        yield
+        return
+    pool = ThreadPoolExecutor(count, thread_name_prefix="bisvm")
+    token = _pool.set(pool)
+    try:
+        yield
+    finally:
+        _pool.reset(token)
+        # After an interrupt: what has not begun is dropped, what has is waited for.
+        pool.shutdown(cancel_futures=True)
+
+
+def in_threads(
+    function: Callable[[Item], Out], items: Iterable[Item], *, worthwhile: bool = True
+) -> list[Out]:
+    """Return what a function returns for every item: `map`, in parallel if worthwhile.
+
+    Items must not depend on one another, nor on who comes first. An exception of the
+    first item that has one is raised.
+    """
+    pool = _pool.get()
+    if pool is None or not worthwhile:
+        return [function(item) for item in items]
+    return list(pool.map(function, items))

@@ -10,8 +10,10 @@ tol : float, default=1e-3
     time_limit : float, optional
         Seconds after which the search stops and the best model so far is fitted.
     n_jobs : int, optional
-        Number of searches at a time, for classes that do not share hyperparameters and
-        for given starts: in threads, or as `joblib.parallel_config` says.
+        Number of threads; -1 for one per processor. They divide the searches, if
+        classes do not share hyperparameters or several starts are given, and within a
+        search the splits and the rows of the Gram matrix. The result does not depend on
+        it. `joblib.parallel_config` may send searches elsewhere.
     verbose : int, default=0
         1 shows a live line on a terminal or in a notebook, and elsewhere prints a line
         for every evaluation to standard error; 2 always prints these lines.

@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Self
+from typing import Self, TypeVar
 
 import numpy as np
 
 from bisvm.core.parts import Parameters, Part
+from bisvm.core.threads import in_threads
 from bisvm.core.types import Array, ArrayLike, Matrix, UserData
 from bisvm.transforms import Columns, Transform
 
 # Entries of a temporary block of Gram-sized weights: 4 MB in float64, so that a block
 # stays in the cache.
 BLOCK_ENTRIES = 1 << 19
+# Entries of a block on which several operations follow each other: it stays in the
+# cache of one processor, 1 MB in float64.
+CACHED_ENTRIES = 1 << 17
 # Entries of a block of a Gram matrix that is computed, used and dropped: 16 MB.
 DROPPED_ENTRIES = 1 << 21
+
+Out = TypeVar("Out")
 
 # What the operators `+`, `*` and `@` build. Sums, products and transformed kernels are
 # kernels themselves: their modules import this one and register here.
@@ -54,17 +60,26 @@ class Factors:
     right: Array
     mask: Array | None = None
 
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        """Yield blocks of rows of W: small temporary arrays that may be overwritten."""
-        for block in row_blocks(len(self.left), len(self.right), BLOCK_ENTRIES):
+    def map_blocks(self, function: Callable[[slice, Array], Out]) -> list[Out]:
+        """Return what a function makes of each block of rows of W, in their order.
+
+        Blocks are small temporary arrays, which may be overwritten. Several threads may
+        call the function at a time.
+        """
+
+        def apply(block: slice) -> Out:
             W = self.left[block] @ self.right.T
             if self.mask is not None:
                 W *= self.mask[block]
-            yield block, W
+            return function(block, W)
+
+        n, m = len(self.left), len(self.right)
+        blocks = row_blocks(n, m, BLOCK_ENTRIES)
+        return in_threads(apply, blocks, worthwhile=n * m > BLOCK_ENTRIES)
 
     def dense(self) -> Array:
         """Return W as one (n, m) array."""
-        return np.concatenate([W for _, W in self.blocks()])
+        return np.concatenate(self.map_blocks(lambda _, W: W))
 
     def times(self, mask: Array) -> Factors:
         """Return the weights W o mask. The mask is not copied."""
@@ -86,13 +101,13 @@ class Factors:
         if self.mask is None:
             out: Array = self.left @ (Y.T @ self.right).T
             return out
-        return np.concatenate([W @ Y for _, W in self.blocks()])
+        return np.concatenate(self.map_blocks(lambda _, W: W @ Y))
 
     def dot(self, gram: Array) -> float:
         """Return sum_ij W_ij gram_ij."""
         if self.mask is None:
             return float(np.sum(self.left * (gram @ self.right)))
-        return float(sum(np.vdot(W, gram[rows]) for rows, W in self.blocks()))
+        return float(sum(self.map_blocks(lambda rows, W: np.vdot(W, gram[rows]))))
 
 
 @dataclass(frozen=True)

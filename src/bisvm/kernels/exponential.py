@@ -12,9 +12,16 @@ import numpy as np
 
 from bisvm.core.compiling import njit
 from bisvm.core.parts import DegenerateError, Parameters
+from bisvm.core.threads import in_threads
 from bisvm.core.types import Array, Matrix
 from bisvm.data.matrices import column_scale, dense, mean_deviation
-from bisvm.kernels.base import Factors, Kernel, KernelGradient
+from bisvm.kernels.base import (
+    CACHED_ENTRIES,
+    Factors,
+    Kernel,
+    KernelGradient,
+    row_blocks,
+)
 from bisvm.kernels.radial import Bounds, DistanceKernel, Gamma
 
 # Rows whose distances give the default gamma of Chi2: at most 125,000 pairs.
@@ -24,20 +31,18 @@ SAMPLE_ROWS = 500
 TINY = 1e-300
 
 
-@njit(cache=True, error_model="numpy", fastmath={"reassoc"})
-def absolute_distances(X: Array, Y: Array) -> Array:
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"})
+def absolute_distances(X: Array, Y: Array, out: Array) -> None:
     """D_ij = sum_d |x_id - y_jd|."""
-    out = np.empty((len(X), len(Y)))
     for i in range(len(X)):
         for j in range(len(Y)):
             total = 0.0
             for d in range(X.shape[1]):
                 total += abs(X[i, d] - Y[j, d])
             out[i, j] = total
-    return out
 
 
-@njit(cache=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy")
 def absolute_by_feature(V: Array, X: Array, Y: Array, out: Array) -> None:
     """out_d -= sum_ij V_ij |x_id - y_jd|."""
     for i in range(len(X)):
@@ -129,8 +134,13 @@ class ExponentialKernel(DistanceKernel):
 
     def gram(self, X: Matrix, Y: Matrix | None = None) -> Array:
         gram = self._distances(X, Y, self._gamma(X))
-        out: Array = np.exp(np.negative(gram, out=gram), out=gram)
-        return out
+
+        def finish(rows: slice) -> None:
+            np.exp(np.negative(gram[rows], out=gram[rows]), out=gram[rows])
+
+        blocks = row_blocks(len(gram), gram.shape[1], CACHED_ENTRIES)
+        in_threads(finish, blocks, worthwhile=gram.size > CACHED_ENTRIES)
+        return gram
 
     def pullback(
         self, X: Matrix, Y: Matrix | None, gram: Array, W: Factors, inputs: bool = False
@@ -146,14 +156,22 @@ class ExponentialKernel(DistanceKernel):
         Z_X, Z_Y = self._scaled(X, Y, gamma)
         theta = np.zeros(Z_X.shape[1] if self.per_feature else 1)
         grad_X, grad_Y = np.zeros(Z_X.shape), np.zeros(Z_Y.shape)
-        for rows, V in W.blocks():
+
+        def contribution(rows: slice, V: Array) -> tuple[Array, Array]:
             V *= gram[rows]
+            own, back = np.zeros_like(theta), np.zeros(Z_Y.shape if inputs else 0)
             if self.per_feature:
-                self._feature_loop(V, Z_X[rows], Z_Y, theta)
+                self._feature_loop(V, Z_X[rows], Z_Y, own)
             else:
-                theta += np.vdot(V, np.log(np.maximum(gram[rows], tiny)))
+                own += np.vdot(V, np.log(np.maximum(gram[rows], tiny)))
             if inputs:
-                self._pullback_loop(V, Z_X[rows], Z_Y, grad_X[rows], grad_Y)
+                self._pullback_loop(V, Z_X[rows], Z_Y, grad_X[rows], back)
+            return own, back
+
+        for own, back in W.map_blocks(contribution):
+            theta += own
+            if inputs:
+                grad_Y += back
         if not inputs:
             return KernelGradient(theta)
         return KernelGradient(theta, gamma * grad_X, gamma * grad_Y)
@@ -201,7 +219,14 @@ class Laplacian(ExponentialKernel):
         return size
 
     def _distances(self, X: Matrix, Y: Matrix | None, gamma: Gamma) -> Array:
-        return absolute_distances(*self._scaled(X, Y, gamma))
+        A, B = self._scaled(X, Y, gamma)
+        out = np.empty((len(A), len(B)))
+        in_threads(
+            lambda rows: absolute_distances(A[rows], B, out[rows]),
+            row_blocks(len(A), len(B), CACHED_ENTRIES),
+            worthwhile=out.size > CACHED_ENTRIES,
+        )
+        return out
 
 
 class Chi2(ExponentialKernel):
@@ -294,8 +319,14 @@ class AdditiveChi2(Kernel):
             return KernelGradient(np.empty(0))
         A, B = histograms(X, Y, "AdditiveChi2")
         grad_X, grad_Y = np.zeros(A.shape), np.zeros(B.shape)
-        for rows, V in W.blocks():
-            additive_chi2_pullback(V, A[rows], B, grad_X[rows], grad_Y)
+
+        def contribution(rows: slice, V: Array) -> Array:
+            back = np.zeros(B.shape)
+            additive_chi2_pullback(V, A[rows], B, grad_X[rows], back)
+            return back
+
+        for back in W.map_blocks(contribution):
+            grad_Y += back
         return KernelGradient(np.empty(0), grad_X, grad_Y)
 
 

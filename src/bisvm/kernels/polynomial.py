@@ -123,15 +123,22 @@ class Polynomial(Kernel):
         theta = np.zeros(2)
         grad_X = np.empty(X.shape) if inputs else None
         grad_Y = np.zeros(Y.shape) if inputs else None
-        for rows, V in W.blocks():
+
+        def contribution(rows: slice, V: Array) -> tuple[Array, Array | None]:
             base = _base(X[rows], Y, gamma, offset)
             V *= _power(base, self.degree - 1)
             V *= self.degree
             total = V.sum()
-            theta += [np.vdot(V, base) - offset * total, offset * total]
-            if grad_X is not None and grad_Y is not None:
-                grad_X[rows] = gamma * (V @ Y)
-                grad_Y += gamma * (V.T @ X[rows])
+            own = np.array([np.vdot(V, base) - offset * total, offset * total])
+            if grad_X is None:
+                return own, None
+            grad_X[rows] = gamma * (V @ Y)
+            return own, gamma * (V.T @ X[rows])
+
+        for own, back in W.map_blocks(contribution):
+            theta += own
+            if grad_Y is not None:
+                grad_Y += back
         return KernelGradient(theta, grad_X, grad_Y)
 
     def _values(self, X: Matrix) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from typing import Self, TypeAlias
 import numpy as np
 
 from bisvm.core.parts import INVERSE_WIDTH, Parameter, Parameters, natural_bounds
+from bisvm.core.threads import in_threads
 from bisvm.core.types import Array, ArrayLike, Matrix
 from bisvm.data.matrices import (
     column_dots,
@@ -19,7 +20,13 @@ from bisvm.data.matrices import (
     row_dots,
     scale_columns,
 )
-from bisvm.kernels.base import Factors, Kernel, KernelGradient
+from bisvm.kernels.base import (
+    CACHED_ENTRIES,
+    Factors,
+    Kernel,
+    KernelGradient,
+    row_blocks,
+)
 
 # One number, or an array with one for every feature.
 Gamma: TypeAlias = float | Array
@@ -142,7 +149,7 @@ class RadialKernel(DistanceKernel):
 
     def gram(self, X: Matrix, Y: Matrix | None = None) -> Array:
         Z_X, Z_Y = _scaled(X, Y, self._root_gamma(X))
-        gram = self.profile(minus_squared_distances(Z_X, Z_Y))
+        gram = of_squared_distances(self.profile, Z_X, Z_Y)
         if Y is None:
             np.fill_diagonal(gram, 1.0)
         return gram
@@ -176,16 +183,21 @@ class RadialKernel(DistanceKernel):
         column_sums = np.zeros(Z_Y.shape[0])
         grad_X = np.empty(Z_X.shape) if inputs else None
         back_Y = np.zeros(Z_Y.shape) if inputs else None
-        for rows, V in W.blocks():
+
+        def contribution(rows: slice, V: Array) -> tuple[Array, Array, Array | None]:
             V *= self.decay(gram[rows], Z_X[rows], Z_Y)
-            row_sums = V.sum(axis=1)
-            column_sums += V.sum(axis=0)
-            V_Z = V @ Z_Y
-            by_feature += 2.0 * column_dots(Z_X[rows], V_Z)
-            by_feature -= square_X[rows].T @ row_sums
-            if grad_X is not None and back_Y is not None:
-                grad_X[rows] = V_Z - dense(Z_X[rows]) * row_sums[:, None]
-                back_Y += V.T @ Z_X[rows]
+            row_sums, V_Z = V.sum(axis=1), V @ Z_Y
+            own = 2.0 * column_dots(Z_X[rows], V_Z) - square_X[rows].T @ row_sums
+            if grad_X is None:
+                return own, V.sum(axis=0), None
+            grad_X[rows] = V_Z - dense(Z_X[rows]) * row_sums[:, None]
+            return own, V.sum(axis=0), V.T @ Z_X[rows]
+
+        for own, sums, back in W.map_blocks(contribution):
+            by_feature += own
+            column_sums += sums
+            if back_Y is not None:
+                back_Y += back
         by_feature -= square_Y.T @ column_sums
         theta = by_feature if self.per_feature else by_feature.sum(keepdims=True)
         if grad_X is None or back_Y is None:
@@ -202,7 +214,8 @@ class RadialKernel(DistanceKernel):
         return np.sqrt(size)
 
     def _distances(self, X: Matrix, Y: Matrix | None, gamma: Gamma) -> Array:
-        return -minus_squared_distances(*_scaled(X, Y, np.sqrt(gamma)))
+        Z_X, Z_Y = _scaled(X, Y, np.sqrt(gamma))
+        return of_squared_distances(np.negative, Z_X, Z_Y)
 
     def _root_gamma(self, X: Matrix) -> Array:
         root: Array = np.sqrt(self._gamma(X))
@@ -300,7 +313,7 @@ class Matern(RadialKernel):
 
     def decay(self, gram: Array, Z_X: Matrix, Z_Y: Matrix) -> Array:
         """Return 3/2 exp(-t) or 5/6 (1 + t) exp(-t): no division by r is left."""
-        t = self._argument(minus_squared_distances(Z_X, Z_Y))
+        t = of_squared_distances(self._argument, Z_X, Z_Y)
         decay = 1.5 if self.nu == 1.5 else 5.0 / 6.0 * (1.0 + t)
         return decay * _exp_minus(t)
 
@@ -369,13 +382,28 @@ def nearest_distance(
     return float(np.median(found)) if len(found) else np.inf
 
 
-def minus_squared_distances(A: Matrix, B: Matrix) -> Array:
-    """-|a_i - b_j|^2, at most zero."""
+def of_squared_distances(
+    function: Callable[[Array], Array], A: Matrix, B: Matrix
+) -> Array:
+    """Apply a function to -|a_i - b_j|^2, which are at most zero.
+
+    It is given blocks of rows, which it may overwrite.
+    """
     out = dense(A @ B.T)
-    out *= 2.0
-    out -= row_dots(A)[:, None]
-    out -= row_dots(B)[None, :]
-    np.minimum(out, 0.0, out=out)
+    of_A, of_B = row_dots(A)[:, None], row_dots(B)[None, :]
+
+    def finish(rows: slice) -> None:
+        block = out[rows]
+        block *= 2.0
+        block -= of_A[rows]
+        block -= of_B
+        np.minimum(block, 0.0, out=block)
+        values = function(block)
+        if values is not block:
+            block[...] = values
+
+    blocks = row_blocks(len(out), out.shape[1], CACHED_ENTRIES)
+    in_threads(finish, blocks, worthwhile=out.size > CACHED_ENTRIES)
     return out
 
 

@@ -6,10 +6,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
 from sklearn.utils import gen_batches
 
 from bisvm.core.compiling import njit
+from bisvm.core.threads import in_threads
 from bisvm.core.types import Array, Matrix
 from bisvm.kernels import Factors, Kernel
 from bisvm.machines.base import (
@@ -21,17 +21,17 @@ from bisvm.machines.base import (
     Sensitivity,
     Tangent,
 )
+from bisvm.machines.column_systems import CONVERTED, solve_columns
 from bisvm.machines.hinge_adjoint import ends_of_intercept, margin_of, multipliers
 from bisvm.machines.linear import EXACT, DenseSystem, conjugate_gradients
 
 # Rows above which active sets are solved by conjugate gradients: the factors of one
 # column would take as much memory as the Gram matrix.
 DIRECT_LIMIT = 6000
-# Active points up to which one compiled call solves all columns. For larger systems
-# LAPACK's blocked factorisation is faster than the calls cost.
-SMALL = 200
-# Rows of K that are converted to double precision at a time: they stay in the cache.
-CONVERTED = 64
+# Rows from which on products with the Gram matrix are divided, and those of a part:
+# they are the same for any number of threads, as sums depend on how they are divided.
+PARALLEL_ROWS = 1000
+PRODUCT_ROWS = 500
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,11 @@ class KernelMachine(Machine):
         if self.gram.dtype == np.float64:
             return self.fit_values(x)
         fitted = np.empty(x.coef.shape)
-        for rows in gen_batches(n, CONVERTED):
+
+        def convert(rows: slice) -> None:
             fitted[rows] = self.gram[rows].astype(float) @ x.coef
+
+        in_threads(convert, gen_batches(n, CONVERTED), worthwhile=n >= PARALLEL_ROWS)
         fitted += x.intercept
         return fitted
 
@@ -112,8 +115,10 @@ class KernelMachine(Machine):
     ) -> Parabola:
         at_x = x.coef, x.intercept, tangent.fitted, tangent.slope
         of_d = d.coef, d.intercept, d_values, self.intercept_precision
+        out = np.zeros((4, self.n_columns))
         # In one memory layout: numba compiles `along` once for each.
-        return Parabola(*along(*map(np.ascontiguousarray, (*at_x, *of_d))))
+        along(*map(np.ascontiguousarray, (*at_x, *of_d, out)))
+        return Parabola(*out)
 
     def sensitivity(
         self, x: Coefficients, tangent: Tangent, adjoint: Adjoint, cotangent: Array
@@ -256,170 +261,19 @@ def _solve_active(machine: KernelMachine, active: Array, t: Array, rhs: Array) -
     return conjugate_gradients(action, rhs, diagonals, EXACT)[0]
 
 
-# --- linear systems of the active set -------------------------------------------------
-
-
-@njit(cache=True, nogil=True)
-def scaled_system(gram: Array, D: Array, like: Array) -> tuple[Array, Array, Array]:
-    """The active set, and t and Q = t K t on it, all scaled to a unit diagonal of Q.
-
-    `like` is an array in the precision that Q is to have.
-    """
-    active = np.flatnonzero(D)
-    m = len(active)
-    t = np.empty(m, like.dtype)
-    for i in range(m):
-        d = D[active[i]]
-        t[i] = np.sqrt(d / (1.0 + d * gram[active[i], active[i]]))
-    Q = np.empty((m, m), like.dtype)
-    for i in range(m):
-        row = gram[active[i]]
-        for j in range(m):
-            Q[i, j] = t[i] * t[j] * row[active[j]]
-        Q[i, i] = 1.0
-    return active, t, Q
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def solve_factored(columns: Array, u: Array, v: Array) -> None:
-    """L L' x = u and L L' x = v, in the place of the right-hand sides.
-
-    `columns` are those of L, one a row.
-    """
-    m = len(u)
-    for j in range(m):
-        column = columns[j]
-        u[j] /= column[j]
-        v[j] /= column[j]
-        for i in range(j + 1, m):
-            u[i] -= column[i] * u[j]
-            v[i] -= column[i] * v[j]
-    for j in range(m - 1, -1, -1):
-        column = columns[j]
-        along_u, along_v = 0.0, 0.0
-        for i in range(j + 1, m):
-            along_u += column[i] * u[i]
-            along_v += column[i] * v[i]
-        u[j] = (u[j] - along_u) / column[j]
-        v[j] = (v[j] - along_v) / column[j]
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-def subtract_product(rows: Array, u: Array, v: Array, at_u: Array, at_v: Array) -> None:
-    """at - Q x of both, Q given by its lower triangle without the ones."""
-    for i in range(len(u)):
-        row = rows[i]
-        along_u, along_v = u[i], v[i]
-        for j in range(i):
-            along_u += row[j] * u[j]
-            along_v += row[j] * v[j]
-            at_u[j] -= row[j] * u[i]
-            at_v[j] -= row[j] * v[i]
-        at_u[i] -= along_u
-        at_v[i] -= along_v
-
-
-@njit(cache=True, nogil=True)
-def solve_bordered(
-    factor: Array,
-    Q: Array,
-    active: Array,
-    t: Array,
-    g: Array,
-    total: float,
-    rho: float,
-    bordered: bool,
-    refined: bool,
-    v: Array,
-) -> float:
-    """v = t z, written on the active set, and mu of one column.
-
-    `factor` holds columns of L in its upper triangle. A factor of single precision
-    leaves something over, which is solved for once more if it is to be `refined`: of Q
-    the part below the diagonal is enough.
-    """
-    m = len(active)
-    of_t = t.astype(np.float64)
-    of_g = np.empty(m)
-    for i in range(m):
-        of_g[i] = t[i] * g[active[i]]
-    again = refined and factor.itemsize < of_g.itemsize
-    left_g, left_t = (of_g.copy(), of_t.copy()) if again else (of_g, of_t)
-    solve_factored(factor, of_g, of_t)
-    if again:
-        subtract_product(Q, of_g, of_t, left_g, left_t)
-        solve_factored(factor, left_g, left_t)
-        of_g += left_g
-        of_t += left_t
-    mu = 0.0
-    if bordered:
-        pull_g, pull_t = 0.0, 0.0
-        for i in range(m):
-            pull_g += t[i] * of_g[i]
-            pull_t += t[i] * of_t[i]
-        mu = (pull_g - total) / (pull_t + rho)
-    for i in range(m):
-        v[active[i]] = t[i] * (of_g[i] - mu * of_t[i])
-    return mu
-
-
-@njit(cache=True, nogil=True)
-def solve_small(
-    gram: Array,
-    D: Array,
-    g: Array,
-    total: Array,
-    rho: Array,
-    bordered: bool,
-) -> tuple[Array, Array]:
-    """`solve_columns` in one compiled call, for small systems."""
-    v, mu = np.zeros(D.shape), np.zeros(len(rho))
-    for k in range(len(rho)):
-        active, t, Q = scaled_system(gram, D[:, k], D)
-        L = np.linalg.cholesky(Q) if len(Q) else Q
-        factor = np.ascontiguousarray(L.T)
-        mu[k] = solve_bordered(
-            factor, Q, active, t, g[:, k], total[k], rho[k], bordered, False, v[:, k]
-        )
-    return v, mu
-
-
-def solve_columns(
-    gram: Array,
-    D: Array,
-    g: Array,
-    total: Array,
-    rho: Array,
-    bordered: bool,
-    *,
-    refined: bool = True,
-) -> tuple[Array, Array]:
-    """v = t z and mu of every column, with t = sqrt(D) on the active set:
-
-    (I + t K t) z + mu t = t g,    t'z - rho mu = total.
-
-    In single precision as good as K is if `refined`, as good as its factor if not.
-    """
-    if np.count_nonzero(D, axis=0).max(initial=0) <= SMALL:
-        return solve_small(gram, D, g, total, rho, bordered)
-    v, mu = np.zeros(D.shape), np.zeros(len(rho))
-    potrf = lapack.dpotrf if gram.dtype == np.float64 else lapack.spotrf
-    for k in range(len(rho)):
-        active, t, Q = scaled_system(gram, D[:, k], gram)
-        # Symmetric: the transpose is the same matrix, in LAPACK's order.
-        L, info = potrf(Q.T, lower=1, clean=0, overwrite_a=1) if len(Q) else (Q, 0)
-        if info:
-            raise np.linalg.LinAlgError("matrix is not positive definite")
-        mu[k] = solve_bordered(
-            L.T, L.T, active, t, g[:, k], total[k], rho[k], bordered, refined, v[:, k]
-        )
-    return v, mu
-
-
 def product(gram: Array, alpha: Array) -> Array:
     """K alpha, in the precision of K."""
-    values: Array = gram @ np.ascontiguousarray(alpha, dtype=gram.dtype)
-    return values.astype(float, copy=False)
+    right = np.ascontiguousarray(alpha, dtype=gram.dtype)
+    if len(gram) < PARALLEL_ROWS:
+        values: Array = gram @ right
+        return values.astype(float, copy=False)
+    out = np.empty(alpha.shape)
+
+    def multiply(rows: slice) -> None:
+        out[rows] = gram[rows] @ right
+
+    in_threads(multiply, gen_batches(len(gram), PRODUCT_ROWS))
+    return out
 
 
 @njit(cache=True, nogil=True)
@@ -432,16 +286,20 @@ def along(
     d_b: Array,
     d_F: Array,
     rho: Array,
-) -> tuple[Array, Array, Array, Array]:
-    """The fields of `Parabola`, in one pass."""
+    out: Array,
+) -> None:
+    """Add the fields of `Parabola` to the rows of `out`, in one pass."""
     n, q = F.shape
-    linear, quadratic = rho * b * d_b, rho * d_b * d_b
-    slope, size = np.zeros(q), rho * b * b
     for i in range(n):
         for k in range(q):
             function = d_F[i, k] - d_b[k]
-            linear[k] += alpha[i, k] * function
-            quadratic[k] += d_alpha[i, k] * function
-            slope[k] += S[i, k] * d_F[i, k]
-            size[k] += alpha[i, k] * (F[i, k] - b[k]) + abs(S[i, k] * F[i, k])
-    return linear, quadratic, linear + slope, size
+            change = alpha[i, k] * function
+            out[0, k] += change
+            out[1, k] += d_alpha[i, k] * function
+            out[2, k] += change + S[i, k] * d_F[i, k]
+            out[3, k] += alpha[i, k] * (F[i, k] - b[k]) + abs(S[i, k] * F[i, k])
+    for k in range(q):
+        out[0, k] += rho[k] * b[k] * d_b[k]
+        out[1, k] += rho[k] * d_b[k] * d_b[k]
+        out[2, k] += rho[k] * b[k] * d_b[k]
+        out[3, k] += rho[k] * b[k] * b[k]

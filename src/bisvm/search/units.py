@@ -19,13 +19,13 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from joblib import Parallel, cpu_count, delayed, effective_n_jobs
+from joblib import Parallel, cpu_count, delayed, effective_n_jobs, parallel_config
 from joblib.parallel import get_active_backend
 from numpy.random import RandomState
 
 from bisvm.bilevel.objective import Objective
 from bisvm.bilevel.problem import Problem
-from bisvm.core.threads import one_blas_thread
+from bisvm.core.threads import one_blas_thread, worker_threads
 from bisvm.core.types import Array
 from bisvm.core.warning import warn_user
 from bisvm.data.matrices import RowBlocks
@@ -106,6 +106,7 @@ class Work:
     approximation : of the kernel machines of all units, wherever they are computed
     in_process : whether units are computed in this process
     n_jobs : how many at a time, as joblib takes it
+    threads : threads of each unit, for what can be divided within an evaluation
     callback : called after every evaluation
     build : makes the model of a callback
     file : evaluations that are kept, and those of a run that was interrupted
@@ -122,6 +123,7 @@ class Work:
     approximation: Approximation | None
     in_process: bool
     n_jobs: int | None
+    threads: int = 1
     callback: Callback | None = None
     build: BuildModel | None = None
     file: Checkpoint | None = None
@@ -212,9 +214,16 @@ def search(
             warn_user(rule.limited)
         fitting = searches_that_fit(settings, data, len(sets[0]), rule)
         n_jobs = settings.n_jobs if jobs <= fitting else int(fitting)
-        shared = (in_process, n_jobs, callback, build, file)
+        threads = _threads(settings, n_units) if in_process else 1
+        shared = (in_process, n_jobs, threads, callback, build, file)
         work = Work(settings, data, sets, starts, seeds, began, rule, *shared)
         return _found(work) if len(kinds) == 1 else _best_tasks(work, kinds)
+
+
+def _threads(settings: Settings, n_units: int) -> int:
+    """Threads for each unit: those that are left if all units run at a time."""
+    with parallel_config("threading"):
+        return max(1, int(effective_n_jobs(settings.n_jobs)) // n_units)
 
 
 def _sets(settings: Settings, data: Data) -> list[Array]:
@@ -357,7 +366,7 @@ def tune_unit(work: Work, number: int, start: int | None) -> Outcome:
     late = deadline is not None and time.perf_counter() > deadline
     if start and late and not answers:
         return [], None
-    with one_blas_thread():
+    with one_blas_thread(), worker_threads(work.threads):
         problem = problem_of(settings, data, data.tasks[:, tasks], work.approximation)
         objective = _objective(settings, problem)
         observer = Observer(

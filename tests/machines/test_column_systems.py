@@ -1,0 +1,80 @@
+"""The systems of all columns against one dense solve of each."""
+
+import numpy as np
+import pytest
+
+from bisvm.core.threads import worker_threads
+from bisvm.kernels import RBF
+from bisvm.machines import column_systems
+from bisvm.machines.column_systems import product_below, solve_columns
+
+
+def problem(n, q=4, seed=0, share=0.7):
+    rng = np.random.default_rng(seed)
+    gram = RBF(gamma=0.5).gram(rng.normal(size=(n, 3)))
+    D = 10.0 * rng.random((n, q)) * (rng.random((n, q)) < share)
+    return gram, D, rng.normal(size=(n, q)), rng.normal(size=q), np.full(q, 1e-3)
+
+
+def by_one_dense_solve(gram, D, g, total, rho, k):
+    """(I + t K t) z + mu t = t g,  t'z - rho mu = total."""
+    t = np.sqrt(D[:, k])
+    matrix = np.block(
+        [[np.eye(len(t)) + t[:, None] * gram * t, t[:, None]], [t[None], -rho[k]]]
+    )
+    solved = np.linalg.solve(matrix, np.append(t * g[:, k], total[k]))
+    return t * solved[:-1], solved[-1]
+
+
+@pytest.mark.parametrize("small", [0, 1000])
+def test_with_an_intercept(small, monkeypatch):
+    """Both ways: one compiled call, and LAPACK."""
+    monkeypatch.setattr(column_systems, "SMALL", small)
+    given = problem(60)
+    v, mu = solve_columns(*given, True)
+    for k in range(4):
+        expected_v, expected_mu = by_one_dense_solve(*given, k)
+        np.testing.assert_allclose(v[:, k], expected_v, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(mu[k], expected_mu, rtol=1e-9)
+
+
+@pytest.mark.parametrize("small", [0, 1000])
+def test_without_an_intercept(small, monkeypatch):
+    monkeypatch.setattr(column_systems, "SMALL", small)
+    gram, D, g, total, rho = problem(60)
+    v, mu = solve_columns(gram, D, g, total, rho, False)
+    assert not mu.any()
+    for k in range(4):
+        t = np.sqrt(D[:, k])
+        z = np.linalg.solve(np.eye(60) + t[:, None] * gram * t, t * g[:, k])
+        np.testing.assert_allclose(v[:, k], t * z, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("small", [0, 1000])
+def test_a_matrix_that_is_not_positive_definite(small, monkeypatch):
+    monkeypatch.setattr(column_systems, "SMALL", small)
+    _, D, g, total, rho = problem(20)
+    with pytest.raises(np.linalg.LinAlgError):
+        solve_columns(5.0 - 4.0 * np.eye(20), D + 1.0, g, total, rho, True)
+
+
+def test_products_with_the_part_below_the_diagonal():
+    rng = np.random.default_rng(0)
+    Q = rng.normal(size=(150, 150)).astype(np.float32)
+    below = np.tril(Q.astype(float), -1)
+    z = rng.normal(size=(2, 150)).astype(np.float32)
+    expected = z @ (below + below.T + np.eye(150))
+    np.testing.assert_allclose(product_below(Q, z), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threads_change_no_bit(dtype, monkeypatch):
+    monkeypatch.setattr(column_systems, "PARALLEL", 1)
+    monkeypatch.setattr(column_systems, "SMALL", 0)
+    gram, *rest = problem(120, q=5)
+    gram = gram.astype(dtype)
+    alone = solve_columns(gram, *rest, True)
+    with worker_threads(3):
+        together = solve_columns(gram, *rest, True)
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other)
