@@ -115,6 +115,27 @@ def test_options_for_rare_classes_and_groups(rare, capsys):
         assert said in capsys.readouterr().err
 
 
+def test_doubts_are_said_and_a_class_with_one_row_is_no_error(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((61, 2))
+    kind = np.where(X[:, 0] > 0, "Adelie", "Gentoo").astype(object)
+    kind[:5], kind[60] = "ADELIE", "Chinstrap"
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(
+        animal=np.arange(61) // 3, kind=kind
+    )
+    frame.to_csv(tmp_path / "birds.csv", index=False)
+    words = ["tune", str(tmp_path / "birds.csv"), "--kernel", "linear", "--cv", "3"]
+    assert main([*words, "--json"]) == 0
+    out, err = capsys.readouterr()
+    result = json.loads(out)
+    assert result["classes"] == 4 and len(result["warnings"]) == 3
+    assert "warning: Classes 'Adelie', 'ADELIE' differ in case or spaces only" in err
+    assert "--groups animal" in err and "'Chinstrap' (1)" in err
+    assert main([*words, "--json", "--merge-labels", "--groups", "animal"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["classes"] == 3 and "differ in case" not in err
+
+
 @pytest.mark.parametrize("kernel", ["auto", "poly", "chi2", "linear", "mkl"])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_every_kernel_is_tuned_saved_and_loaded(kernel, folder, tmp_path, capsys):
@@ -276,10 +297,7 @@ def test_usage_errors_exit_with_two(words, capsys):
         (["explain", "missing.skops"], "There is no file"),
         (["tune", "."], "this is a folder"),
         (["tune", "bad.csv"], "bad.csv, column 'a', row 31: 'oops' is not a finite"),
-        (
-            ["tune", "alone.csv"],
-            "column 'class', row 41: class 'rare' has only one row",
-        ),
+        (["tune", "alone.csv"], "fewer than two of them have two rows"),
         (["tune", "long.csv"], "line 5 has 3 fields"),
     ],
 )
@@ -295,7 +313,7 @@ def test_data_errors_exit_with_one_and_say_where(
     bad = [*rows[:30], "oops,u", *rows[30:]]
     for name, lines in {
         "bad.csv": bad,
-        "alone.csv": [*rows, "1.5,rare"],
+        "alone.csv": ["1.5,u", "2.5,v", "3.5,w", "4.5,w"],
         "long.csv": [*rows[:3], "1,u,more", *rows],
     }.items():
         (tmp_path / name).write_text("\n".join(["a,class", *lines]))

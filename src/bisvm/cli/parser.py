@@ -147,6 +147,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
         metavar="COLUMN",
         help="what to predict: a name, a number from 1, or -1 for the last (default)",
     ),
+    "--merge-labels": dict(
+        help="make one class of labels that differ in case or spaces only", **_FLAG
+    ),
     "--categorical": dict(
         help="a column of numbers that are categories (may be repeated)", **_COLUMNS
     ),
@@ -236,7 +239,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--output": dict(type=Path, metavar="PATH", help="file or folder to write to"),
 }
 READING = "data --format --separator --header --missing --decimal --first-index"
-DATA = f"{READING} --target --categorical --drop --keep"
+DATA = f"{READING} --target --merge-labels --categorical --drop --keep"
 CLASSES = "--class-weight --criterion --threshold --positive"
 LEARNING = "--kernel --groups --test-size --cv --time-limit --n-jobs --seed"
 

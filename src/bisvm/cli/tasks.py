@@ -23,6 +23,8 @@ from bisvm.tables import (
     ColumnTypes,
     DataError,
     Table,
+    TableWarning,
+    check_table,
     hold_out,
     pipeline_for,
     read_table,
@@ -40,6 +42,7 @@ class Task:
     """Training rows, held-out rows, and the name of the target.
 
     groups : of the training rows, which belong together
+    warnings : doubts about the table
     """
 
     table: Table
@@ -49,6 +52,7 @@ class Task:
     y_test: Array
     target: str
     groups: Array | None = None
+    warnings: tuple[TableWarning, ...] = ()
 
     @property
     def largest_class(self) -> float:
@@ -91,7 +95,7 @@ def read(
 def read_task(options: Namespace) -> Task:
     """Read a table with its target, and split it."""
     table = read(options, labels=options.target or "y")
-    rest, y, name, notes = split_target(table, options.target)
+    rest, y, name, notes = split_target(table, options.target, options.merge_labels)
     for note in notes:
         say(f"note: {note}.")
     groups = None
@@ -100,12 +104,25 @@ def read_task(options: Namespace) -> Task:
     train, test = _split(rest, y, options, name, groups)
     rows = rest.frame if rest.is_sparse else rest.frame.iloc
     own = None if groups is None else groups[train]
-    task = Task(rest, rows[train], y[train], rows[test], y[test], name, own)
+    doubts = _doubts(rest, y, test, options)
+    parts = rows[train], y[train], rows[test], y[test]
+    task = Task(rest, *parts, name, own, doubts)
     _check_positive(options, task)
     n, d = table.frame.shape[0], rest.frame.shape[1]
     classes = len(np.unique(task.y))
     say(f"{table.path}: {n} rows, {d} columns, {classes} classes of {name!r}.")
     return task
+
+
+def _doubts(
+    rest: Table, y: Array, test: Array, options: Namespace
+) -> tuple[TableWarning, ...]:
+    """Say what the table should be doubted for."""
+    grouped = options.groups is not None
+    found = check_table(rest.frame, y, test=test, grouped=grouped, ignored=options.drop)
+    for one in found:
+        say(f"warning: {one}")
+    return tuple(found)
 
 
 def _check_positive(options: Namespace, task: Task) -> None:

@@ -172,6 +172,7 @@ def summary(task: Task, model: Pipeline) -> dict[str, object]:
         "test": figures(quality_on_test(model)),
         "expected": expected(machine),
         "largest_class": task.largest_class,
+        "warnings": [str(one) for one in task.warnings],
         "converged": all(one.converged for one in certificates_of(machine)),
         "evaluations": len(machine.history_),
     }

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 
 from bisvm.core.types import Array, UserData
+from bisvm.tables.checks import same_labels
 from bisvm.tables.columns import texts
 from bisvm.tables.errors import DataError, listed, pandas
 from bisvm.tables.reading import Table
@@ -27,7 +28,7 @@ LEAST = 2
 
 
 def split_target(
-    table: Table, target: str | None
+    table: Table, target: str | None, merge: bool = False
 ) -> tuple[Table, Array, str, list[str]]:
     """Split a table into features and target.
 
@@ -40,6 +41,8 @@ def split_target(
     table : Table
     target : a name, or a number from one; negative numbers count from the end
         None means the labels that the format has, or else the last column.
+    merge : bool
+        Whether labels that differ in case or spaces only are one class.
 
     Returns
     -------
@@ -55,7 +58,8 @@ def split_target(
             raise DataError("the target has no value at all.", column=name)
         dropped, labels = len(labels) - len(known), labels.iloc[known]
         y = _spelled(labels, name)
-        _check_classes(table, name, y, labels)
+        y = merged(y) if merge else y
+        _check_classes(table, name, y)
     except DataError as error:
         raise error.at(table.path) from None
     rest = rest[known] if table.is_sparse else rest.iloc[known]
@@ -78,6 +82,12 @@ def split_target(
     ]
     rest_table = replace(table, frame=rest, labels=None, form=form, cells=None)
     return rest_table, y, name, notes
+
+
+def merged(y: Array) -> Array:
+    """Labels in their most frequent spelling."""
+    usual = {other: name for name, others in same_labels(y).items() for other in others}
+    return np.array([usual.get(str(one), str(one)) for one in y])
 
 
 def _take(table: Table, target: str | None) -> tuple[str, Series, UserData]:
@@ -125,8 +135,8 @@ def _column(table: Table, target: str | None) -> str:
     raise DataError(f"there is no column {target!r}; there are {listed(names)}.{hint}")
 
 
-def _check_classes(table: Table, name: str, y: Array, labels: Series) -> None:
-    classes, first, counts = np.unique(y, return_index=True, return_counts=True)
+def _check_classes(table: Table, name: str, y: Array) -> None:
+    classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
         raise DataError(
             f"all {len(y)} rows have the target {str(classes[0])[:60]!r}: expected "
@@ -142,17 +152,10 @@ def _check_classes(table: Table, name: str, y: Array, labels: Series) -> None:
             "classes of it.",
             column=name,
         )
-    if counts.min() < 2:
-        alone = int(np.argmin(counts))
-        row = int(labels.index[first[alone]]) + 1
-        word = str(classes[alone])[:60]
-        hint = ""
-        if word.lower() in MISSING:
-            hint = f" Use --missing={word} if it means a missing value."
+    if np.sum(counts > 1) < 2:
         raise DataError(
-            f"class {word!r} has only one row; expected two or more: add rows of it, "
-            f"or remove it.{hint}",
-            row=row,
+            f"{len(classes)} classes in {len(y)} rows, and fewer than two of them have "
+            "two rows: add rows, or choose another --target.",
             column=name,
         )
 
