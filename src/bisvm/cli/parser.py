@@ -48,6 +48,7 @@ def _number(
 
 _count = _number(int, lambda n: n >= 1, "a whole number of at least 1")
 _folds = _number(int, lambda n: n >= 2, "a whole number of at least 2")
+_lines = _number(int, lambda n: n >= 0, "a whole number from 0")
 _seed = _number(int, lambda n: 0 <= n < 2**32, "a whole number from 0")
 _share = _number(float, lambda x: 0 <= x <= 0.9, "a share from 0 to 0.9")
 _coverage = _number(float, lambda x: 0 < x < 1, "a share between 0 and 1")
@@ -117,7 +118,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "model": dict(type=Path, help="a file saved by `bisvm tune`"),
     "names": dict(nargs="*", metavar="NAME", help="names of experiments"),
     "--format": dict(
-        choices=("csv", "tsv", "parquet", "libsvm", "npz"),
+        choices=("csv", "tsv", "excel", "jsonl", "parquet", "libsvm", "npz"),
         help="format of the file (default: detected)",
     ),
     "--separator": dict(
@@ -125,6 +126,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--header": dict(
         choices=("yes", "no"), help="whether there is a header (default: detected)"
+    ),
+    "--skip-lines": dict(
+        type=_lines,
+        metavar="N",
+        help="lines above the table, such as a title (default: detected)",
+    ),
+    "--sheet": dict(
+        help="sheet of an Excel file, by name or number (default: the first)"
     ),
     "--missing": dict(
         action="append",
@@ -238,7 +247,10 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--splits": dict(type=_count, help="number of random splits"),
     "--output": dict(type=Path, metavar="PATH", help="file or folder to write to"),
 }
-READING = "data --format --separator --header --missing --decimal --first-index"
+READING = (
+    "data --format --separator --header --skip-lines --sheet --missing --decimal "
+    "--first-index"
+)
 DATA = f"{READING} --target --merge-labels --categorical --drop --keep"
 CLASSES = "--class-weight --criterion --threshold --positive"
 LEARNING = "--kernel --groups --test-size --cv --time-limit --n-jobs --seed"
@@ -259,9 +271,10 @@ COMMANDS = {
         """\
 Learn a classifier.
 
-Files are CSV, TSV, Parquet, LIBSVM, or NPZ with X and y. Separators, headers, German
-decimals and dates are detected. Numbers are standardised, categories become columns,
-missing values are filled, and columns without information are dropped.
+Files are CSV, TSV, Excel, JSON lines, Parquet, LIBSVM, or NPZ with X and y. Separators,
+titles, headers, German decimals, units and dates are detected. Numbers are
+standardised, categories become columns, missing values are filled, and columns without
+information are dropped.
 """,
         """\
   bisvm tune flowers.csv --target species

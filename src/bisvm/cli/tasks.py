@@ -69,6 +69,8 @@ def reading_options(options: Namespace) -> dict[str, Any]:
         "missing": options.missing,
         "decimal": options.decimal,
         "first_index": options.first_index,
+        "skip_lines": options.skip_lines,
+        "sheet": options.sheet,
     }
 
 
@@ -87,8 +89,10 @@ def read(
         like=like,
         **reading_options(options),
     )
+    if table.notes:
+        say("Guessed (options in brackets say otherwise):")
     for note in table.notes:
-        say(f"note: {note}.")
+        say(f"  - {note}")
     return table
 
 
