@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,9 +25,10 @@ from bisvm.selection.comparison import (
     SMALL,
     Entry,
     Rows,
-    default_entry,
     grid_entry,
     own_entry,
+    rival_entry,
+    rivals,
     svc_grid,
 )
 
@@ -50,7 +52,10 @@ def run(options: Namespace) -> int:
         folds,
     )
     methods: dict[str, Callable[[], Entry]] = {
-        "default SVC": lambda: default_entry(rows),
+        **{
+            name: partial(rival_entry, name, r, rows)
+            for name, r in rivals(rows).items()
+        },
         f"grid {SMALL} x {SMALL}": lambda: grid_entry(rows, size=SMALL),
         f"Optuna, {options.trials} trials": lambda: _optuna(rows, options),
         "bisvm": lambda: _bisvm(rows, options),

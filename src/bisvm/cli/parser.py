@@ -21,7 +21,7 @@ examples:
   bisvm tune flowers.csv --target species --save flowers.skops
   bisvm predict flowers.skops new.csv           predict a class for every row
   bisvm explain flowers.skops                   describe what was learned
-  bisvm compare flowers.csv --target species    compare with an SVC, a grid, and Optuna
+  bisvm compare flowers.csv --target species    compare with usual classifiers
   bisvm reproduce --list                        list tables and figures of papers
 
 `bisvm COMMAND --help` says more. Exit codes: 1 for data and files, 2 for the command.
@@ -229,6 +229,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--report": dict(
         help="write a report with plots and a comparison, one HTML file", **_FILE
     ),
+    "--details": dict(
+        help="add to the report what takes long: a grid search of the same duration, "
+        "and pictures of the search",
+        **_FLAG,
+    ),
     "--open": dict(help="open the report in a browser", **_FLAG),
     "--json": dict(help="write JSON, for machines", **_FLAG),
     "--tsv": dict(help="write names and values, separated by tabs", **_FLAG),
@@ -287,7 +292,8 @@ information are dropped.
   bisvm tune letters.libsvm --kernel linear --time-limit 60
   bisvm tune large.parquet --target class --resume large.checkpoint
 """,
-        f"{DATA} {LEARNING} {CLASSES} --resume --save --report --open --json --tsv",
+        f"{DATA} {LEARNING} {CLASSES} --resume --save --report --details --open "
+        "--json --tsv",
     ),
     "predict": Command(
         "predict the classes of the rows of a table",
@@ -314,10 +320,11 @@ and the certificate, which says how close to optimal it is.
         "model --json",
     ),
     "compare": Command(
-        "compare with an SVC, a grid search, and Optuna",
+        "compare with usual classifiers, a grid search, and Optuna",
         """\
-Compare a default SVC, a grid search, Optuna (if installed) and bisvm on the same rows,
-columns and folds. Writes one tab-separated line for each.
+Compare guessing, logistic regression, a random forest, boosting, a default SVC, a grid
+search, Optuna (if installed) and bisvm on the same rows, columns and folds. Writes one
+tab-separated line for each.
 """,
         """\
   bisvm compare flowers.csv --target species

@@ -53,7 +53,7 @@ def run(options: Namespace) -> int:
     if options.save is not None and not options.save.resolve().parent.is_dir():
         raise DataError("there is no such folder.", path=options.save.parent)
     if options.report is not None:
-        check_can_report(options.report)
+        check_can_report(options.report, options.details)
     task = read_task(options)
     step = ProgressLine("")
     with _ending_with_a_model(options, step) as signals:
@@ -198,7 +198,11 @@ def write_report(
             X_test=task.X_test if held_out else None,
             y_test=task.y_test if held_out else None,
             groups=task.groups,
-            title=f"{task.target} in {options.data.name}",
+            title=f"Can we predict {task.target}?",
+            details=options.details,
+            warnings=[str(one) for one in task.warnings],
+            positive=options.positive,
+            importance=importance_of(model),
             asked={
                 "file": str(options.data),
                 "target": task.target,

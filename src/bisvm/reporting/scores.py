@@ -37,6 +37,19 @@ def share_of(right: Array) -> Share:
     return Share(float(np.mean(right)), interval.low, interval.high, len(right))
 
 
+def measured(right: Array, y: Array, balanced: bool) -> Share:
+    """Accuracy of predictions that are right or wrong, or balanced accuracy."""
+    if not balanced:
+        return share_of(right)
+    classes, codes = np.unique(y, return_inverse=True)
+    hits = np.bincount(codes, right, len(classes))
+    wrong = np.bincount(codes, ~right, len(classes))
+    # Which other class was predicted does not matter.
+    confusion = np.diag(hits) + np.roll(np.diag(wrong), 1, axis=1)
+    found = Quality(classes, confusion)
+    return Share(found.balanced_accuracy, *found.balanced_interval(), len(right))
+
+
 def quality_of(model: BaseEstimator, X: UserData, y: UserVector) -> Quality | None:
     """The quality of a model on rows with known labels; None if it knows none of them.
 
