@@ -35,6 +35,13 @@ def test_a_matrix_that_is_not_positive_definite():
         factorize(np.array([[1.0, 2.0], [2.0, 1.0]]))
 
 
+def test_other_layouts_are_refused():
+    Q = positive_definite(3, np.float64)
+    for wrong in (np.ones((3, 2)).T, np.ones((2, 3), dtype=np.float32)):
+        with pytest.raises(ValueError, match="C order"):
+            solve_factorized(Q, wrong)
+
+
 def test_other_threads_run_in_the_meantime():
     """They would not count far while SciPy's own function holds the lock."""
     counted, stop = 0, threading.Event()

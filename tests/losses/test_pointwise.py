@@ -243,15 +243,6 @@ def test_weighted_losses_and_derivatives_along_a_direction(loss):
     np.testing.assert_allclose(second, (plain[2] * V**2).sum(axis=0), rtol=1e-12)
 
 
-def test_relaxed_losses_lead_from_wide_to_narrow():
-    widths = (2.0, 1.0, 0.5, 0.25)
-    assert Quartic(0.125).relaxed() == tuple(Quartic(eps) for eps in widths)
-    assert Quartic(1.5).relaxed() == ()
-    sharpnesses = (1.5, 3.0, 6.0)
-    assert ModifiedLog(12.0).relaxed() == tuple(ModifiedLog(m) for m in sharpnesses)
-    assert SquaredHinge().relaxed() == Logistic().relaxed() == Hinge().relaxed() == ()
-
-
 def test_only_the_hinge_lacks_a_second_derivative():
     assert [n for n in LOSSES if not get_loss(n).twice_differentiable] == ["hinge"]
     assert math.isinf(Hinge().max_curvature)

@@ -58,6 +58,20 @@ def test_a_matrix_that_is_not_positive_definite(small, monkeypatch):
         solve_columns(5.0 - 4.0 * np.eye(20), D + 1.0, g, total, rho, True)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_columns_with_the_same_curvature_share_a_factor(dtype, monkeypatch):
+    monkeypatch.setattr(column_systems, "SMALL", 0)
+    gram, D, g, total, rho = problem(60)
+    D[:, [1, 3]] = D[:, [0]]
+    assert column_systems.equal_columns(D) == [[0, 1, 3], [2]]
+    v, mu = solve_columns(gram.astype(dtype), D, g, total, rho, True)
+    tol = 1e-9 if dtype == np.float64 else 1e-4
+    for k in range(4):
+        expected_v, expected_mu = by_one_dense_solve(gram, D, g, total, rho, k)
+        np.testing.assert_allclose(v[:, k], expected_v, rtol=tol, atol=tol)
+        np.testing.assert_allclose(mu[k], expected_mu, rtol=tol, atol=tol)
+
+
 def test_products_with_the_part_below_the_diagonal():
     rng = np.random.default_rng(0)
     Q = rng.normal(size=(150, 150)).astype(np.float32)

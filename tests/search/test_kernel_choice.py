@@ -48,6 +48,7 @@ NOISE = np.random.default_rng(0).normal(size=(4, N)) / N
 class At:
     shares: np.ndarray
     share_weights: np.ndarray
+    criterion: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class Answer:
     solves: int = 10
     shared: bool = False
     held_out: Any = None
+    judged: bool = True
 
 
 @dataclass
@@ -76,14 +78,17 @@ class Searches:
     shared: bool = False
     reasons: dict[str, str] = field(default_factory=dict)
     tried: list[str] = field(default_factory=list)
+    unjudged: tuple[str, ...] = ()
 
     def __call__(self, candidate):
         number = len(self.tried)
         self.tried.append(candidate.name)
         shares = self.losses[number] / N + 0.1 * NOISE[number]
         reason = self.reasons.get(candidate.name, "done")
-        ended = Ended(At(shares, np.full(N, 1.0 / N)), reason, reason == "done")
-        return [Answer(ended, 10 * (number + 1), self.shared)]
+        at = At(shares, np.full(N, 1.0 / N), self.losses[number])
+        ended = Ended(at, reason, reason == "done")
+        judged = candidate.name not in self.unjudged
+        return [Answer(ended, 10 * (number + 1), self.shared, judged=judged)]
 
 
 def test_richer_candidates_are_tried_while_held_out_rows_gain():
@@ -127,6 +132,24 @@ def test_a_search_that_was_stopped_ends_the_choice():
     searches = Searches([0.6, 0.3, 0.1], reasons={LINEAR: TIME_STOP})
     answers, choice = choice_of(CANDIDATES, searches)
     assert searches.tried == [LINEAR] and choice.steps == ()
+    assert answers[0].descent.reason == TIME_STOP
+
+
+def test_a_default_svc_is_taken_if_there_is_no_time_and_local_averages_are_better():
+    reasons = {LINEAR: TIME_STOP, ONE: TIME_STOP}
+    searches = Searches([0.6, np.inf], reasons=reasons, unjudged=(ONE,))
+    answers, choice = choose(CANDIDATES, searches, local_loss=lambda kernel: 0.5)
+    assert searches.tried == [LINEAR, ONE] and choice.name == ONE
+    assert not answers[0].judged and choice.steps == ()
+
+
+@pytest.mark.parametrize(("loss", "name"), [(0.5, ONE), (0.7, LINEAR)])
+def test_after_a_tuned_one_local_averages_decide(loss, name):
+    reasons = {EACH: TIME_STOP, ONE: TIME_STOP}
+    losses = [0.6, np.inf, np.inf]
+    searches = Searches(losses, reasons=reasons, unjudged=(EACH, ONE))
+    answers, choice = choose(CANDIDATES, searches, local_loss=lambda kernel: loss)
+    assert choice.name == name
     assert answers[0].descent.reason == TIME_STOP
 
 

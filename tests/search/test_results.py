@@ -7,6 +7,7 @@ import pytest
 
 from bisvm.bilevel.objective import Objective, WarmStart
 from bisvm.bilevel.problem import Landmarks
+from bisvm.data.splits import training_columns
 from bisvm.optimizers import BFGS
 from bisvm.search import results
 from bisvm.search.descent import Search
@@ -15,6 +16,7 @@ from bisvm.search.observer import COMPETITOR_ROWS, Observer, Trace
 from bisvm.search.results import (
     Competitors,
     HeldOut,
+    Searched,
     Tuned,
     fold_machines,
     held_out_values,
@@ -43,11 +45,12 @@ def tuned(found):
     trained = train(SETTINGS, DATA, search.objective.problem, values, np.arange(1))
     gain = PairedDifference(0.5, 0.1)
     return Tuned(
-        trained,
-        replace(descent, over_constant=gain),
-        search.observer.records,
-        search.objective.space.coordinates,
+        values=values,
+        descent=replace(descent, over_constant=gain),
+        history=search.observer.records,
+        coordinates=search.objective.space.coordinates,
         nested_solves=5,
+        trained=trained,
     )
 
 
@@ -146,7 +149,7 @@ def test_machines_of_the_splits_are_those_of_the_last_evaluation(found):
     search, trace, descent = found
     objective, best = search.objective, descent.best
     assert np.array_equal(trace.warm.theta, best.theta)
-    one = fold_machines(objective, trace, best, DATA.splits)
+    one = fold_machines(objective, searched(descent, trace.warm), DATA.splits)
     fitted = trace.warm.fitted
     for column, values in enumerate(one.values):
         _, held_out = DATA.splits[one.split[column]]
@@ -155,31 +158,40 @@ def test_machines_of_the_splits_are_those_of_the_last_evaluation(found):
     assert not np.delete(trace.warm.coef, one.rows, axis=0).any()
 
 
+def searched(descent, end):
+    return Searched(values={}, descent=descent, history=[], coordinates=[], end=end)
+
+
 def test_machines_of_the_splits_are_solved_again_after_other_evaluations(found):
     search, trace, descent = found
     objective, best = search.objective, descent.best
-    expected = fold_machines(objective, trace, best, DATA.splits)
+    expected = fold_machines(objective, searched(descent, trace.warm), DATA.splits)
     _, elsewhere = objective.evaluate(best.theta + 1.0, trace.warm)
     for warm in (elsewhere, WarmStart()):
-        again = fold_machines(objective, Trace(warm), best, DATA.splits)
+        again = fold_machines(objective, searched(descent, warm), DATA.splits)
         for ours, theirs in zip(expected.values, again.values, strict=True):
             np.testing.assert_allclose(ours, theirs, atol=1e-2)
     on_rows = replace(best, landmarks=Landmarks(np.arange(0, 60, 2), best.theta))
-    some = fold_machines(objective, trace, on_rows, DATA.splits)
+    on_rows = replace(descent, best=on_rows)
+    some = fold_machines(objective, searched(on_rows, trace.warm), DATA.splits)
     assert set(some.rows) <= set(range(0, 60, 2))
+    late = replace(searched(descent, elsewhere), late=True)
+    assert fold_machines(objective, late, DATA.splits) is None
 
 
 def test_no_machines_of_splits_without_a_solution(found, monkeypatch):
     search, trace, descent = found
     objective, best = search.objective, descent.best
-    failed = replace(best, value=np.inf)
-    assert fold_machines(objective, trace, failed, DATA.splits) is None
+    failed = replace(descent, best=replace(best, value=np.inf))
+    nothing = searched(failed, trace.warm)
+    assert fold_machines(objective, nothing, DATA.splits) is None
 
     def no_solution(*_):
         raise np.linalg.LinAlgError
 
     monkeypatch.setattr(Objective, "_solve", no_solution)
-    assert fold_machines(objective, Trace(), best, DATA.splits) is None
+    cold = searched(descent, WarmStart())
+    assert fold_machines(objective, cold, DATA.splits) is None
 
 
 # --- the certificate ------------------------------------------------------------------
@@ -203,3 +215,23 @@ def test_an_answer_worse_than_a_baseline_is_not_converged(tuned):
     guess = replace(tuned.descent, over_constant=PairedDifference(0.1, 0.1))
     certificate = replace(tuned, descent=guess).certificate
     assert not certificate.converged and certificate.reason == results.GUESSING
+
+
+# --- pairs of classes -----------------------------------------------------------------
+
+
+def test_pairs_are_trained_on_their_own_rows():
+    """The same machines as those on all rows, where others have no weight."""
+    rng = np.random.default_rng(0)
+    data = make_data(rng.normal(size=(90, 3)), np.arange(90) % 9)
+    data = data.with_tasks("ovo")
+    tasks = np.arange(data.tasks.shape[1])
+    problem = problem_of(SETTINGS, data, data.tasks, None)
+    values = {"C": 1.0, "gamma": 0.5}
+    alone = train(SETTINGS, data, problem, values, tasks).solution
+    assert len(tasks) == 36 and alone.status == "converged"
+    columns = training_columns(data.tasks, data.weight)
+    machine = problem.model.machine(values, data.X, columns.labels, columns.train)
+    together = SETTINGS.solver.solve(machine, None, results.FINAL_TOL)
+    np.testing.assert_allclose(alone.x.coef, together.x.coef, atol=1e-7)
+    np.testing.assert_allclose(alone.fitted, together.fitted, atol=1e-7)

@@ -192,7 +192,7 @@ class Objective:
                 )
         if found is None:
             # The linear systems have no solution: a step that must not be taken.
-            found, warm = self._failed(point), replace(warm, fitted=None)
+            found, warm = self.not_evaluated(point), replace(warm, fitted=None)
         return replace(found, seconds=time.perf_counter() - began), warm
 
     def _attempt(
@@ -268,7 +268,8 @@ class Objective:
             held_out=solution.fitted[problem.columns.outside],
         )
 
-    def _failed(self, theta: Array) -> Evaluation:
+    def not_evaluated(self, theta: Array) -> Evaluation:
+        """Return what is known of a theta whose machines were not solved: nothing."""
         n, n_columns = self._held_out.shape
         return Evaluation(
             theta=theta,
@@ -428,8 +429,7 @@ class Objective:
 
         It has no coefficients if a linear system has no solution.
         """
-        same = _same_rows(warm.landmarks, landmarks)
-        if same and warm.theta is not None and np.array_equal(warm.theta, theta):
+        if self.is_solved_at(theta, warm, landmarks):
             return warm
         warm = replace(warm.without_solution(), landmarks=landmarks)
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
@@ -440,6 +440,14 @@ class Objective:
                 double = replace(warm, single=False)
                 return self.solved_at(theta, double, landmarks) if warm.single else warm
         return warm.after(theta, solution)
+
+    @staticmethod
+    def is_solved_at(
+        theta: Array, warm: WarmStart, landmarks: Landmarks | None
+    ) -> bool:
+        """Whether a warm start holds the solution at theta."""
+        same = _same_rows(warm.landmarks, landmarks)
+        return same and warm.theta is not None and np.array_equal(warm.theta, theta)
 
     # --- related objectives, each with where its solves start -------------------------
 

@@ -51,6 +51,7 @@ def factorize(Q: Array) -> None:
     LinAlgError
         If Q is not positive definite.
     """
+    _check_layout(Q)
     size, stride, info = _integers(len(Q), max(len(Q), 1), 0)
     # LAPACK reads columns: the upper triangle is the lower one for it.
     _POTRF[Q.dtype](*_addresses(b"L", size), Q.ctypes.data, *_addresses(stride, info))
@@ -60,6 +61,7 @@ def factorize(Q: Array) -> None:
 
 def solve_factorized(factor: Array, rhs: Array) -> None:
     """Solve Q x = b in place, for every row b of `rhs`, given `factorize(Q)`."""
+    _check_layout(factor, rhs)
     m = len(factor)
     size, count, stride, info = _integers(m, len(rhs), max(m, 1), 0)
     _POTRS[factor.dtype](
@@ -69,6 +71,13 @@ def solve_factorized(factor: Array, rhs: Array) -> None:
         rhs.ctypes.data,
         *_addresses(stride, info),
     )
+
+
+def _check_layout(*arrays: Array) -> None:
+    """Refuse arrays that are not what their addresses are taken for."""
+    dtypes = {array.dtype for array in arrays}
+    if len(dtypes) > 1 or not all(array.flags.c_contiguous for array in arrays):
+        raise ValueError("Arrays must be in C order and have the same precision.")
 
 
 def _integers(*values: int) -> list[ctypes.c_int]:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
+from bisvm.core.deadlines import check_deadline, current_deadline, until
 from bisvm.core.interrupts import plain_interrupts
 
 
@@ -110,9 +111,17 @@ def in_threads(
     """Return what a function returns for every item: `map`, in parallel if worthwhile.
 
     Items must not depend on one another, nor on who comes first. An exception of the
-    first item that has one is raised.
+    first item that has one is raised, and `OutOfTime` between two items if the deadline
+    of this work passes.
     """
-    pool = _pool.get()
+    pool, deadline = _pool.get(), current_deadline()
+
+    def in_time(item: Item) -> Out:
+        # A thread of the pool is not in the context of the caller.
+        with until(deadline):
+            check_deadline()
+            return function(item)
+
     if pool is None or not worthwhile:
-        return [function(item) for item in items]
-    return list(pool.map(function, items))
+        return [in_time(item) for item in items]
+    return list(pool.map(in_time, items))

@@ -51,6 +51,8 @@ from bisvm.search.units import Found
 
 # Rows by which the mean slope of the decision function is estimated.
 SLOPE_ROWS = 500
+# Rows times class tasks of these means, and the fewest rows for many tasks.
+SLOPES, FEW_SLOPE_ROWS = 20_000, 100
 # Attributes that only one of the two kinds of machines has.
 _ONE_KIND = ("coef_", "support_", "support_vectors_", "n_support_", "dual_coef_")
 
@@ -651,7 +653,8 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         if self._linear:
             effect = np.mean((self.coef_ * deviation) ** 2, axis=0)
         else:
-            n = min(len(weight), SLOPE_ROWS)
+            n_tasks = len(self.intercept_)
+            n = min(len(weight), SLOPE_ROWS, max(SLOPES // n_tasks, FEW_SLOPE_ROWS))
             rows = np.linspace(0, len(weight) - 1, n).astype(int)
             effect = self._squared_slopes(X[rows], deviation)
         share: Array = effect / max(effect.sum(), np.finfo(float).tiny)

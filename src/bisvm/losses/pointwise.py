@@ -23,10 +23,6 @@ from bisvm.core.types import Array, ArrayLike
 Formula = tuple[int, float, float]
 QUARTIC, SOFTPLUS, SQUARED_HINGE, HINGE = 0, 1, 2, 3
 
-# Ratio of the widths of two successive relaxed losses. With a ratio of 2 Newton's
-# method converges for corners as sharp as eps = 1e-3; with 4 it does not.
-RELAXATION = 2.0
-
 
 @njit(cache=True, nogil=True, inline="always")
 def at(formula: Formula, f: float, y: float) -> tuple[float, float, float]:
@@ -187,14 +183,6 @@ class Loss(Part):
         curvature *= V**2
         return slope.sum(axis=0), curvature.sum(axis=0)
 
-    def relaxed(self) -> tuple[Self, ...]:
-        """Return easier losses of the same family, widest first, without this one.
-
-        A cold start passes through them: a wide loss is close to quadratic, so that
-        Newton's method approaches the optimum in a few steps and never cycles.
-        """
-        return ()
-
     def _evaluate(self, f: Array, y: Array) -> tuple[Array, Array, Array]:
         """`evaluate` on arrays of one shape; must not change them."""
         columns = f.reshape(-1, 1), y.reshape(-1, 1), np.ones((f.size, 1))
@@ -250,14 +238,6 @@ class Quartic(Loss):
     def formula(self) -> Formula:
         return QUARTIC, float(self.eps), 1.0
 
-    def relaxed(self) -> tuple[Self, ...]:
-        widths = []
-        eps = RELAXATION * self.eps
-        while eps <= 2.0:
-            widths.append(eps)
-            eps *= RELAXATION
-        return tuple(self.replace(eps=eps) for eps in reversed(widths))
-
     def validate(self) -> Self:
         self.check_positive("eps")
         return self
@@ -292,14 +272,6 @@ class ModifiedLog(Loss):
     @property
     def formula(self) -> Formula:
         return SOFTPLUS, float(self.mu), 1.0
-
-    def relaxed(self) -> tuple[Self, ...]:
-        sharpnesses = []
-        mu = self.mu / RELAXATION
-        while mu >= 1.0:
-            sharpnesses.append(mu)
-            mu /= RELAXATION
-        return tuple(self.replace(mu=mu) for mu in reversed(sharpnesses))
 
     def validate(self) -> Self:
         self.check_positive("mu")

@@ -113,12 +113,12 @@ def solve_active(
         Q = Q.astype(float, copy=False)
     dtype = Q.dtype
     rhs = np.vstack([(t[:, None] * g[active]).T, t])
-    z = rhs.astype(dtype)
+    z = rhs.astype(dtype, order="C")
     factorize(Q)
     solve_factorized(Q, z)
     if dtype == np.float64 or not refined:
         return active, t, z.astype(float, copy=False)
-    left = (rhs - product_below(Q, z)).astype(dtype)
+    left = (rhs - product_below(Q, z)).astype(dtype, order="C")
     solve_factorized(Q, left)
     return active, t, z.astype(float) + left
 

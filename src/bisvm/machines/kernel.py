@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.utils import gen_batches
@@ -106,6 +106,18 @@ class KernelMachine(Machine):
             return 0.0
         size = float(np.sqrt(np.max(np.sum(x.coef**2, axis=0))))
         return size * self.kernel.rounding(self.X)
+
+    def on_own_rows(self, column: int) -> tuple[Array, KernelMachine]:
+        """Return the rows of positive weight of one column, and its machine on them."""
+        rows = np.flatnonzero(self.weights[:, column])
+        own = replace(
+            self,
+            labels=self.labels[rows, column : column + 1],
+            weights=self.weights[rows, column : column + 1],
+            X=self.X[rows],
+            gram=self.gram[np.ix_(rows, rows)],
+        )
+        return rows, own
 
     def linearize(self, tangent: Tangent) -> KernelLinearization:
         return KernelLinearization(self, tangent)

@@ -345,9 +345,10 @@ def _stopped(
     search: Search, trace: Trace, stage: str, stop: StopSearch, tentative: bool
 ) -> StopSearch:
     """Return the stop, with H at its theta as the mean over all partitions."""
-    last, after = evaluate(search, trace, stop.theta, stage, tentative=True, final=True)
+    theta = search.objective.theta0 if stop.theta is None else stop.theta
+    last, after = evaluate(search, trace, theta, stage, tentative=True, final=True)
     if tentative:
-        return StopSearch(str(stop), stop.theta, trace)
+        return StopSearch(str(stop), theta, trace)
     best = last if better(last, trace.best) else trace.best
     end = best or last
     return StopSearch(str(stop), end.theta, replace(after, best=best))

@@ -26,9 +26,9 @@ from bisvm.data.matrices import column_moments, is_sparse
 from bisvm.kernels import RBF, Kernel, Laplacian, Linear, feature_groups, on_groups
 from bisvm.machines.regularization import PerFeature
 from bisvm.search.history import Comparison, PairedDifference
-from bisvm.search.observer import STOPS
+from bisvm.search.observer import STOPS, TIME_STOP
 from bisvm.search.refinement import NESTED, SEPARATE, SEPARATE_ERRORS, WEAKER_PRIOR
-from bisvm.search.results import Tuned
+from bisvm.search.results import Searched
 from bisvm.search.settings import Data, Settings
 
 # Standard errors by which one width must beat a linear machine. Both have few
@@ -137,7 +137,7 @@ class Candidate:
     needed: float = 0.0
     others: tuple[Other, ...] = ()
 
-    def name_of(self, tuned: list[Tuned]) -> str:
+    def name_of(self, tuned: list[Searched]) -> str:
         """Return the name of the kernel that was found: widths may be the same."""
         one = SEPARATE_WIDTHS.get(self.name, self.name)
         return one if _has_one_width(tuned) else self.name
@@ -206,9 +206,9 @@ def _gaussian(data: Data, per_feature: bool) -> Candidate:
 
 def choose(
     ordered: list[Candidate],
-    tune: Callable[[Candidate], list[Tuned]],
+    tune: Callable[[Candidate], list[Searched]],
     local_loss: Callable[[Kernel], float],
-) -> tuple[list[Tuned], KernelChoice]:
+) -> tuple[list[Searched], KernelChoice]:
     """Try richer candidates while held-out rows gain by them.
 
     Parameters
@@ -227,8 +227,14 @@ def choose(
     tuned = trials.search(candidate)
     for higher in richer:
         if stopped(tuned):
+            if stopped(tuned) == TIME_STOP and candidate is ordered[0]:
+                candidate, tuned = trials.without_time(candidate, tuned)
             break
         further = trials.search(higher)
+        if not judged(further):
+            tuned = unless_stopped(tuned, further)
+            candidate, tuned = trials.without_time(candidate, tuned)
+            break
         trials.tell(higher, further)
         higher, further = trials.with_others(higher, further)
         name = higher.name_of(further)
@@ -249,24 +255,38 @@ def choose(
 class _Trials:
     """The kernels that were tried so far, and how they were compared."""
 
-    tune: Callable[[Candidate], list[Tuned]]
+    tune: Callable[[Candidate], list[Searched]]
     local_loss: Callable[[Kernel], float]
-    tried: list[tuple[Candidate, list[Tuned]]] = field(default_factory=list)
+    tried: list[tuple[Candidate, list[Searched]]] = field(default_factory=list)
     steps: list[Comparison] = field(default_factory=list)
 
-    def search(self, candidate: Candidate) -> list[Tuned]:
+    def search(self, candidate: Candidate) -> list[Searched]:
         found = self.tune(candidate)
         self.tried.append((candidate, found))
         return found
 
-    def tell(self, candidate: Candidate, found: list[Tuned]) -> None:
+    def without_time(
+        self, candidate: Candidate, tuned: list[Searched]
+    ) -> tuple[Candidate, list[Searched]]:
+        """The candidate, or a default SVC if local averages suggest that.
+
+        There is no time to tune a richer candidate.
+        """
+        default = Candidate(ONE, RBF())
+        if judged(tuned):
+            loss = float(np.mean([one.descent.best.criterion for one in tuned]))
+            if not self.local_loss(default.kernel) < loss:
+                return candidate, tuned
+        return default, self.search(default)
+
+    def tell(self, candidate: Candidate, found: list[Searched]) -> None:
         """Add the steps within a search, the first of several."""
         if candidate.name in SEPARATE_WIDTHS:
             self.steps.extend(found[0].descent.steps)
 
     def with_others(
-        self, candidate: Candidate, tuned: list[Tuned]
-    ) -> tuple[Candidate, list[Tuned]]:
+        self, candidate: Candidate, tuned: list[Searched]
+    ) -> tuple[Candidate, list[Searched]]:
         """The candidate, or what has taken its place."""
         for other in candidate.others:
             if stopped(tuned):
@@ -288,7 +308,7 @@ class _Trials:
 
 
 def _replacing(
-    candidate: Candidate, tuned: list[Tuned], other: Other, found: list[Tuned]
+    candidate: Candidate, tuned: list[Searched], other: Other, found: list[Searched]
 ) -> Comparison:
     """The lower loss counts, without what separate widths over-fit.
 
@@ -303,12 +323,12 @@ def _replacing(
     return Comparison(other.step, replace(difference, value=value), 0.0)
 
 
-def _overfitted(tuned: list[Tuned]) -> float:
+def _overfitted(tuned: list[Searched]) -> float:
     """The gain of separate widths that nested cross-validation does not confirm."""
     return max(float(np.mean([_unconfirmed(one) for one in tuned])), 0.0)
 
 
-def _unconfirmed(one: Tuned) -> float:
+def _unconfirmed(one: Searched) -> float:
     taken = [step for step in one.descent.steps if step.taken]
     nested = [step.difference.value for step in taken if step.name == NESTED]
     if one.shared or not nested:
@@ -318,8 +338,8 @@ def _unconfirmed(one: Tuned) -> float:
 
 
 def _with_competitors(
-    tuned: list[Tuned], tried: list[tuple[Candidate, list[Tuned]]]
-) -> list[Tuned]:
+    tuned: list[Searched], tried: list[tuple[Candidate, list[Searched]]]
+) -> list[Searched]:
     """The results, each with the competitors of all kernels that were tried."""
     needed = [candidate.needed for candidate, _ in tried]
     out = []
@@ -332,17 +352,22 @@ def _with_competitors(
     return out
 
 
-def _has_one_width(tuned: list[Tuned]) -> bool:
+def _has_one_width(tuned: list[Searched]) -> bool:
     return all(one.shared for one in tuned)
 
 
-def stopped(tuned: list[Tuned]) -> str:
+def judged(tuned: list[Searched]) -> bool:
+    """Whether held-out rows have judged the results; not if time was too short."""
+    return all(one.judged for one in tuned)
+
+
+def stopped(tuned: list[Searched]) -> str:
     """Why the search was stopped from outside; empty if it was not."""
     reasons = (one.descent.reason for one in tuned)
     return next((why for why in reasons if why in STOPS), "")
 
 
-def unless_stopped(tuned: list[Tuned], further: list[Tuned]) -> list[Tuned]:
+def unless_stopped(tuned: list[Searched], further: list[Searched]) -> list[Searched]:
     """The simpler results, not converged if the richer search was stopped.
 
     With more time another kernel might have been chosen.
@@ -356,7 +381,7 @@ def unless_stopped(tuned: list[Tuned], further: list[Tuned]) -> list[Tuned]:
     ]
 
 
-def _difference(simple: list[Tuned], rich: list[Tuned]) -> PairedDifference:
+def _difference(simple: list[Searched], rich: list[Searched]) -> PairedDifference:
     """Of the mean loss over the sets of hyperparameters."""
     first, second = ([one.descent.best for one in tuned] for tuned in (simple, rich))
     return PairedDifference.of(
@@ -367,5 +392,5 @@ def _difference(simple: list[Tuned], rich: list[Tuned]) -> PairedDifference:
     )
 
 
-def _solves(tuned: list[Tuned]) -> int:
+def _solves(tuned: list[Searched]) -> int:
     return sum(one.solves for one in tuned)

@@ -16,6 +16,7 @@ import numpy as np
 
 from bisvm.bilevel.objective import COLD, Objective
 from bisvm.bilevel.problem import Evaluation
+from bisvm.core.deadlines import OutOfTime, until
 from bisvm.core.interrupts import asked_to_stop
 from bisvm.core.types import Array
 from bisvm.search import progress
@@ -26,6 +27,9 @@ TIME_STOP = "The time limit was reached."
 INTERRUPT_STOP = "The search was interrupted."
 # Why a search may end that has not come to its end.
 STOPS = (CALLBACK_STOP, TIME_STOP, INTERRUPT_STOP)
+# Seconds beyond a time limit for which an evaluation may go on: the first of a small
+# table, say, while its code is compiled.
+GRACE = 1.0
 # Bytes that remembered evaluations may take. With more rows than COMPETITOR_ROWS nobody
 # asks for points that a search has left (see `results`), and two are remembered.
 REMEMBERED_BYTES = 2**28
@@ -66,19 +70,22 @@ class Trace:
 
 
 class StopSearch(Exception):
-    """Raised after an evaluation: by a callback, a time limit or an interrupt.
+    """Raised by a callback, a time limit or an interrupt.
+
+    A time limit ends an evaluation half way; the others are looked at after it.
 
     Attributes
     ----------
-    theta : where to end if no evaluation counts so far
+    theta : where to end if no evaluation counts so far; None for the first theta
     trace : what is known of the objective on all rows
-    answer : the last evaluation, before it is part of a trace
+    answer : the last evaluation, before it is part of a trace; None if it was left half
+        way
     """
 
     def __init__(
         self,
         reason: str,
-        theta: Array,
+        theta: Array | None,
         trace: Trace | None = None,
         answer: Answer | None = None,
     ):
@@ -87,9 +94,9 @@ class StopSearch(Exception):
         self.trace = Trace() if trace is None else trace
         self.answer = answer
 
-    def with_trace(self, trace: Trace, theta: Array | None = None) -> StopSearch:
+    def with_trace(self, trace: Trace) -> StopSearch:
         """Return the same stop with what the caller knows of its objective."""
-        return StopSearch(str(self), self.theta if theta is None else theta, trace)
+        return StopSearch(str(self), self.theta, trace)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,7 +166,10 @@ class Observer:
     Parameters
     ----------
     began : reading of `time.perf_counter` at which the fit began
-    deadline : reading after which the search is stopped, or None
+    deadline : reading at which the final machine should be trained, or None
+    final_share : time that it takes to train the final machine, as a share of an
+        evaluation on all rows
+    n_observations, power : those of all rows, and how the time grows with them
     callback : called with a `Progress`; True stops
     verbose : see `progress`
     model : makes a fitted estimator from hyperparameters, for a callback
@@ -177,6 +187,9 @@ class Observer:
         *,
         began: float | None = None,
         deadline: float | None = None,
+        final_share: float = 0.0,
+        n_observations: int = 1,
+        power: float = 1.0,
         callback: Callable[[Progress], object] | None = None,
         verbose: int = 0,
         model: Callable[[Hyperparameters], object] | None = None,
@@ -185,6 +198,10 @@ class Observer:
     ):
         self.began = time.perf_counter() if began is None else began
         self.deadline = deadline
+        self._final_share, self._power = final_share, power
+        self._n_observations = n_observations
+        # Estimates of the time that the final machine takes, the last one counts.
+        self._final_seconds = [0.0]
         self.records: list[Record] = []
         self.nested_records: list[Record] = []
         self._callback, self._verbose, self._model = callback, verbose, model
@@ -193,13 +210,27 @@ class Observer:
     @property
     def is_late(self) -> bool:
         """Whether nothing more should begin."""
-        late = self.deadline is not None and time.perf_counter() > self.deadline
-        return late or asked_to_stop()
+        return self._is_over(time.perf_counter()) or asked_to_stop()
+
+    def _is_over(self, now: float) -> bool:
+        """Whether no more time is left than the final machine takes."""
+        return (
+            self.deadline is not None and now > self.deadline - self._final_seconds[-1]
+        )
 
     def evaluate(self, question: Question) -> Answer:
-        """Answer a question; may raise `StopSearch` after the evaluation."""
-        evaluation, warm, seconds, replayed = self._answered(question)
+        """Answer a question; may raise `StopSearch`."""
         best = question.best
+        limit = None if question.final else self.deadline
+        if limit is not None:
+            limit += GRACE - self._final_seconds[-1]
+        try:
+            with until(limit):
+                evaluation, warm, seconds, replayed = self._answered(question)
+        except OutOfTime:
+            theta = None if best is None else best.theta
+            raise StopSearch(TIME_STOP, theta) from None
+        self._expect(evaluation)
         if question.counts and better(evaluation, best):
             best = evaluation
         log = self.nested_records if question.nested else self.records
@@ -221,6 +252,12 @@ class Observer:
         answer = Answer(evaluation, warm, best)
         self._report(question, record, answer, replayed=replayed)
         return answer
+
+    def _expect(self, evaluation: Evaluation) -> None:
+        """Estimate the time of the final machine by that of an evaluation."""
+        more = self._n_observations / max(len(evaluation.shares), 1)
+        share = self._final_share * max(more, 1.0) ** self._power
+        self._final_seconds.append(share * evaluation.seconds)
 
     def end(self) -> None:
         """End the live line of progress."""
@@ -252,7 +289,7 @@ class Observer:
         if callback is not None and callback(self._progress(question, record, best)):
             raise StopSearch(CALLBACK_STOP, theta, answer=answer)
         now = self.began + record.seconds if replayed else time.perf_counter()
-        if self.deadline is not None and now > self.deadline:
+        if self._is_over(now):
             raise StopSearch(TIME_STOP, theta, answer=answer)
         if asked_to_stop():
             raise StopSearch(INTERRUPT_STOP, theta, answer=answer)

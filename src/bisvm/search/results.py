@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from bisvm.bilevel.objective import Objective
+from bisvm.bilevel.objective import Objective, WarmStart
 from bisvm.bilevel.problem import Evaluation, Problem
 from bisvm.core.types import Array
+from bisvm.data.matrices import Inputs
 from bisvm.data.splits import FoldColumns, Split, row_kinds, training_columns
-from bisvm.machines import Coefficients
+from bisvm.machines import Coefficients, KernelMachine, Machine
 from bisvm.machines.landmarks import LeftOut
 from bisvm.machines.model import Approximation, Frame
 from bisvm.search.descent import Descent, Search
@@ -20,10 +21,15 @@ from bisvm.search.history import Certificate, Hyperparameters, Record
 from bisvm.search.observer import COMPETITOR_ROWS, StopSearch, Trace
 from bisvm.search.refinement import can_refit, refit_without_splits
 from bisvm.search.settings import Data, Settings, problem_of
-from bisvm.solvers import Solution
+from bisvm.solvers.base import STATUSES, Solution, Solver
 
 # Optimality residual of the final machine: far below what predictions show.
 FINAL_TOL = 1e-9
+# That to which it is solved in single precision before.
+SINGLE_TOL = 1e-4
+# Share of the rows below which a column is trained on its own rows: on a third of the
+# rows a machine takes less than a tenth of the time.
+PAIR_SHARE = 1 / 3
 # Splits without which theta is chosen again to estimate the gap, and steps on each:
 # fewer than where separate values have to be confirmed (`refinement`).
 GAP_SPLITS = 2
@@ -77,16 +83,31 @@ def train(
     landmarks : rows that have coefficients, if not all
     """
     columns = training_columns(data.tasks[:, tasks], data.weight)
-    machine = problem.model.machine(
-        values,
-        problem.X,
-        columns.labels,
-        columns.train,
-        landmarks,
-        problem.frame,
-        data.sample_groups,
-    )
-    solution = settings.solver.solve(machine, fitted, FINAL_TOL)
+
+    def machine(X: Inputs) -> Machine:
+        return problem.model.machine(
+            values,
+            X,
+            columns.labels,
+            columns.train,
+            landmarks,
+            problem.frame,
+            data.sample_groups,
+        )
+
+    solver = settings.solver
+    largest = np.count_nonzero(columns.train, axis=0).max()
+    smooth = problem.model.loss.twice_differentiable
+    pairs = smooth and landmarks is None and largest < PAIR_SHARE * len(data.y)
+    if landmarks is None and problem.single is not None and not pairs:
+        # Most steps in single precision, the last ones in double.
+        with suppress(np.linalg.LinAlgError):
+            fitted = solver.solve(machine(problem.single), fitted, SINGLE_TOL).fitted
+    whole = machine(problem.X)
+    if pairs and isinstance(whole, KernelMachine):
+        solution = _solve_on_own_rows(solver, whole, fitted)
+    else:
+        solution = solver.solve(whole, fitted, FINAL_TOL)
     if landmarks is None:
         return Trained(values, problem.frame, solution)
     coef = np.zeros(columns.labels.shape)
@@ -97,6 +118,27 @@ def train(
     limited = "" if rule is None else rule.limited
     left_out = LeftOut.of(kernel, problem.X, landmarks, limited=limited)
     return Trained(values, problem.frame, solution, left_out)
+
+
+def _solve_on_own_rows(
+    solver: Solver, machine: KernelMachine, fitted: Array | None
+) -> Solution:
+    """Solve each column on its own rows: those of two classes, where there are many."""
+    coef, intercept = np.zeros(machine.labels.shape), np.zeros(machine.n_columns)
+    solved = []
+    for k in range(machine.n_columns):
+        rows, own = machine.on_own_rows(k)
+        start = None if fitted is None else fitted[rows, k : k + 1]
+        solved.append(solver.solve(own, start, FINAL_TOL))
+        coef[rows, k], intercept[k] = solved[-1].x.coef[:, 0], solved[-1].x.intercept[0]
+    x = Coefficients(coef, intercept)
+    return Solution(
+        x,
+        machine.tangent(machine.fit_values(x)),
+        np.array([one.residual[0] for one in solved]),
+        sum(one.iterations for one in solved),
+        max((one.status for one in solved), key=STATUSES.index),
+    )
 
 
 def train_at(
@@ -327,68 +369,72 @@ class FoldMachines:
     solves: int = 0
 
 
-def fold_machines(
-    objective: Objective, trace: Trace, best: Evaluation, splits: Sequence[Split]
-) -> FoldMachines | None:
-    """Return the machines of the splits at the best theta, if rows are held out.
-
-    They are solved once more if the last evaluation was at another theta.
-    """
-    problem, columns = objective.problem, objective.problem.columns
-    if problem.criterion.on_training or not np.isfinite(best.value):
-        return None
-    end = objective.solved_at(best.theta, trace.warm, best.landmarks)
-    if end.coef is None or end.intercept is None or end.fitted is None:
-        return None
-    x, rows = Coefficients(end.coef, end.intercept), None
-    if problem.frame is not None:
-        x = problem.frame.unscaled(x)
-    else:
-        used = np.flatnonzero(x.coef.any(axis=1))
-        rows = used if best.landmarks is None else best.landmarks.rows[used]
-        x = replace(x, coef=x.coef[used])
-    values = tuple(end.fitted[splits[k][1], j] for j, k in enumerate(columns.split))
-    solves = 0 if end is trace.warm else len(columns.split)
-    kind = columns.task, columns.split
-    return FoldMachines(*kind, x.coef, x.intercept, rows, values, solves)
-
-
 # --- the result of one search ---------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Tuned:
-    """The result for one set of hyperparameters, and how it was found.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Searched:
+    """One set of hyperparameters, and how it was found.
 
-    trained : the final machine, trained on all rows
+    values : the hyperparameters
     coordinates : names and scales of theta's entries
     held_out : decision values of held-out points, if there are any
-    folds : the machines of the splits, if they hold rows out
+    end : what the last evaluation left; None if it was on other rows or class tasks
+    late : whether no time was left at the end
     shared : whether the entries of every vector of hyperparameters are the same
     at_bounds : which hyperparameters are at their bounds
     nested_solves : lower-level problems solved in nested cross-validation
     """
 
-    trained: Trained
+    values: Hyperparameters
     descent: Descent
     history: list[Record]
     coordinates: list[tuple[str, str]]
     held_out: HeldOut | None = None
-    folds: FoldMachines | None = None
+    end: WarmStart | None = None
+    late: bool = False
     shared: bool = False
     at_bounds: tuple[str, ...] = ()
     nested_solves: int = 0
 
     @property
-    def values(self) -> Hyperparameters:
-        return self.trained.values
+    def solves(self) -> int:
+        """Lower-level problems solved."""
+        return sum(record.solves for record in self.history) + self.nested_solves
+
+    @property
+    def judged(self) -> bool:
+        """Whether held-out rows have judged it; not if time was too short."""
+        return bool(np.isfinite(self.descent.best.value))
+
+    def moved(self) -> Searched:
+        """Return it for other rows or class tasks: nothing is known of these."""
+        descent = replace(self.descent, fitted=None)
+        return replace(self, descent=descent, held_out=None, end=None)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Tuned(Searched):
+    """One set of hyperparameters with its machines.
+
+    trained : the final machine, trained on all rows
+    folds : the machines of the splits, if they hold rows out
+    """
+
+    trained: Trained
+    folds: FoldMachines | None = None
+
+    @classmethod
+    def of(
+        cls, searched: Searched, trained: Trained, folds: FoldMachines | None = None
+    ) -> Tuned:
+        known = {one.name: getattr(searched, one.name) for one in fields(Searched)}
+        return cls(**known, trained=trained, folds=folds)
 
     @property
     def solves(self) -> int:
-        """Lower-level problems solved."""
         of_folds = 0 if self.folds is None else self.folds.solves
-        searched = sum(record.solves for record in self.history)
-        return searched + self.nested_solves + of_folds
+        return super().solves + of_folds
 
     @property
     def certificate(self) -> Certificate:
@@ -401,7 +447,7 @@ class Tuned:
             final_residual=float(final.residual.max()),
             upper_gradient=descent.upper_gradient,
             converged=descent.converged and solved,
-            reason=descent.reason if solved else LOWER_LIMIT,
+            reason=descent.reason if solved or not self.judged else LOWER_LIMIT,
             criterion_error=descent.best.accuracy,
             at_bounds=self.at_bounds,
             tried_starts=descent.tried_starts,
@@ -417,3 +463,33 @@ class Tuned:
         if found.no_better_than_constant:
             return replace(found, converged=False, reason=GUESSING)
         return found
+
+
+def fold_machines(
+    objective: Objective, searched: Searched, splits: Sequence[Split]
+) -> FoldMachines | None:
+    """Return the machines of the splits at the best theta, if rows are held out.
+
+    They are solved once more if the last evaluation was at another theta; None if there
+    is no time for that.
+    """
+    problem, columns = objective.problem, objective.problem.columns
+    best, last = searched.descent.best, searched.end
+    if problem.criterion.on_training or not searched.judged or last is None:
+        return None
+    if searched.late and not objective.is_solved_at(best.theta, last, best.landmarks):
+        return None
+    end = objective.solved_at(best.theta, last, best.landmarks)
+    if end.coef is None or end.intercept is None or end.fitted is None:
+        return None
+    x, rows = Coefficients(end.coef, end.intercept), None
+    if problem.frame is not None:
+        x = problem.frame.unscaled(x)
+    else:
+        used = np.flatnonzero(x.coef.any(axis=1))
+        rows = used if best.landmarks is None else best.landmarks.rows[used]
+        x = replace(x, coef=x.coef[used])
+    values = tuple(end.fitted[splits[k][1], j] for j, k in enumerate(columns.split))
+    solves = 0 if end is last else len(columns.split)
+    kind = columns.task, columns.split
+    return FoldMachines(*kind, x.coef, x.intercept, rows, values, solves)

@@ -34,7 +34,7 @@ from bisvm.search.descent import (
     with_landmarks,
 )
 from bisvm.search.history import CONSTANT_ERRORS
-from bisvm.search.observer import StopSearch, Trace
+from bisvm.search.observer import TIME_STOP, StopSearch, Trace
 from bisvm.search.refinement import LOOSER, refine
 from bisvm.search.settings import Starts
 from bisvm.search.starts import (
@@ -125,16 +125,16 @@ def tune(
     try:
         descent, trace = _tune(search, Trace(), starts, random_state, only)
     except StopSearch as stop:
-        descent, trace = _end_at(
-            search, stop.trace, stop.theta, str(stop), converged=False
-        )
+        theta = search.objective.theta0 if stop.theta is None else stop.theta
+        descent, trace = _end_at(search, stop.trace, theta, str(stop), converged=False)
     if descent is None:
         return None, trace
     objective, fitted = search.objective, descent.fitted
     if fitted is None:
         fitted = objective.mean_fitted(trace.warm)
     on_training = objective.problem.criterion.on_training
-    gain = None if on_training else gain_over_constant(objective, descent.best)
+    known = np.isfinite(descent.best.value) and not on_training
+    gain = gain_over_constant(objective, descent.best) if known else None
     return replace(descent, fitted=fitted, over_constant=gain), trace
 
 
@@ -227,8 +227,13 @@ def _given_starts(
 def _end_at(
     search: Search, trace: Trace, theta: Array, reason: str, *, converged: bool
 ) -> tuple[Descent, Trace]:
-    """The answer where no descent came to an end."""
+    """The answer where no descent came to an end.
+
+    Without time for a single evaluation, no held-out row has judged it.
+    """
     best = trace.best
+    if best is None and reason == TIME_STOP:
+        best = search.objective.not_evaluated(theta)
     if best is None:
         trace = with_landmarks(search, trace, theta)
         best, trace = evaluate(search, trace, theta, "last", final=True)
@@ -356,8 +361,11 @@ def _shared_values(
                 else _next_level(level, Trace(), *below, size, SUBSAMPLE)
             )
         except StopSearch as stop:
-            theta = _at_size(search.objective, stop.theta, n / size)
-            raise stop.with_trace(trace, theta) from None
+            # On the first subsample nothing is known of other values before its end.
+            theta = None if below is None and str(stop) == TIME_STOP else stop.theta
+            if theta is not None:
+                theta = _at_size(search.objective, theta, n / size)
+            raise StopSearch(str(stop), theta, trace) from None
         below = level, level_trace, found, size
     if below is None:
         return _from_starts(search, trace, stage, partial(choose, known=known))

@@ -16,7 +16,7 @@ import numpy as np
 from bisvm.core.types import Array
 from bisvm.search.calibration import held_out_losses
 from bisvm.search.history import Comparison, PairedDifference
-from bisvm.search.results import Tuned
+from bisvm.search.results import Searched
 from bisvm.search.settings import Data, Settings, TaskKind
 
 # Classes up to which pairs are tried: the machines of eleven classes have five times as
@@ -114,8 +114,8 @@ def rows_to_choose_by(data: Data, seed: int) -> Array | None:
 
 
 def compare(
-    simple: tuple[Settings, Data, Sequence[Tuned]],
-    pairs: tuple[Settings, Data, Sequence[Tuned]],
+    simple: tuple[Settings, Data, Sequence[Searched]],
+    pairs: tuple[Settings, Data, Sequence[Searched]],
 ) -> Comparison | None:
     """Compare the log-loss of held-out rows; None if no row tells.
 

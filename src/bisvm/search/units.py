@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed, effective_n_jobs, parallel_config
@@ -32,23 +33,24 @@ from bisvm.data.matrices import RowBlocks
 from bisvm.kernels import Kernel
 from bisvm.machines.model import Approximation
 from bisvm.search.checkpoint import Checkpoint, checkpoint_of, rule_of
-from bisvm.search.descent import Descent, Search, has_shared_values
+from bisvm.search.descent import Search, has_shared_values
 from bisvm.search.history import Hyperparameters, Progress, Record
 from bisvm.search.kernel_choice import (
     Candidate,
     KernelChoice,
     candidates,
     choose,
+    judged,
     stopped,
     unless_stopped,
 )
 from bisvm.search.observer import TIME_STOP, Observer
 from bisvm.search.results import (
+    Searched,
     Tuned,
     fold_machines,
     held_out_values,
     train,
-    train_at,
 )
 from bisvm.search.settings import (
     Data,
@@ -70,14 +72,30 @@ from bisvm.search.task_choice import (
 # How often units are begun again if their workers die with the data. A cluster that
 # loses them three times will do so again.
 ATTEMPTS = 3
+# Time of the final machine as a share of an evaluation on five splits: with n instead
+# of 0.8 n rows a factorisation takes twice as long, and there is one instead of five.
+# With landmarks (True) it has twice as many of them.
+FINAL_SHARES = {False: 0.5, True: 1.0}
 
+Out = TypeVar("Out")
 Callback = Callable[[Progress], object]
 # Makes a fitted estimator at the best hyperparameters of all sets, for a callback.
 BuildModel = Callable[[list[Hyperparameters], Approximation | None, Settings], object]
 # Number of a set of hyperparameters, and of its start; None for all starts.
 Unit = tuple[int, int | None]
 # What a unit gives back: its evaluations, and a result if its start had a finite H.
-Outcome = tuple[list[Record], Tuned | None]
+Outcome = tuple[list[Record], Searched | None]
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """What held-out rows have chosen; nothing is trained yet. See `Found`."""
+
+    settings: Settings
+    data: Data
+    searched: list[Searched]
+    choice: KernelChoice | None
+    task_choice: TaskChoice | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +200,7 @@ def search(
     -------
     Found
     """
-    kinds = task_kinds(settings, data)
+    kinds, open_tasks = task_kinds(settings, data), settings.multi_class == "auto"
     settings, data = settings.with_tasks(kinds[0]), data.with_tasks(kinds[0])
     sets = _sets(settings, data)
     seeds = random_state.randint(np.iinfo(np.int32).max, size=len(sets))
@@ -217,7 +235,10 @@ def search(
         threads = _threads(settings, n_units) if in_process else 1
         shared = (in_process, n_jobs, threads, callback, build, file)
         work = Work(settings, data, sets, starts, seeds, began, rule, *shared)
-        return _found(work) if len(kinds) == 1 else _best_tasks(work, kinds)
+        chosen = _chosen(work) if len(kinds) == 1 else _best_tasks(work, kinds)
+        if open_tasks and not judged(chosen.searched):
+            chosen = _by_pairs(chosen)
+        return _finished(work, chosen)
 
 
 def _threads(settings: Settings, n_units: int) -> int:
@@ -232,53 +253,73 @@ def _sets(settings: Settings, data: Data) -> list[Array]:
     return [tasks] if settings.shared else list(tasks[:, None])
 
 
-def _best_tasks(work: Work, kinds: Sequence[TaskKind]) -> Found:
+def _best_tasks(work: Work, kinds: Sequence[TaskKind]) -> _Chosen:
     """Tune with both kinds of class tasks, and keep the one of the lower loss.
 
     A sample of many rows decides; all rows are then tuned with what it chose.
     """
     rows = rows_to_choose_by(work.data, int(work.seeds[0]))
-    first = _found(work.with_tasks(kinds[0], rows))
-    if stopped(first.tuned):
-        return first if rows is None else _trained_on_all(work, first)
+    first = _chosen(work.with_tasks(kinds[0], rows))
+    if stopped(first.searched):
+        return first if rows is None else _on_all_rows(work, first)
     # The kernel is chosen once.
     pairs = work.with_tasks(kinds[1], rows, first.settings)
-    second = replace(_found(pairs), choice=first.choice)
+    second = replace(_chosen(pairs), choice=first.choice)
     both = (first, second)
-    step = compare(*((one.settings, one.data, one.tuned) for one in both))
+    step = compare(*((one.settings, one.data, one.searched) for one in both))
     best = second if step is not None and step.taken else first
-    best = replace(best, tuned=unless_stopped(best.tuned, second.tuned))
+    best = replace(best, searched=unless_stopped(best.searched, second.searched))
     n_rows = len(best.data.y)
-    solves = sum(one.solves for found in both for one in found.tuned)
+    solves = sum(one.solves for found in both for one in found.searched)
     if rows is None:
-        solves -= sum(one.solves for one in best.tuned)
-    elif stopped(best.tuned):
-        best = _trained_on_all(work, best)
+        solves -= sum(one.solves for one in best.searched)
+    elif stopped(best.searched):
+        best = _on_all_rows(work, best)
     else:
-        best = _found(work.with_tasks(best.settings.task_kind))
+        best = _chosen(work.with_tasks(best.settings.task_kind))
     if step is None:
         return best
     choice = TaskChoice(best.settings.task_kind, step, n_rows, solves)
     return replace(best, task_choice=choice)
 
 
-def _trained_on_all(work: Work, found: Found) -> Found:
-    """What a search on a sample has found before it was stopped, on all rows."""
+def _on_all_rows(work: Work, found: _Chosen) -> _Chosen:
+    """What a search on a sample has found before it was stopped, for all rows."""
     data = work.data.with_tasks(found.settings.task_kind)
-    values = [one.values for one in found.tuned]
-    trained = train_at(found.settings, data, values, work.approximation)
-    tuned = [
-        replace(one, trained=own, held_out=None, folds=None)
-        for one, own in zip(found.tuned, trained, strict=True)
-    ]
-    return replace(found, data=data, tuned=tuned)
+    return replace(found, data=data, searched=[one.moved() for one in found.searched])
 
 
-def _found(work: Work) -> Found:
+def _by_pairs(found: _Chosen) -> _Chosen:
+    """Return pairs of classes, as in scikit-learn's SVC, if there is one set of values.
+
+    They are smaller machines, and the better ones with values that were not tuned.
+    """
+    if len(found.data.classes) == 2 or not found.settings.shared:
+        return found
+    return replace(
+        found,
+        settings=found.settings.with_tasks("ovo"),
+        data=found.data.with_tasks("ovo"),
+        searched=[one.moved() for one in found.searched],
+    )
+
+
+def _finished(work: Work, found: _Chosen) -> Found:
+    """Train the final machines of what was chosen."""
+    settings, data = found.settings, found.data
+    sets = _sets(settings, data)
+    work = replace(work, settings=settings, data=data, sets=sets)
+    tuned: list[Tuned] = _in_parallel(
+        work, finish_unit, list(enumerate(found.searched))
+    )
+    return Found(settings, data, tuned, found.choice, found.task_choice)
+
+
+def _chosen(work: Work) -> _Chosen:
     """Tune, with every candidate kernel if it was left open."""
     settings, data = work.settings, work.data
 
-    def tune_candidate(candidate: Candidate) -> list[Tuned]:
+    def tune_candidate(candidate: Candidate) -> list[Searched]:
         own = settings.with_kernel(candidate.kernel)
         name = f"{work.name}{candidate.name} "
         return _results(replace(work, settings=own, name=name, best_values={}))
@@ -289,40 +330,42 @@ def _found(work: Work) -> Found:
         return local_average_loss(Objective(problem), int(work.seeds[0]))
 
     if not settings.open_kernel:
-        return Found(settings, data, _results(work), None)
+        return _Chosen(settings, data, _results(work), None)
     tried = candidates(settings, data)
-    tuned, choice = choose(tried, tune_candidate, local_loss)
-    return Found(settings.with_kernel(choice.kernel), data, tuned, choice)
+    found, choice = choose(tried, tune_candidate, local_loss)
+    return _Chosen(settings.with_kernel(choice.kernel), data, found, choice)
 
 
-def _results(work: Work) -> list[Tuned]:
+def _results(work: Work) -> list[Searched]:
     """One result for every set of hyperparameters."""
     n_starts = len(work.starts)
     units = [
         (number, start) for number in range(len(work.sets)) for start in work.starts
     ]
-    found = _outcomes(work, units)
+    found = _in_parallel(work, tune_unit, units)
     return [
         _merged(found[first : first + n_starts])
         for first in range(0, len(found), n_starts)
     ]
 
 
-def _outcomes(work: Work, units: list[Unit]) -> list[Outcome]:
-    """The outcomes of all units, in their order.
+def _in_parallel(
+    work: Work, function: Callable[..., Out], arguments: Sequence[tuple[Any, ...]]
+) -> list[Out]:
+    """What a function of the work and of further arguments returns, in their order.
 
-    Workers that die may take the only copy of the data with them. Then all units are
-    computed again: the answer is the same.
+    Workers that die may take the only copy of the data with them. Then all is computed
+    again: the answer is the same.
     """
-    if len(units) == 1:
-        return [tune_unit(work, *units[0])]
+    if len(arguments) == 1:
+        return [function(work, *arguments[0])]
     for _ in range(ATTEMPTS):
         with suppress(CancelledError):
-            found: list[Outcome] = Parallel(
+            found: list[Out] = Parallel(
                 n_jobs=work.n_jobs,
                 prefer="threads",
                 require="sharedmem" if work.in_process else None,
-            )(delayed(tune_unit)(work, *unit) for unit in units)
+            )(delayed(function)(work, *given) for given in arguments)
             return found
     raise RuntimeError(
         f"The workers lost the data {ATTEMPTS} times: those that held them have died. "
@@ -353,7 +396,7 @@ def _in_process(settings: Settings, data: Data, *, watched: bool) -> bool:
 
 
 def tune_unit(work: Work, number: int, start: int | None) -> Outcome:
-    """Tune one set of hyperparameters, from one start or as `starts` says, and train.
+    """Tune one set of hyperparameters, from one start or as `starts` says.
 
     A start beyond the first that would begin after the time limit is left out.
     """
@@ -372,6 +415,9 @@ def tune_unit(work: Work, number: int, start: int | None) -> Outcome:
         observer = Observer(
             began=began,
             deadline=deadline,
+            final_share=FINAL_SHARES[problem.approximated],
+            n_observations=len(objective.share_weights),
+            power=1.0 if problem.approximated else 2.0,
             callback=work.callback,
             verbose=settings.verbose,
             model=_model_maker(work, number, objective),
@@ -396,22 +442,31 @@ def tune_unit(work: Work, number: int, start: int | None) -> Outcome:
         theta = descent.best.theta
         values = objective.hyperparameters(theta)
         work.best_values[number] = values
-        landmarks = _final_landmarks(problem, descent, values)
-        trained = train(
-            settings, data, problem, values, tasks, descent.fitted, landmarks
+        searched = Searched(
+            values=values,
+            descent=descent,
+            history=observer.records,
+            coordinates=objective.space.coordinates,
+            held_out=held_out_values(run, trace, descent),
+            end=trace.warm,
+            late=observer.is_late,
+            shared=has_shared_values(objective.space, theta),
+            at_bounds=objective.space.at_bounds(theta),
+            nested_solves=sum(record.solves for record in observer.nested_records),
         )
-        tuned = Tuned(
-            trained,
-            descent,
-            observer.records,
-            objective.space.coordinates,
-            held_out_values(run, trace, descent),
-            fold_machines(objective, trace, descent.best, data.splits),
-            has_shared_values(objective.space, theta),
-            objective.space.at_bounds(theta),
-            sum(record.solves for record in observer.nested_records),
-        )
-    return observer.records, tuned
+    return observer.records, searched
+
+
+def finish_unit(work: Work, number: int, searched: Searched) -> Tuned:
+    """Train the machine of one set of hyperparameters on all rows."""
+    settings, data, tasks = work.settings, work.data, work.sets[number]
+    values, fitted = searched.values, searched.descent.fitted
+    with one_blas_thread(), worker_threads(work.threads):
+        problem = problem_of(settings, data, data.tasks[:, tasks], work.approximation)
+        landmarks = _final_landmarks(problem, searched)
+        trained = train(settings, data, problem, values, tasks, fitted, landmarks)
+        folds = fold_machines(Objective(problem), searched, data.splits)
+    return Tuned.of(searched, trained, folds)
 
 
 def _objective(settings: Settings, problem: Problem) -> Objective:
@@ -423,14 +478,17 @@ def _objective(settings: Settings, problem: Problem) -> Objective:
     )
 
 
-def _final_landmarks(
-    problem: Problem, descent: Descent, values: Hyperparameters
-) -> Array | None:
-    searched, rule = descent.best.landmarks, problem.approximation
-    if rule is None or searched is None:
+def _final_landmarks(problem: Problem, searched: Searched) -> Array | None:
+    """Rows that have coefficients, beginning with those of the search; None for all."""
+    rule, used = problem.approximation, searched.descent.best.landmarks
+    judged_here = searched.end is not None and searched.judged
+    if rule is None or (judged_here and used is None):
         return None
-    kernel = problem.model.kernel_at(values)
-    return rule.final_landmarks(kernel, problem.X, values, searched.rows)
+    values = searched.values
+    kernel, rows = problem.model.kernel_at(values), None
+    if judged_here and used is not None:
+        rows = used.rows
+    return rule.final_landmarks(kernel, problem.X, values, rows)
 
 
 def _model_maker(
@@ -450,7 +508,7 @@ def _model_maker(
     return model
 
 
-def _merged(found: list[Outcome]) -> Tuned:
+def _merged(found: list[Outcome]) -> Searched:
     """The lowest of the starts of one set, with the evaluations of all of them."""
     tuned = [one for _, one in found if one is not None]
     if not tuned:

@@ -11,6 +11,9 @@ from bisvm.core.types import Array
 from bisvm.losses import Loss
 from bisvm.machines import Coefficients, Machine, Tangent
 
+# From the best to the worst.
+STATUSES = ("converged", "stalled", "max_iter")
+
 
 @dataclass(frozen=True)
 class Solution:

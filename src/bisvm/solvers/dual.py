@@ -33,7 +33,7 @@ JACOBIANS = ("exact", "published")
 # Corners of smooth hinges: each is half as wide as the previous one (with a quarter,
 # Newton's method takes many times as many steps), until the points inside are not many
 # more than can be on the margin; the path does the rest.
-_SHARPER, _SHARPEST = 0.5, 1e-5
+_WIDEST, _SHARPER, _SHARPEST = 2.0, 0.5, 1e-5
 # Residual of the smooth hinges: only the sets of the points are needed.
 _NEAR_TOL = 1e-4
 # Above this residual, in units of the margin, a solution counts as not converged.
@@ -247,7 +247,7 @@ class Sharpening(DualSolver):
         self, machine: Machine, form: DualForm, start: Array | None
     ) -> list[Array | None]:
         few = 20 + 2 * (0 if form.features is None else form.features.shape[1])
-        eps, newton = Quartic().eps, Newton()
+        eps, newton = _WIDEST, Newton()
         while True:
             smooth = machine.with_loss(Quartic(eps))
             found = newton.solve(smooth, start, _NEAR_TOL)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from bisvm.core.deadlines import check_deadline
 from bisvm.core.types import Array
 from bisvm.data.splits import distinct_columns
 from bisvm.machines import Coefficients, LinearMachine, Machine, Tangent
@@ -15,9 +16,8 @@ from bisvm.solvers.intercepts import smallest_intercept
 # Fitted values above this, or not finite, are no useful start: margins of trained
 # machines are of the order of one.
 _FAR = 1e4
-# Residual to which the wider losses of a cold start are solved: they only lead to the
-# next one.
-_WIDE_TOL = 0.3
+# Residual to which the one column of a cold start is solved: it only leads to others.
+_PILOT_TOL = 0.3
 # A column that does not converge is solved for these shares of its weights, each to a
 # residual of `_SHARE_TOL` and from the solution of the previous one.
 _SHARES = 10.0 ** np.arange(-8.0, 1.0)
@@ -84,16 +84,11 @@ class Newton(Solver):
         """Fitted values to start from, and the number of steps they took.
 
         Columns with the same labels, such as the folds of one task, have nearly the
-        same solution: one column with their mean weights is solved for all of them,
-        through the wider losses of the family.
+        same solution: one column with their mean weights is solved for all of them.
         """
         pilot, group = _pilot(machine)
-        start, iterations = pilot.cold_start(), 0
-        for loss in (*machine.loss.relaxed(), machine.loss):
-            wide = self._descend(pilot.with_loss(loss), start, max(tol, _WIDE_TOL))
-            start = wide.fitted
-            iterations += wide.iterations
-        return start[:, group], iterations
+        found = self._descend(pilot, pilot.cold_start(), max(tol, _PILOT_TOL))
+        return found.fitted[:, group], found.iterations
 
     def _along_path(
         self, machine: Machine, found: Solution, slow: Array, tol: float
@@ -155,6 +150,7 @@ class Newton(Solver):
         for _ in range(self.max_iter):
             if not len(left):
                 break
+            check_deadline()
             worst = float(residual[left].max())
             if len(left) == q:
                 x, tangent = self._step(machine, x, tangent, worst, tol)

@@ -51,11 +51,6 @@ def check_loss(loss: Loss) -> None:
     _check_derivatives(loss)
     _check_far_out(loss)
     _check_curvature_bound(loss)
-    for wide in loss.relaxed():
-        require(
-            wide.max_curvature < loss.max_curvature,
-            f"relaxed() gives {wide!r}, which is not less curved than {loss!r}.",
-        )
 
 
 def _check_shapes(loss: Loss) -> None:
