@@ -105,7 +105,7 @@ def _optuna(rows: Rows, options: Namespace) -> Entry:
         import optuna
     except ImportError:
         raise ImportError(
-            "Optuna is not installed and is skipped: pip install bisvm[bench]"
+            "Optuna is not installed and is skipped: pip install optuna"
         ) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     ranges = {name: (v[0], v[-1]) for name, v in svc_grid(rows.X).items()}

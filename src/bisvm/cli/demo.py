@@ -119,7 +119,7 @@ def draw(model: BilevelSVC, names: Sequence[str], folder: Path) -> str:
     try:
         import matplotlib
     except ImportError:
-        return "No plot: matplotlib is not installed (pip install bisvm[plots])."
+        return "No plot: matplotlib is not installed (pip install matplotlib)."
     matplotlib.use("Agg")
     display = RelevanceDisplay.from_estimator(model, feature_names=names)
     display.ax_.set_title("Relevant features of the breast cancer data", loc="left")

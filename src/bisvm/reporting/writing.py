@@ -197,7 +197,7 @@ def check_can_report(path: Path, details: bool = False) -> None:
         if find_spec(package) is None:
             raise ImportError(
                 f"A report needs {package}, which is not installed: pip install "
-                "bisvm[report]"
+                f"{package}"
             )
     folder = path.resolve().parent
     if not folder.is_dir():

@@ -22,6 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict, cross_val_score
 from sklearn.svm import SVC
 from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
 
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.data.matrices import RowBlocks
@@ -150,9 +151,12 @@ def rivals(rows: Rows) -> dict[str, BaseEstimator]:
 def rival_entry(
     name: str, rival: BaseEstimator, rows: Rows, cross_validate: bool = True
 ) -> Entry:
-    """A classifier with its own settings."""
+    """A classifier with its own settings, on one thread.
+
+    Threads that wait for each other make boosting slow where processors are shared.
+    """
     began = time.perf_counter()
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), threadpool_limits(1):
         # A rival that has not converged is still what people get.
         warnings.simplefilter("ignore")
         fitted = clone(rival).fit(rows.X, rows.y, **rows.fit_params)

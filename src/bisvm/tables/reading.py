@@ -214,7 +214,7 @@ def _read_parquet(path: Path) -> Table:
         frame = pd.read_parquet(path)
     except ImportError:
         raise ImportError(
-            "Parquet files need pyarrow, which is not installed: pip install bisvm[cli]"
+            "Parquet files need pyarrow, which is not installed: pip install pyarrow"
         ) from None
     except MemoryError:
         raise
