@@ -168,4 +168,7 @@ C_ : float or array
         `intercept_` if all members are linear, are means over members,
         `n_svm_evaluations_` is the sum, `certificate_` a list, and other attributes are
         the first member's.
-    classes_, n_features_in_, feature_names_in_ : as in scikit-learn"""
+    classes_, n_features_in_, feature_names_in_ : as in scikit-learn
+    class_weight_, shape_fit_, fit_status_ : as in scikit-learn's SVC
+        Factors of the weights of the classes, shape of the rows of positive weight, and
+        0 if the final machine has converged, else 1."""

@@ -33,7 +33,7 @@ from bisvm.estimators.importance import (
     importance_of,
     judge_of_folds,
 )
-from bisvm.estimators.inputs import in_blocks, validate_inputs
+from bisvm.estimators.inputs import class_factors, in_blocks, validate_inputs
 from bisvm.estimators.prediction_sets import EQUAL, Folds, check_coverage, folds_of
 from bisvm.estimators.quality import Quality, held_out_quality
 from bisvm.estimators.thresholds import best_threshold, check_goal
@@ -112,6 +112,9 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
 
     classes_: Array
     n_features_in_: int
+    shape_fit_: tuple[int, int]
+    fit_status_: int
+    class_weight_: Array
     kernel_choice_: KernelChoice | None
     multi_class_: TaskKind
     multi_class_choice_: TaskChoice | None
@@ -211,6 +214,13 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         values = [t.values for t in trained]
         self.classes_ = data.classes
         self.n_features_in_ = data.n_features
+        self.shape_fit_ = (len(data.y), data.n_features)
+        stopped = any(one.solution.status == "max_iter" for one in trained)
+        self.fit_status_ = int(stopped)
+        given = None if settings.grouping == "classes" else settings.class_weight
+        self.class_weight_ = class_factors(
+            given, data.classes, data.y, data.sample_weight
+        )
         self._remove("feature_names_in_")
         if data.feature_names is not None:
             self.feature_names_in_ = np.array(data.feature_names, dtype=object)

@@ -21,8 +21,9 @@ from bisvm.core.warning import warn_user
 from bisvm.estimators.arguments import CLASSIFIER, KERNEL_CLASSIFIER, settings_of
 from bisvm.estimators.callbacks import Watched, with_callbacks
 from bisvm.estimators.docstrings import ATTRIBUTES, PARAMETERS
+from bisvm.estimators.drop_in import check_arguments, check_kernel_argument
 from bisvm.estimators.ensemble import fit_members, mean_attributes
-from bisvm.estimators.export import to_sklearn
+from bisvm.estimators.export import fitted_to_sklearn, to_sklearn
 from bisvm.estimators.fitted import FittedClassifier
 from bisvm.estimators.inputs import Given, validate
 from bisvm.estimators.thresholds import check_threshold
@@ -42,6 +43,12 @@ class BilevelClassifier(FittedClassifier):
     def _settings(self) -> Settings:
         """What the arguments mean; a subclass knows its kernel."""
         raise NotImplementedError
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        """Refuse arguments of scikit-learn's SVC with what to write instead."""
+        check_arguments(cls.__name__, named)
+        made: Self = super().__new__(cls)
+        return made
 
     @with_callbacks  # type: ignore[untyped-decorator]
     def fit(
@@ -138,11 +145,15 @@ class BilevelClassifier(FittedClassifier):
 
         return build
 
-    def to_sklearn(self) -> Pipeline:
-        """Make an unfitted scikit-learn Pipeline with the learned hyperparameters.
+    def to_sklearn(self, fitted: bool = False) -> Pipeline:
+        """Make a scikit-learn Pipeline with the learned hyperparameters.
 
-        Its SVC has the exact hinge: it is close to this machine, and the same for
-        `loss="hinge"`.
+        Parameters
+        ----------
+        fitted : bool, default=False
+            False returns an unfitted pipeline. Its SVC has the exact hinge: fitted, it
+            is close to this machine, and the same for `loss="hinge"`. True returns this
+            machine itself, with the same decision values, for one-versus-rest tasks.
 
         Returns
         -------
@@ -154,7 +165,7 @@ class BilevelClassifier(FittedClassifier):
             If scikit-learn cannot express the model; the message says why.
         """
         check_is_fitted(self)
-        return to_sklearn(self)
+        return fitted_to_sklearn(self) if fitted else to_sklearn(self)
 
 
 @dataclass(eq=False, repr=False)
@@ -245,6 +256,8 @@ loss.
         if isinstance(self.kernel, str) and self.kernel == "auto":
             # Before one is chosen, the settings are those of the richest candidate.
             return RBF(per_feature=True)
+        if not isinstance(self.kernel, Kernel):
+            check_kernel_argument(self.kernel)
         kernel: Kernel = resolve("kernel", self.kernel, _KERNELS, Kernel)
         return kernel
 
