@@ -1,6 +1,8 @@
 """The commands, as people type them."""
 
+import html
 import json
+import re
 import subprocess
 import sys
 
@@ -113,6 +115,27 @@ def test_options_for_rare_classes_and_groups(rare, capsys):
     }.items():
         assert main([*rare, *wrong]) == 1
         assert said in capsys.readouterr().err
+
+
+def test_groups_are_known_to_the_report_and_not_needed_to_predict(
+    rare, tmp_path, capsys
+):
+    page, model = tmp_path / "a.html", tmp_path / "m.skops"
+    words = [*rare, "--groups", "patient", "--positive", "yes"]
+    assert main([*words, "--report", str(page), "--save", str(model)]) == 0
+    text = html.unescape(page.read_text(encoding="utf-8"))
+    code = re.search(r'<code id="relearn">(.*?)</code>', text, flags=re.DOTALL)[1]
+    made = {}
+    exec(code, made)
+    saved = bisvm.load(model)
+    assert np.allclose(
+        made["model"].decision_function(made["X_test"]),
+        saved.decision_function(made["X_test"]),
+    )
+    pd.DataFrame({"a": [0.5], "b": [1.0]}).to_csv(tmp_path / "new.csv", index=False)
+    capsys.readouterr()
+    assert main(["predict", str(model), str(tmp_path / "new.csv")]) == 0
+    assert capsys.readouterr().out.split()[1] in ("yes", "no")
 
 
 def test_doubts_are_said_and_a_class_with_one_row_is_no_error(tmp_path, capsys):

@@ -221,23 +221,32 @@ def write_report(
 def data_lines(options: Namespace, task: Task) -> list[str]:
     """Python code that reads the table and holds out the same rows."""
     given = {**reading_options(options), "labels": options.target}
-    more = [f"{name}={value!r}" for name, value in given.items() if value]
-    n_test = len(task.y_test)
-    names = ["hold_out", "read_table", "split_target"][0 if n_test else 1 :]
+    more = [f"{name}={v!r}" for name, v in given.items() if v not in (None, [])]
+    n_test, grouped = len(task.y_test), task.groups is not None
+    names = ["read_table", "split_target"]
+    names += ["hold_out"] * bool(n_test) + ["take_groups"] * grouped
+    merge = ", merge=True" if options.merge_labels else ""
     lines = [
-        f"from bisvm.tables import {', '.join(names)}",
+        f"from bisvm.tables import {', '.join(sorted(names))}",
         "",
         f"table = read_table({', '.join([repr(str(options.data)), *more])})",
-        f"rest, y, *_ = split_target(table, {options.target!r})",
-        "X = rest.frame",
+        f"rest, y, *_ = split_target(table, {options.target!r}{merge})",
     ]
-    if not n_test:
-        return lines
+    if grouped:
+        lines.append(f"rest, groups = take_groups(rest, {options.groups!r})")
+    lines.append("X = rest.frame")
+    return [*lines, *_held_out_lines(options, task)] if n_test else lines
+
+
+def _held_out_lines(options: Namespace, task: Task) -> list[str]:
     rows = "X[{0}]" if task.table.is_sparse else "X.iloc[{0}]"
+    grouped = task.groups is not None
+    also = ", groups=groups" if grouped else ""
+    seed = f"random_state={options.seed}"
     return [
-        *lines,
-        f"train, test = hold_out(y, {options.test_size}, random_state={options.seed})",
+        f"train, test = hold_out(y, {options.test_size}, {seed}{also})",
         f"X_test, y_test = {rows.format('test')}, y[test]",
         f"X, y = {rows.format('train')}, y[train]",
+        *(["groups = groups[train]"] if grouped else []),
         "",
     ]
