@@ -41,7 +41,7 @@ help: ## list the targets
 install: $(CLI) ## the command line, and what it needs: .venv/bin/bisvm
 	@echo "Next: $(CURDIR)/$(BIN)/bisvm tune TABLE --target COLUMN --report report.html"
 
-demo: $(READY) ## tune an SVM on the breast cancer data; the picture goes to demo-output/
+demo: $(READY) ## where it pays and where it does not; the report goes to demo-output/
 	$(BIN)/python -m bisvm.cli.demo
 
 test: lint ## style, types, and all tests that are not long

@@ -346,8 +346,9 @@ repository: run this command in a clone.
     ),
     "demo": Command(
         "half a minute, with built-in data",
-        "Tune an SVM on the breast cancer data and compare it with a grid search.",
-        "  bisvm demo --output plots\n",
+        "Compare an SVM that tunes itself with a grid search, where it pays and where "
+        "not.",
+        "  bisvm demo --output demo\n",
         "--output",
     ),
 }
