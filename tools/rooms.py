@@ -36,8 +36,8 @@ COLUMNS = {
         1,
     ),
     **dict.fromkeys("published criteria images".split(), 0),
-    **dict.fromkeys("losses reporting plots datasets".split(), 2),
-    **dict.fromkeys("optimizers testing".split(), 3),
+    **dict.fromkeys("losses reporting plots".split(), 2),
+    **dict.fromkeys("optimizers testing datasets".split(), 3),
     "tables": 4,
 }
 # Pixels: size of a box, distances between boxes, margin.
