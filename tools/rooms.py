@@ -35,9 +35,9 @@ COLUMNS = {
         "selection io cli".split(),
         1,
     ),
-    **dict.fromkeys("published criteria images".split(), 0),
+    **dict.fromkeys("published criteria images datasets".split(), 0),
     **dict.fromkeys("losses reporting plots".split(), 2),
-    **dict.fromkeys("optimizers testing datasets".split(), 3),
+    **dict.fromkeys("optimizers testing".split(), 3),
     "tables": 4,
 }
 # Pixels: size of a box, distances between boxes, margin.
