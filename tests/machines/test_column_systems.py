@@ -92,3 +92,35 @@ def test_threads_change_no_bit(dtype, monkeypatch):
         together = solve_columns(gram, *rest, True)
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("refined", [False, True])
+def test_many_active_points_are_solved_by_products(dtype, refined, monkeypatch):
+    monkeypatch.setattr(column_systems, "SMALL", 0)
+    gram, D, g, total, rho = problem(300, share=1.0)
+    D *= 0.01
+    gram = gram.astype(dtype)
+    by_factors = solve_columns(gram, D, g, total, rho, True, refined=refined)
+    monkeypatch.setattr(column_systems, "affordable_products", lambda *_: 100)
+    monkeypatch.setattr(column_systems, "solve_active", None)
+    found = solve_columns(gram, D, g, total, rho, True, refined=refined)
+    tol = 1e-2 if not refined else 1e-4 if dtype == np.float32 else 1e-8
+    for one, other in zip(by_factors, found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=tol, atol=tol)
+
+
+def test_products_are_given_up_where_they_converge_slowly(monkeypatch):
+    monkeypatch.setattr(column_systems, "SMALL", 0)
+    gram, D, g, total, rho = problem(300, share=1.0)
+    D *= 1e6
+    expected = solve_columns(gram, D, g, total, rho, True)
+    monkeypatch.setattr(column_systems, "affordable_products", lambda *_: 100)
+    found = solve_columns(gram, D, g, total, rho, True)
+    np.testing.assert_array_equal(expected[0], found[0])
+
+
+def test_products_are_tried_if_a_factor_takes_as_long():
+    affordable = column_systems.affordable_products
+    assert affordable(np.full(5, 6000), 7400) > column_systems.ENOUGH_PRODUCTS
+    assert affordable(np.full(5, 2000), 7400) < column_systems.ENOUGH_PRODUCTS

@@ -321,7 +321,7 @@ def test_the_answers_are_on_file_as_they_were_given(whole):
 def test_what_a_run_has_decided_is_kept(tmp_path):
     path = tmp_path / "run.checkpoint"
     identity = {"versions": {"a": "1"}}
-    decided = Approximation(10, True, 20, 30, "little", True)
+    decided = Approximation(10, True, 20, False, 30, "little", True)
     with open_checkpoint(path, identity, decided) as file:
         assert unpacked(Approximation, file.extra) == decided
     with open_checkpoint(path, identity, None) as file:

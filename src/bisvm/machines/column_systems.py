@@ -18,6 +18,8 @@ from bisvm.core.compiling import njit
 from bisvm.core.lapack import factorize, solve_factorized
 from bisvm.core.threads import in_threads
 from bisvm.core.types import Array
+from bisvm.machines.base import column_dots
+from bisvm.machines.linear import conjugate_gradients
 
 # Active points up to which one compiled call solves all columns. For larger systems
 # LAPACK's blocked factorisation is faster than the calls cost.
@@ -25,8 +27,20 @@ SMALL = 200
 # Active points from which on columns are solved in parallel: smaller systems take less
 # time than it takes to start a thread.
 PARALLEL = 300
+# Time of an operation in a product with K beside one in a factorisation: the former
+# waits for memory.
+PRODUCT_COST = 3.0
+# Products with K are tried if a factorisation takes as long as this many of them. The
+# first few must reduce the residual to FIRST_RTOL for more to be taken.
+ENOUGH_PRODUCTS, FEW_PRODUCTS, FIRST_RTOL = 60, 15, 0.1
+# Relative residuals: of a direction, which the next step corrects, and of an adjoint.
+DIRECTION_RTOL, SINGLE_RTOL, EXACT_RTOL = 1e-3, 1e-6, 1e-10
 # Rows that are converted to double precision at a time: they stay in the cache.
 CONVERTED = 64
+# Rows from which on products with the Gram matrix are divided, and those of a part:
+# they are the same for any number of threads, as sums depend on how they are divided.
+PARALLEL_ROWS = 1000
+PRODUCT_ROWS = 500
 
 
 def solve_columns(
@@ -61,12 +75,18 @@ def solve_columns(
     sizes = np.count_nonzero(D, axis=0)
     largest = int(sizes.max(initial=0))
     v, mu = np.zeros(D.shape), np.zeros(len(rho))
-    if largest <= SMALL and gram.dtype == np.float64:
+    if largest <= SMALL:
         room = np.empty((largest, largest)), np.empty((3, largest))
         order = np.empty(largest, dtype=np.intp)
         if not solve_small(gram, D, g, total, rho, bordered, *room, order, v, mu):
             raise np.linalg.LinAlgError("matrix is not positive definite")
         return v, mu
+
+    patience = affordable_products(sizes, len(gram))
+    if patience >= ENOUGH_PRODUCTS:
+        found = by_products(gram, D, g, total, rho, bordered, refined, patience)
+        if found is not None:
+            return found
 
     def solve(alike: list[int]) -> None:
         active, t, z = solve_active(gram, D[:, alike[0]], g[:, alike], refined=refined)
@@ -78,6 +98,62 @@ def solve_columns(
 
     in_threads(solve, equal_columns(D), worthwhile=largest >= PARALLEL)
     return v, mu
+
+
+def affordable_products(sizes: Array, n: int) -> int:
+    """Return how many products with K take as long as the factors of all columns.
+
+    Factors take m^3 / 3 operations, a product with two vectors for each column 4 n^2.
+    """
+    factors = float(np.sum(sizes.astype(float) ** 3)) / 3.0
+    return int(factors / (PRODUCT_COST * 4.0 * len(sizes) * float(n) ** 2))
+
+
+def by_products(
+    gram: Array,
+    D: Array,
+    g: Array,
+    total: Array,
+    rho: Array,
+    bordered: bool,
+    refined: bool,
+    patience: int,
+) -> tuple[Array, Array] | None:
+    """Solve by conjugate gradients; None if that takes more products than `patience`.
+
+    One product with K serves all columns. With a small C the matrices I + t K t are
+    well-conditioned, however many points are active.
+    """
+    q = len(rho)
+    t = np.sqrt(D / (1.0 + D * np.diagonal(gram)[:, None]))
+    scale = np.hstack([t, t])
+    rest = np.hstack([1.0 - t**2 * np.diagonal(gram)[:, None]] * 2)
+
+    def action(Z: Array, columns: Array) -> Array:
+        own = scale[:, columns]
+        image: Array = own * product(gram, own * Z)
+        image += rest[:, columns] * Z
+        return image
+
+    rhs = np.hstack([t * g, t])
+    ones = np.ones_like(rhs)
+    rtol = DIRECTION_RTOL
+    if refined:
+        rtol = EXACT_RTOL if gram.dtype == np.float64 else SINGLE_RTOL
+    z = np.zeros_like(rhs)
+    for few, part in ((FEW_PRODUCTS, FIRST_RTOL), (patience, rtol / FIRST_RTOL)):
+        left = rhs - action(z, np.arange(2 * q)) if z.any() else rhs
+        more, given_up = conjugate_gradients(
+            action, left, ones, part, np.full(2 * q, float(few))
+        )
+        if len(given_up):
+            return None
+        z += more
+    of_g, of_t = z[:, :q], z[:, q:]
+    mu = np.zeros(q)
+    if bordered:
+        mu = (column_dots(t, of_g) - total) / (column_dots(t, of_t) + rho)
+    return t * (of_g - mu * of_t), mu
 
 
 def equal_columns(D: Array) -> list[list[int]]:
@@ -134,6 +210,21 @@ def product_below(Q: Array, z: Array) -> Array:
         below = np.tril(Q[rows, : rows.stop].astype(float), rows.start - 1)
         out[:, rows] += vectors[:, : rows.stop] @ below.T
         out[:, : rows.stop] += vectors[:, rows] @ below
+    return out
+
+
+def product(gram: Array, alpha: Array) -> Array:
+    """K alpha, in the precision of K."""
+    right = np.ascontiguousarray(alpha, dtype=gram.dtype)
+    if len(gram) < PARALLEL_ROWS:
+        values: Array = gram @ right
+        return values.astype(float, copy=False)
+    out = np.empty(alpha.shape)
+
+    def multiply(rows: slice) -> None:
+        out[rows] = gram[rows] @ right
+
+    in_threads(multiply, gen_batches(len(gram), PRODUCT_ROWS))
     return out
 
 

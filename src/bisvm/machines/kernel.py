@@ -21,17 +21,18 @@ from bisvm.machines.base import (
     Sensitivity,
     Tangent,
 )
-from bisvm.machines.column_systems import CONVERTED, solve_columns
+from bisvm.machines.column_systems import (
+    CONVERTED,
+    PARALLEL_ROWS,
+    product,
+    solve_columns,
+)
 from bisvm.machines.hinge_adjoint import ends_of_intercept, margin_of, multipliers
 from bisvm.machines.linear import EXACT, DenseSystem, conjugate_gradients
 
-# Rows above which active sets are solved by conjugate gradients: the factors of one
-# column would take as much memory as the Gram matrix.
-DIRECT_LIMIT = 6000
-# Rows from which on products with the Gram matrix are divided, and those of a part:
-# they are the same for any number of threads, as sums depend on how they are divided.
-PARALLEL_ROWS = 1000
-PRODUCT_ROWS = 500
+# Active points above which systems are solved by conjugate gradients alone: a factor of
+# one column would take as much memory as a Gram matrix.
+DIRECT_LIMIT = 10_000
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,8 @@ class KernelLinearization(Linearization):
 
     def _solve(self, g: Array, total: Array, *, refined: bool) -> tuple[Array, Array]:
         machine = self.machine
-        if machine.loss.twice_differentiable and len(g) <= machine.direct_limit:
+        largest = int(np.count_nonzero(self.tangent.curvature, axis=0).max(initial=0))
+        if machine.loss.twice_differentiable and largest <= machine.direct_limit:
             with suppress(np.linalg.LinAlgError):
                 return solve_columns(
                     machine.gram,
@@ -271,21 +273,6 @@ def _solve_active(machine: KernelMachine, active: Array, t: Array, rhs: Array) -
     diagonal = 1.0 + t**2 * np.diagonal(machine.gram)[active]
     diagonals = np.column_stack([diagonal, diagonal])
     return conjugate_gradients(action, rhs, diagonals, EXACT)[0]
-
-
-def product(gram: Array, alpha: Array) -> Array:
-    """K alpha, in the precision of K."""
-    right = np.ascontiguousarray(alpha, dtype=gram.dtype)
-    if len(gram) < PARALLEL_ROWS:
-        values: Array = gram @ right
-        return values.astype(float, copy=False)
-    out = np.empty(alpha.shape)
-
-    def multiply(rows: slice) -> None:
-        out[rows] = gram[rows] @ right
-
-    in_threads(multiply, gen_batches(len(gram), PRODUCT_ROWS))
-    return out
 
 
 @njit(cache=True, nogil=True)

@@ -34,8 +34,12 @@ CHOICES = ("auto", "none", "nystroem")
 
 # Rows from which the size of a kernel is computed.
 SIZE_ROWS = 200
-# Up to this number of rows "auto" takes the whole Gram matrix, if it fits.
-EXACT_ROWS = 6000
+# Up to this number of rows "auto" takes the whole Gram matrix, if it fits. Beyond it a
+# search on landmarks takes no longer, even if it needs as many as are allowed.
+EXACT_ROWS = 8000
+# From this number of rows on the final machine has landmarks if the search does with a
+# few of them.
+KEPT_ROWS = 6000
 # At most MOST landmarks, and at most WORK floating-point operations for the product
 # n m^2 of a Newton step (a few seconds).
 WORK = 1e11
@@ -227,7 +231,8 @@ class Approximation:
     """How landmarks are chosen: at most `most`, and no more than necessary.
 
     needed : whether landmarks are used in any case, also in the final machine.
-        Otherwise only the search uses them, and only if `most` of them are enough.
+        Otherwise they are used if `most` of them are enough.
+    kept : whether the final machine then keeps those of the search
     final : maximum number in the final machine
     exact_rows : subsamples of up to so many rows have the whole Gram matrix
     limited : in words, what more memory would change; empty if nothing
@@ -237,6 +242,7 @@ class Approximation:
     most: int
     needed: bool
     final: int = 0
+    kept: bool = True
     exact_rows: int = EXACT_ROWS
     limited: str = ""
     warns: bool = False
@@ -261,10 +267,11 @@ class Approximation:
 
         Those of the search, `searched`, are kept if they were enough.
         """
+        if searched is not None and len(searched) <= self.most and self.kept:
+            if not self.needed or len(searched) < self.most:
+                return searched
         if not self.needed:
             return None
-        if searched is not None and len(searched) < self.most:
-            return searched
         return landmarks_for(kernel, X, values, max(self.most, self.final))
 
 
@@ -317,7 +324,8 @@ def resolve_approximation(
     if exactly or (choice == "auto" and n <= EXACT_ROWS):
         if needed <= limit.bytes:
             few = not exactly and n >= MANY_ROWS
-            return Approximation(int(FEW * n), needed=False) if few else None
+            kept = n > KEPT_ROWS
+            return Approximation(int(FEW * n), False, kept=kept) if few else None
         if exactly:
             raise MemoryError(_too_much(n, needed, limit, possible=possible))
         found = _within(limit, n, n_columns, more_grams)

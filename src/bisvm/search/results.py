@@ -99,10 +99,11 @@ def train(
     largest = np.count_nonzero(columns.train, axis=0).max()
     smooth = problem.model.loss.twice_differentiable
     pairs = smooth and landmarks is None and largest < PAIR_SHARE * len(data.y)
-    if landmarks is None and problem.single is not None and not pairs:
-        # Most steps in single precision, the last ones in double.
+    single = None if landmarks is not None or pairs else problem.single
+    if fitted is None and single is not None:
+        # From a cold start most steps in single precision, the last ones in double.
         with suppress(np.linalg.LinAlgError):
-            fitted = solver.solve(machine(problem.single), fitted, SINGLE_TOL).fitted
+            fitted = solver.solve(machine(single), None, SINGLE_TOL).fitted
     whole = machine(problem.X)
     if pairs and isinstance(whole, KernelMachine):
         solution = _solve_on_own_rows(solver, whole, fitted)
