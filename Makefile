@@ -41,7 +41,7 @@ help: ## list the targets
 install: $(CLI) ## the command line, and what it needs: .venv/bin/bisvm
 	@echo "Next: $(CURDIR)/$(BIN)/bisvm tune TABLE --target COLUMN --report report.html"
 
-demo: $(READY) ## tune an SVM on the breast cancer data; the picture goes to demo-output/
+demo: $(READY) ## where it pays and where it does not; the report goes to demo-output/
 	$(BIN)/python -m bisvm.cli.demo
 
 test: lint ## style, types, and all tests that are not long
@@ -87,11 +87,11 @@ $(CLI): pyproject.toml
 	    { echo "bisvm needs Python 3.11 or later: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "Setting up $(VENV) (once; a minute or two) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet -e '.[cli]'
+	@$(BIN)/python -m pip install --quiet -e '.[plots,files]'
 	@touch $@
 
 $(READY): $(CLI)
-	@$(BIN)/python -m pip install --quiet -e '.[test,plots,images]'
+	@$(BIN)/python -m pip install --quiet -e '.[test,plots,files,images]'
 	@touch $@
 
 $(OLDEST)/.ready: pyproject.toml tools/oldest.py
@@ -100,7 +100,7 @@ $(OLDEST)/.ready: pyproject.toml tools/oldest.py
 	@echo "Setting up $(OLDEST) (once; a few minutes) ..."
 	@$(PYTHON) -m venv --clear $(OLDEST)
 	@$(PYTHON) -m tools.oldest > $(OLDEST)/pins.txt
-	@$(OLDEST)/bin/python -m pip install --quiet -c $(OLDEST)/pins.txt -e '.[test,plots,cli]'
+	@$(OLDEST)/bin/python -m pip install --quiet -c $(OLDEST)/pins.txt -e '.[test,plots,files]'
 	@touch $@
 
 $(RIVALS): $(READY)

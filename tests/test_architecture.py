@@ -41,7 +41,8 @@ ALLOWED = {
     "selection",
     "plots": "core kernels search estimators selection",
     "reporting": "core data criteria search estimators selection tables plots",
-    "cli": "bisvm core data search estimators selection tables io plots reporting",
+    "cli": "bisvm core data search estimators selection datasets tables io plots "
+    "reporting",
     "testing": "core data losses transforms kernels machines solvers criteria "
     "bilevel optimizers io",
     "__main__": "cli",

@@ -70,12 +70,13 @@ LONG = {
     "docs/command_line.md",
     "docs/comparison.md",
     "docs/generalisation.md",
+    "docs/guide.md",
     "docs/methods/bundle.md",
 }
 # Those of them that `make test` runs with brief searches.
 BRIEF = [
     ROOT / "README.md",
-    *(ROOT / "docs" / f"{page}.md" for page in ("command_line", "comparison")),
+    *(ROOT / "docs" / f"{page}.md" for page in ("command_line", "comparison", "guide")),
 ]
 RUN = [
     pytest.param(page, id=name(page), marks=marked(name(page) in LONG))

@@ -1,7 +1,7 @@
 """The lower bounds of pyproject.toml as exact versions, for `make test-oldest`.
 
     python -m tools.oldest > oldest.txt
-    pip install -e '.[test,cli]' -c oldest.txt
+    pip install -e '.[test,files]' -c oldest.txt
 
 Tools that check the code (`TOOLS`) are left free: their bounds say nothing about what
 the package runs with.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 # Groups that the tests need.
-GROUPS = ("plots", "report", "cli", "files", "dask", "onnx", "test")
+GROUPS = ("plots", "files", "dask", "onnx", "test")
 # Tools that check the code, whatever their version.
 TOOLS = (
     *("clarabel", "hypothesis", "ipykernel", "mypy", "pytest", "pytest-xdist"),

@@ -35,8 +35,8 @@ COLUMNS = {
         "selection io cli".split(),
         1,
     ),
-    **dict.fromkeys("published criteria images".split(), 0),
-    **dict.fromkeys("losses reporting plots datasets".split(), 2),
+    **dict.fromkeys("published criteria images datasets".split(), 0),
+    **dict.fromkeys("losses reporting plots".split(), 2),
     **dict.fromkeys("optimizers testing".split(), 3),
     "tables": 4,
 }

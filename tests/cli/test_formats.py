@@ -30,7 +30,7 @@ def run(tmp_path, monkeypatch, capsys):
         if isinstance(content, str):
             (tmp_path / name).write_text(content)
         if command == "tune":
-            words = ("tune", name, *QUICK, "--save", "m.skops", *words)
+            words = ("tune", name, *QUICK, "--tsv", "--save", "m.skops", *words)
         else:
             words = ("predict", "m.skops", name, *words)
         code = main(list(words))

@@ -36,7 +36,7 @@ def controls(text):
     return sorted({c for c in text if not c.isprintable() and c not in "\t\n"})
 
 
-@pytest.mark.parametrize("more", [[], ["--json"], ["--drop", f"a{ESCAPE}"]])
+@pytest.mark.parametrize("more", [[], ["--tsv"], ["--json"], ["--drop", f"a{ESCAPE}"]])
 def test_tune_prints_no_control_characters(more, folder, capsys):
     words = ["tune", str(folder / "table.csv"), "--target", "y", *QUICK, *more]
     assert main(words) == 0
@@ -44,7 +44,7 @@ def test_tune_prints_no_control_characters(more, folder, capsys):
     assert not controls(out + err)
     if more == ["--json"]:
         assert f"a{ESCAPE}" in json.loads(out)["relevance"]
-    elif not more:
+    elif more == ["--tsv"]:
         assert r"relevance.a\u001b]0;owned\u0007" in out
 
 

@@ -27,3 +27,14 @@ def test_a_step_ends_its_line_when_it_fails():
     with pytest.raises(KeyboardInterrupt), ProgressLine("a step", stream):
         raise KeyboardInterrupt
     assert stream.getvalue().endswith("\n")
+
+
+def test_a_log_gets_a_line_every_few_seconds(monkeypatch):
+    monkeypatch.setattr("bisvm.core.progress._LOGGED", 0.02)
+    stream = io.StringIO()
+    with ProgressLine("a step", stream) as step:
+        step.detail = "half"
+        step._done.wait(0.2)
+    lines = stream.getvalue().splitlines()
+    assert len(lines) > 2 and all("a step" in line for line in lines)
+    assert "\r" not in stream.getvalue()

@@ -233,7 +233,7 @@ def test_scikit_learn_has_no_such_mean():
 
 def test_reports_say_how_many_there_are(tmp_path):
     model = make_pipeline(StandardScaler(), BilevelSVC(ensemble=2, **QUICK)).fit(X, Y)
-    path = bisvm.report(model, X, Y, tmp_path / "report.html", landscape=False)
+    path = bisvm.report(model, X, Y, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text()
     assert path is not None
     assert "each tuned on its own folds" in text

@@ -8,6 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris
+from sklearn.svm import SVC
 
 from bisvm import BilevelLinearSVC, BilevelSVC
 from bisvm.kernels import (
@@ -113,3 +114,96 @@ def test_sparse_columns():
     model = BilevelSVC("ard", **QUICK).fit(S, Y)
     with pytest.raises(ValueError, match="columns of a sparse matrix"):
         model.to_sklearn()
+
+
+# --- fitted ---------------------------------------------------------------------------
+
+THREE = load_iris(return_X_y=True)
+
+
+@pytest.mark.filterwarnings("ignore:Tuning stopped early")
+@pytest.mark.parametrize("loss", ["quartic", "hinge"])
+@pytest.mark.parametrize("kernel", ["rbf", "ard", "linear", "poly", "laplacian", "mkl"])
+def test_a_fitted_pipeline_has_the_same_decision_values(kernel, loss):
+    brief = dict(cv=3, max_iter=2, starts=1, loss=loss, random_state=0)
+    model = BilevelSVC(kernel, **brief).fit(X, Y)
+    stock = model.to_sklearn(fitted=True)
+    expected = model.decision_function(X)
+    found = stock.decision_function(X)
+    np.testing.assert_allclose(found, expected, atol=1e-7 * np.abs(expected).max())
+    assert np.array_equal(stock.predict(X), model.predict(X))
+    again = joblib.load(io.BytesIO(_dumped(stock)))
+    assert np.array_equal(again.decision_function(X), found)
+
+
+def _dumped(model):
+    file = io.BytesIO()
+    joblib.dump(model, file)
+    return file.getvalue()
+
+
+@pytest.mark.filterwarnings("ignore:Tuning stopped early")
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_a_fitted_pipeline_of_several_classes(kernel):
+    brief = dict(cv=3, max_iter=2, starts=1, random_state=0)
+    model = BilevelSVC(kernel, multi_class="ovr", **brief).fit(*THREE)
+    stock = model.to_sklearn(fitted=True)
+    expected = model.decision_function(THREE[0])
+    np.testing.assert_allclose(stock.decision_function(THREE[0]), expected, atol=1e-6)
+    assert np.array_equal(stock.predict(THREE[0]), model.predict(THREE[0]))
+    pairs = BilevelSVC(kernel, multi_class="ovo", **brief).fit(*THREE)
+    with pytest.raises(ValueError, match="pooled here"):
+        pairs.to_sklearn(fitted=True)
+
+
+@pytest.mark.filterwarnings("ignore:Tuning stopped early")
+def test_fitted_linear_machines():
+    brief = dict(cv=3, max_iter=2, starts=1, random_state=0)
+    for given in (
+        dict(regularization="per_feature"),
+        dict(fit_intercept="penalized"),
+        dict(fit_intercept=False, loss="squared_hinge"),
+    ):
+        model = BilevelLinearSVC(**brief, **given).fit(X, Y)
+        stock = model.to_sklearn(fitted=True)
+        expected = model.decision_function(X)
+        np.testing.assert_allclose(stock.decision_function(X), expected, rtol=1e-6)
+
+
+# --- arguments and attributes of SVC --------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        (dict(gamma="scale"), r"RBF\(gamma=0.1\)"),
+        (dict(degree=2), r"Polynomial\(3\)"),
+        (dict(coef0=1.0), "offset"),
+        (dict(probability=True), "predict_proba is always there"),
+        (dict(decision_function_shape="ovo"), "one column for every class"),
+        (dict(break_ties=True), "highest decision value"),
+    ],
+)
+def test_arguments_of_svc_are_refused_with_what_to_write(given, said):
+    with pytest.raises(TypeError, match=said):
+        BilevelSVC(**given)
+
+
+def test_kernels_of_svc_are_refused_with_what_to_write():
+    with pytest.raises(ValueError, match="negative eigenvalues"):
+        BilevelSVC("sigmoid").fit(X, Y)
+    with pytest.raises(TypeError, match="kernel='precomputed'"):
+        BilevelSVC(lambda A, B: A @ B.T).fit(X, Y)
+
+
+def test_attributes_of_svc():
+    held = dict(loss="hinge", learn=(), cv=3, C=2.0, class_weight="balanced")
+    model = BilevelSVC(RBF(gamma=0.5), **held).fit(X[:40], Y[:40])
+    stock = SVC(C=2.0, gamma=0.5, class_weight="balanced", tol=1e-9)
+    stock.fit(X[:40], Y[:40])
+    assert np.allclose(model.class_weight_, stock.class_weight_)
+    assert model.shape_fit_ == stock.shape_fit_
+    assert model.fit_status_ == stock.fit_status_ == 0
+    assert np.array_equal(model.n_support_, stock.n_support_)
+    expected = stock.decision_function(X)
+    np.testing.assert_allclose(model.decision_function(X), expected, atol=1e-5)

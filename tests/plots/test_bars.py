@@ -125,4 +125,4 @@ def test_without_matplotlib_the_extra_is_named():
         text=True,
         check=True,
     )
-    assert "pip install bisvm[plots]" in done.stdout
+    assert "pip install matplotlib" in done.stdout

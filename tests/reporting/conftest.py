@@ -36,5 +36,5 @@ def reported(tmp_path_factory):
     harmful_table().to_csv(folder / "harm & co.csv", index=False)
     words = ["tune", str(folder / "harm & co.csv"), "--target", "target"]
     files = ["--report", str(folder / "out.html"), "--save", str(folder / "out.skops")]
-    assert main([*words, "--kernel", "ard", "--cv", "3", *files]) == 0
+    assert main([*words, "--kernel", "ard", "--cv", "3", "--details", *files]) == 0
     return folder

@@ -20,7 +20,7 @@ from tests.reporting.conftest import LABEL, PICTURE, QUOTES, SCRIPT
 from tests.reporting.test_page import Reader
 
 X, y = load_iris(return_X_y=True)
-FEW = dict(compare=False, landscape=False)
+FEW = dict(compare=False)
 
 
 @pytest.fixture(scope="module")
@@ -60,17 +60,21 @@ def test_nothing_is_asked_of_the_network(text):
     assert policy.startswith("default-src 'none'; img-src data:;")
 
 
-def test_all_sections_and_pictures_are_there(text):
+def test_all_sections_are_there(text):
     page = Reader(text)
     heads = re.findall(r"<h2 id=\"(\w+)\">", text)
     assert heads == [
-        "short", "asked", "data", "learned", "quality", "search", "certificate",
-        "code", "versions",
+        "short", "methods", "classes", "thresholds", "probabilities", "columns",
+        "details",
     ]  # fmt: skip
-    assert sum(tag == "img" for tag, _ in page.tags) == 6
+    assert sum(tag == "img" for tag, _ in page.tags) == 3
+    assert sum(tag == "svg" for tag, _ in page.tags) > 20
     assert ("html", {"lang": "en"}) in page.tags
     for words in (
+        "Can we predict target?",
+        "Yes: accuracy ",
         "Accuracy on 60 held-out rows: ",
+        "random forest",
         "the default SVC",
         "the grid search",
         "has one value only",
@@ -79,8 +83,30 @@ def test_all_sections_and_pictures_are_there(text):
         "scikit-learn",
         "weight of training errors against a smooth decision",
         "Log-loss of the probabilities on held-out rows: ",
+        "ROC curve, area ",
+        "The mean predicted probability",
     ):
         assert words in page.text, words
+    assert len(text) < 1_000_000
+
+
+def test_warnings_and_guessing_come_first(tmp_path):
+    rng = np.random.default_rng(0)
+    X, labels = (
+        rng.standard_normal((90, 3)),
+        rng.choice(["no", "yes"], 90, p=[0.8, 0.2]),
+    )
+    model = BilevelLinearSVC(cv=3, random_state=0).fit(X[:60], labels[:60])
+    path = bisvm.report(
+        model, X[:60], labels[:60], tmp_path / "a.html", X_test=X[60:],
+        y_test=labels[60:], warnings=["Column <b> leaks."], positive="no",
+    )  # fmt: skip
+    page = Reader(path.read_text(encoding="utf-8"))
+    assert "No better than guessing: " in page.text
+    assert "No sign of overfitting" not in page.text
+    assert "Column <b> leaks." in page.text and "predicted to be no if" in page.text
+    assert page.text.index("leaks") < page.text.rindex("Other methods")
+    assert not any(tag == "img" for tag, _ in page.tags)
 
 
 def code(text, name):
@@ -124,8 +150,9 @@ def test_several_classes_a_plain_pipeline_and_no_held_out_rows(tmp_path):
 def test_a_linear_machine_with_one_hyperparameter(tmp_path):
     model = BilevelLinearSVC(random_state=0).fit(X[50:], y[50:])
     path = bisvm.report(
-        model, X[50:], y[50:], tmp_path / "a.html", X_test=X[50:80], y_test=y[50:80]
-    )
+        model, X[50:], y[50:], tmp_path / "a.html", X_test=X[50:80], y_test=y[50:80],
+        details=True,
+    )  # fmt: skip
     page = Reader(path.read_text(encoding="utf-8"))
     assert "Validation loss around the optimum at C = " in str(page.tags)
     assert "No sign of overfitting" in page.text
@@ -136,7 +163,9 @@ def test_filters_of_a_convolutional_machine(tmp_path):
     images, labels = images[:45].reshape(-1, 8, 8) / 16, labels[:45]
     model = ConvolutionalLinearSVC(filter_shape=(3, 3), cv=2, tol=0.1, random_state=0)
     model.fit(images, labels)
-    path = bisvm.report(model, images, labels, tmp_path / "a.html", compare=False)
+    path = bisvm.report(
+        model, images, labels, tmp_path / "a.html", compare=False, details=True
+    )
     page = Reader(path.read_text(encoding="utf-8"))
     pictures = [attributes["alt"] for tag, attributes in page.tags if tag == "img"]
     assert "1 learned filter of 3 x 3." in pictures
@@ -146,7 +175,9 @@ def test_filters_of_a_convolutional_machine(tmp_path):
 
 def test_classes_apart_groups_and_nothing_learned(tmp_path):
     apart = BilevelSVC("rbf", shared=False, cv=2, starts=1, tol=0.1, random_state=0)
-    path = bisvm.report(apart.fit(X, y), X, y, tmp_path / "a.html", compare=False)
+    apart.fit(X, y)
+    given = dict(compare=False, details=True)
+    path = bisvm.report(apart, X, y, tmp_path / "a.html", **given)
     page = Reader(path.read_text(encoding="utf-8"))
     assert "no single objective" in page.text and "Class task 3" in page.text
     groups = np.array(["a", "b"])[np.arange(100) % 2]
@@ -166,12 +197,12 @@ def test_classes_apart_groups_and_nothing_learned(tmp_path):
 def test_rows_in_chunks_and_a_precomputed_kernel(tmp_path):
     data = Chunks.of(X, y)
     model = BilevelLinearSVC(cv=2, tol=0.1, random_state=0).fit(data)
-    path = bisvm.report(model, data, y, tmp_path / "a.html", landscape=False)
+    path = bisvm.report(model, data, y, tmp_path / "a.html")
     assert "the rows are not in memory" in path.read_text(encoding="utf-8")
     gram = X @ X.T
     loose = dict(cv=2, tol=0.1, multi_class="ovr", random_state=0)
     model = BilevelSVC("precomputed", **loose).fit(gram, y)
-    path = bisvm.report(model, gram, y, tmp_path / "b.html", landscape=False)
+    path = bisvm.report(model, gram, y, tmp_path / "b.html")
     text = path.read_text(encoding="utf-8")
     assert "the kernel is precomputed" in text
     made = {"X": gram, "y": y}
@@ -193,11 +224,9 @@ def test_sample_weights_reach_all_methods(tmp_path):
     weight = np.where(y == 0, 1.0, 2.0)
     loose = dict(cv=2, tol=0.1, multi_class="ovr", random_state=0)
     model = BilevelSVC("rbf", **loose).fit(X, y, weight)
-    path = bisvm.report(
-        model, X, y, tmp_path / "a.html", sample_weight=weight, landscape=False
-    )
+    path = bisvm.report(model, X, y, tmp_path / "a.html", sample_weight=weight)
     text = path.read_text(encoding="utf-8")
-    assert "grid search" in text
+    assert "random forest" in text and "grid search" not in text
     made = {"X": X, "y": y, "sample_weight": weight}
     exec(code(text, "rebuild"), made)
     np.testing.assert_allclose(

@@ -16,7 +16,7 @@ def test_every_package_that_users_install_has_one():
     ("more", "message"), [("'numpy'", "no lower bound"), ("'joblib>=2'", "two lower")]
 )
 def test_bounds_that_say_nothing_are_refused(more, message, tmp_path):
-    groups = ("plots", "report", "cli", "files", "dask", "onnx", "test")
+    groups = ("plots", "files", "dask", "onnx", "test")
     lines = [
         f"dependencies = ['joblib>=1.3', {more}]",
         "[project.optional-dependencies]",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from argparse import Namespace
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,9 +26,10 @@ from bisvm.selection.comparison import (
     SMALL,
     Entry,
     Rows,
-    default_entry,
     grid_entry,
     own_entry,
+    rival_entry,
+    rivals,
     svc_grid,
 )
 
@@ -52,7 +54,10 @@ def run(options: Namespace) -> int:
         folds,
     )
     methods: dict[str, Callable[[], Entry]] = {
-        "default SVC": lambda: default_entry(rows),
+        **{
+            name: partial(rival_entry, name, r, rows)
+            for name, r in rivals(rows).items()
+        },
         f"grid {SMALL} x {SMALL}": lambda: grid_entry(rows, size=SMALL),
         f"Optuna, {options.trials} trials": lambda: _optuna(rows, options),
         "bisvm": lambda: _bisvm(rows, options),
@@ -87,7 +92,14 @@ def _share(value: float | None) -> str:
 def _folds(task: Task, options: Namespace) -> list[Split]:
     classes, codes = np.unique(task.y, return_inverse=True)
     state = np.random.RandomState(options.seed)
-    return freeze_splits(options.cv, None, codes, names=classes, random_state=state)
+    return freeze_splits(
+        options.cv,
+        None,
+        codes,
+        groups=task.groups,
+        names=classes,
+        random_state=state,
+    )
 
 
 def _optuna(rows: Rows, options: Namespace) -> Entry:
@@ -95,7 +107,7 @@ def _optuna(rows: Rows, options: Namespace) -> Entry:
         import optuna
     except ImportError:
         raise ImportError(
-            "Optuna is not installed and is skipped: pip install bisvm[bench]"
+            "Optuna is not installed and is skipped: pip install optuna"
         ) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     ranges = {name: (v[0], v[-1]) for name, v in svc_grid(rows.X).items()}

@@ -7,15 +7,22 @@ from argparse import Namespace
 from sklearn.base import BaseEstimator, is_regressor
 from sklearn.pipeline import Pipeline
 
-from bisvm.cli.kinds import kind_of_machine
+from bisvm.cli.describing import (
+    columns_in_words,
+    importance_of,
+    page,
+    quality_on_test,
+)
+from bisvm.cli.kinds import figures, kind_of_machine
 from bisvm.cli.output import one_line, write_json, write_lines
 from bisvm.cli.predicting import load_pipeline, naming_the_file
-from bisvm.reporting.words import certificates_of, in_words
+from bisvm.cli.tasks import importances
+from bisvm.reporting.words import certificates_of, learned_in_words
 from bisvm.tables import ColumnTypes
 from bisvm.tables.preparing import columns_of, relevances_by_column
 
-# Columns that are listed, and the length of the longest bar in characters.
-SHOWN, BAR = 20, 30
+# Columns that are listed.
+SHOWN = 20
 PLURAL = {"category": "categorical", "date": "of dates", "number": "numeric"}
 
 
@@ -38,7 +45,10 @@ def facts(model: Pipeline) -> dict[str, object]:
         "multi_class_choice": choice_in_words(machine, "multi_class"),
         "hyperparameters": machine.hyperparameters_,
         "inputs": columns_of(model),
+        "importance": importances(importance_of(model)),
         "relevance": relevances_by_column(model),
+        "held_out": kind_of_machine(machine).held_out(machine),
+        "test": figures(quality_on_test(model)),
         "left_out": dict(getattr(model[0], "dropped_", {})),
         "loss": machine.criterion_value_,
         "expected": kind_of_machine(machine).expected(machine),
@@ -47,18 +57,21 @@ def facts(model: Pipeline) -> dict[str, object]:
 
 
 def words(model: Pipeline) -> list[str]:
-    """Lines to read."""
+    """The page of `bisvm tune`, and what it leaves out."""
     machine = model[-1]
     certificates = certificates_of(machine)
+    dropped = getattr(model[0], "dropped_", {})
     return [
-        *_about(model),
+        *page(model),
         "",
+        *_about(model),
         *choice_in_words(machine, "kernel"),
         *choice_in_words(machine, "multi_class"),
         "Learned on held-out rows:",
-        *(f"  {in_words(*pair)}" for pair in machine.hyperparameters_.items()),
+        *(f"  {one_line(text)}" for text in learned_in_words(machine)),
         "",
-        *_relevance(model),
+        *columns_in_words(model, SHOWN),
+        *(f"  (column {one_line(n)!r} {why}: not used)" for n, why in dropped.items()),
         "",
         "Certificate:",
         *(f"  {one_line(line)}" for one in certificates for line in _lines(one)),
@@ -73,11 +86,9 @@ def _about(model: Pipeline) -> list[str]:
     machine = model[-1]
     support = getattr(machine, "support_", None)
     vectors = "" if support is None else f"; {len(support)} support vectors"
-    score = kind_of_machine(machine).expected_words(machine)
     return [
         _predicts(machine),
         f"{machine.n_features_in_} inputs{_kinds(model)}{vectors}.",
-        *([] if score is None else [score]),
     ]
 
 
@@ -108,22 +119,3 @@ def choice_in_words(machine: BaseEstimator, argument: str) -> list[str]:
     """What "auto" chose for an argument, and why; nothing if it was given."""
     choice = getattr(machine, f"{argument}_choice_", None)
     return [] if choice is None else _lines(choice)
-
-
-def _relevance(model: Pipeline) -> list[str]:
-    shares = relevances_by_column(model)
-    if not shares:
-        return ["This kernel has no relevances of columns."]
-    names = [one_line(name) for name in list(shares)[:SHOWN]]
-    width = min(max(map(len, names)), 40)
-    most = max(max(shares.values()), 1e-300)
-    lines = ["Relevance of the columns (their share in the decision):"]
-    for name, share in zip(names, shares.values(), strict=False):
-        bar = "#" * round(BAR * share / most)
-        lines.append(f"  {name[:width]:<{width}}  {share:6.1%}  {bar}".rstrip())
-    if len(shares) > SHOWN:
-        rest = sum(list(shares.values())[SHOWN:])
-        lines.append(f"  {f'the other {len(shares) - SHOWN}':<{width}}  {rest:6.1%}")
-    for name, why in getattr(model[0], "dropped_", {}).items():
-        lines.append(f"  (column {one_line(name)!r} {why}: not used)")
-    return lines

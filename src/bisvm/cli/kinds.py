@@ -16,10 +16,11 @@ from bisvm.estimators import (
     BilevelSVC,
     BilevelSVR,
 )
-from bisvm.reporting.scores import share_of
-from bisvm.reporting.words import expected_in_words, share_in_words
+from bisvm.estimators.quality import Quality
+from bisvm.reporting.scores import quality_of
+from bisvm.reporting.words import expected_in_words
 
-Scores = dict[str, float]
+Scores = dict[str, Any]
 
 
 class TargetKind(ABC):
@@ -54,8 +55,16 @@ class TargetKind(ABC):
         """Say what to expect on new data."""
 
     @abstractmethod
-    def score_words(self, test: Scores, y: Array, y_test: Array) -> str:
-        """Say how well held-out rows are predicted."""
+    def quality(self, model: BaseEstimator, X: UserData, y: Array) -> Quality | None:
+        """Return what a page for people says of rows; None without rows or classes."""
+
+    @abstractmethod
+    def held_out(self, machine: BaseEstimator) -> Scores | None:
+        """Return how well held-out rows of the search were predicted, if it is kept."""
+
+    @abstractmethod
+    def said(self, test: Scores | None, y: Array, y_test: Array) -> list[str]:
+        """Say how well held-out rows are predicted, if the page does not."""
 
 
 class Classes(TargetKind):
@@ -75,11 +84,7 @@ class Classes(TargetKind):
         return {"classes": len(np.unique(y)), "largest_class": largest_class(y)}
 
     def scores(self, model: BaseEstimator, X: UserData, y: Array) -> Scores | None:
-        """Accuracy with Wilson's 95% interval."""
-        if not len(y):
-            return None
-        share = share_of(np.asarray(model.predict(X) == y))
-        return dict(zip(("accuracy", "low", "high", "rows"), share, strict=True))
+        return figures(self.quality(model, X, y))
 
     def expected(self, machine: BaseEstimator) -> Scores | None:
         score = getattr(machine, "expected_score_", None)
@@ -91,12 +96,14 @@ class Classes(TargetKind):
     def expected_words(self, machine: BaseEstimator) -> str | None:
         return expected_in_words(machine)
 
-    def score_words(self, test: Scores, y: Array, y_test: Array) -> str:
-        words = share_in_words(test["accuracy"], test["low"], test["high"])
-        return (
-            f"Accuracy on {len(y_test)} held-out rows: {words}. Always predicting the "
-            f"largest class: {largest_class(y):.1%}."
-        )
+    def quality(self, model: BaseEstimator, X: UserData, y: Array) -> Quality | None:
+        return quality_of(model, X, y) if len(y) else None
+
+    def held_out(self, machine: BaseEstimator) -> Scores | None:
+        return figures(machine.quality_)
+
+    def said(self, test: Scores | None, y: Array, y_test: Array) -> list[str]:
+        return []
 
 
 class Quantities(TargetKind):
@@ -146,12 +153,21 @@ class Quantities(TargetKind):
             f"{most:.4g})."
         )
 
-    def score_words(self, test: Scores, y: Array, y_test: Array) -> str:
+    def quality(self, model: BaseEstimator, X: UserData, y: Array) -> Quality | None:
+        return None
+
+    def held_out(self, machine: BaseEstimator) -> Scores | None:
+        return None
+
+    def said(self, test: Scores | None, y: Array, y_test: Array) -> list[str]:
+        if test is None:
+            return ["No rows were held out to measure the error on new data."]
         constant = float(np.sqrt(np.mean((y_test - y.mean()) ** 2)))
-        return (
+        words = (
             f"On {len(y_test)} held-out rows: R^2 {test['r2']:.3f}, root mean squared "
             f"error {test['rmse']:.4g}. Always predicting the mean: {constant:.4g}."
         )
+        return [words]
 
 
 def kind_of(y: Array) -> TargetKind:
@@ -167,3 +183,26 @@ def kind_of_machine(machine: BaseEstimator) -> TargetKind:
 def largest_class(y: Array) -> float:
     """Share of the largest class."""
     return float(np.unique(y, return_counts=True)[1].max() / len(y))
+
+
+def figures(found: Quality | None) -> Scores | None:
+    """Accuracy with its 95% interval, and what it does not tell."""
+    if found is None:
+        return None
+    low, high = found.accuracy_interval()
+    return {
+        "accuracy": found.accuracy,
+        "low": low,
+        "high": high,
+        "rows": round(float(found.rows.sum())),
+        "guess": found.guess,
+        "balanced_accuracy": found.balanced_accuracy,
+        "auc": found.auc,
+        "log_loss": found.log_loss,
+        "calibration_error": found.calibration_error,
+        "no_better_than_guessing": found.no_better_than_guessing,
+        "by_class": {
+            name: {"rows": n, "recall": r, "precision": p}
+            for name, n, r, p in found.by_class()
+        },
+    }

@@ -21,7 +21,7 @@ examples:
   bisvm tune flowers.csv --target species --save flowers.skops
   bisvm predict flowers.skops new.csv           predict a class for every row
   bisvm explain flowers.skops                   describe what was learned
-  bisvm compare flowers.csv --target species    compare with an SVC, a grid, and Optuna
+  bisvm compare flowers.csv --target species    compare with usual classifiers
   bisvm reproduce --list                        list tables and figures of papers
 
 `bisvm COMMAND --help` says more. Exit codes: 1 for data and files, 2 for the command.
@@ -48,6 +48,7 @@ def _number(
 
 _count = _number(int, lambda n: n >= 1, "a whole number of at least 1")
 _folds = _number(int, lambda n: n >= 2, "a whole number of at least 2")
+_lines = _number(int, lambda n: n >= 0, "a whole number from 0")
 _seed = _number(int, lambda n: 0 <= n < 2**32, "a whole number from 0")
 _share = _number(float, lambda x: 0 <= x <= 0.9, "a share from 0 to 0.9")
 _coverage = _number(float, lambda x: 0 < x < 1, "a share between 0 and 1")
@@ -80,6 +81,31 @@ _separator = _choice(
 )
 
 
+def _by_class(words: tuple[str, ...]) -> Callable[[str], str | tuple[str, float]]:
+    """Accept one of some words, or CLASS=NUMBER."""
+
+    def read(text: str) -> str | tuple[str, float]:
+        if text in words:
+            return text
+        name, sign, number = text.rpartition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            value = -1.0
+        if not (sign and 0 <= value < math.inf):
+            known = ", ".join(words)
+            raise argparse.ArgumentTypeError(
+                f"expected {known} or CLASS=NUMBER, got {text!r}"
+            )
+        return name, value
+
+    return read
+
+
+_class_weight = _by_class(("balanced", "learn"))
+_threshold = _by_class(("accuracy", "balanced_accuracy", "f1"))
+
+
 # --- options --------------------------------------------------------------------------
 
 _FLAG: dict[str, Any] = dict(action="store_true")
@@ -92,7 +118,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "model": dict(type=Path, help="a file saved by `bisvm tune`"),
     "names": dict(nargs="*", metavar="NAME", help="names of experiments"),
     "--format": dict(
-        choices=("csv", "tsv", "parquet", "libsvm", "npz"),
+        choices=("csv", "tsv", "excel", "jsonl", "parquet", "libsvm", "npz"),
         help="format of the file (default: detected)",
     ),
     "--separator": dict(
@@ -100,6 +126,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--header": dict(
         choices=("yes", "no"), help="whether there is a header (default: detected)"
+    ),
+    "--skip-lines": dict(
+        type=_lines,
+        metavar="N",
+        help="lines above the table, such as a title (default: detected)",
+    ),
+    "--sheet": dict(
+        help="sheet of an Excel file, by name or number (default: the first)"
     ),
     "--missing": dict(
         action="append",
@@ -128,6 +162,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
         help="whether the target holds classes or numbers (default: numbers with many "
         "different values are predicted as numbers)",
     ),
+    "--merge-labels": dict(
+        help="make one class of labels that differ in case or spaces only", **_FLAG
+    ),
     "--categorical": dict(
         help="a column of numbers that are categories (may be repeated)", **_COLUMNS
     ),
@@ -142,6 +179,39 @@ OPTIONS: dict[str, dict[str, Any]] = {
         default="auto",
         help="'auto' chooses between linear, one width, and one width for each column "
         "by the loss on held-out rows (default: %(default)s)",
+    ),
+    "--class-weight": dict(
+        type=_class_weight,
+        action="append",
+        default=[],
+        metavar="WEIGHT",
+        help="'balanced' lets all classes count alike, 'learn' learns a C for each, "
+        "CLASS=NUMBER multiplies the weight of its rows (may be repeated)",
+    ),
+    "--criterion": dict(
+        default="auto",
+        metavar="NAME",
+        help="the loss on held-out rows that tuning minimises, such as 'auc' or 'f1' "
+        "for rare classes (default: %(default)s)",
+    ),
+    "--threshold": dict(
+        type=_threshold,
+        action="append",
+        default=[],
+        metavar="GOAL",
+        help="for two classes, move the decision for the best 'balanced_accuracy', "
+        "'f1' or 'accuracy' on held-out rows, or for what an error on a class costs, "
+        "CLASS=COST (may be repeated)",
+    ),
+    "--positive": dict(
+        metavar="CLASS",
+        help="the class of interest, whose recall and precision are told first and "
+        "whose F1 counts (default: the rarer of two)",
+    ),
+    "--groups": dict(
+        metavar="COLUMN",
+        help="a column that says which rows belong together, such as a patient: they "
+        "are held out together, and the column is no feature",
     ),
     "--test-size": dict(
         type=_share,
@@ -165,8 +235,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--report": dict(
         help="write a report with plots and a comparison, one HTML file", **_FILE
     ),
+    "--details": dict(
+        help="add to the report what takes long: a grid search of the same duration, "
+        "and pictures of the search",
+        **_FLAG,
+    ),
     "--open": dict(help="open the report in a browser", **_FLAG),
-    "--json": dict(help="write JSON", **_FLAG),
+    "--json": dict(help="write JSON, for machines", **_FLAG),
+    "--tsv": dict(help="write names and values, separated by tabs", **_FLAG),
     "--scores": dict(help="also write the decision values", **_FLAG),
     "--proba": dict(help="also write the probabilities of all classes", **_FLAG),
     "--set": dict(
@@ -188,9 +264,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--splits": dict(type=_count, help="number of random splits"),
     "--output": dict(type=Path, metavar="PATH", help="file or folder to write to"),
 }
-READING = "data --format --separator --header --missing --decimal --first-index"
-DATA = f"{READING} --target --task --categorical --drop --keep"
-LEARNING = "--kernel --test-size --cv --time-limit --n-jobs --seed"
+READING = (
+    "data --format --separator --header --skip-lines --sheet --missing --decimal "
+    "--first-index"
+)
+DATA = f"{READING} --target --task --merge-labels --categorical --drop --keep"
+CLASSES = "--class-weight --criterion --threshold --positive"
+LEARNING = "--kernel --groups --test-size --cv --time-limit --n-jobs --seed"
 
 
 class Command(NamedTuple):
@@ -208,9 +288,10 @@ COMMANDS = {
         """\
 Learn to predict a column: classes, or numbers if it has many different ones.
 
-Files are CSV, TSV, Parquet, LIBSVM, or NPZ with X and y. Separators, headers, German
-decimals and dates are detected. Numbers are standardised, categories become columns,
-missing values are filled, and columns without information are dropped.
+Files are CSV, TSV, Excel, JSON lines, Parquet, LIBSVM, or NPZ with X and y. Separators,
+titles, headers, German decimals, units and dates are detected. Numbers are
+standardised, categories become columns, missing values are filled, and columns without
+information are dropped.
 """,
         """\
   bisvm tune flowers.csv --target species
@@ -219,10 +300,13 @@ missing values are filled, and columns without information are dropped.
   bisvm tune patients.csv --target ill --drop name --categorical ward \\
              --missing unknown --save patients.skops
   bisvm tune houses.csv --target price --save houses.skops
+  bisvm tune visits.csv --target ill --groups patient --positive yes \\
+             --threshold balanced_accuracy
   bisvm tune letters.libsvm --kernel linear --time-limit 60
   bisvm tune large.parquet --target class --resume large.checkpoint
 """,
-        f"{DATA} {LEARNING} --resume --save --report --open --json",
+        f"{DATA} {LEARNING} {CLASSES} --resume --save --report --details --open "
+        "--json --tsv",
     ),
     "predict": Command(
         "predict the rows of a table",
@@ -250,16 +334,17 @@ and the certificate, which says how close to optimal it is.
         "model --json",
     ),
     "compare": Command(
-        "compare with an SVC, a grid search, and Optuna",
+        "compare with usual classifiers, a grid search, and Optuna",
         """\
-Compare a default SVC, a grid search, Optuna (if installed) and bisvm on the same rows,
-columns and folds. Writes one tab-separated line for each.
+Compare guessing, logistic regression, a random forest, boosting, a default SVC, a grid
+search, Optuna (if installed) and bisvm on the same rows, columns and folds. Writes one
+tab-separated line for each.
 """,
         """\
   bisvm compare flowers.csv --target species
   bisvm compare flowers.csv --target species --trials 50 --kernel rbf
 """,
-        f"{DATA} {LEARNING} --trials --json",
+        f"{DATA} {LEARNING} {CLASSES} --trials --json",
     ),
     "reproduce": Command(
         "compute tables and figures of papers",
@@ -275,8 +360,9 @@ repository: run this command in a clone.
     ),
     "demo": Command(
         "half a minute, with built-in data",
-        "Tune an SVM on the breast cancer data and compare it with a grid search.",
-        "  bisvm demo --output plots\n",
+        "Compare an SVM that tunes itself with a grid search, where it pays and where "
+        "not.",
+        "  bisvm demo --output demo\n",
         "--output",
     ),
 }
@@ -290,7 +376,10 @@ def build_parser() -> argparse.ArgumentParser:
         prog="bisvm", description=ABOUT, epilog=EXAMPLES, **style
     )
     parser.add_argument("--version", action="version", version=f"bisvm {__version__}")
-    parser.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
+    debug: dict[str, Any] = dict(
+        action="store_true", help="show where in the code an error happened"
+    )
+    parser.add_argument("--debug", default=False, **debug)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, (summary, about, examples, options) in COMMANDS.items():
         command = commands.add_parser(
@@ -302,4 +391,6 @@ def build_parser() -> argparse.ArgumentParser:
         )
         for option in options.split():
             command.add_argument(option, **OPTIONS[option])
+        # Before the command or after it; after it, it must not undo the first.
+        command.add_argument("--debug", default=argparse.SUPPRESS, **debug)
     return parser

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,16 +15,21 @@ from sklearn.pipeline import Pipeline
 from bisvm.cli.kinds import TargetKind, kind_of
 from bisvm.cli.output import say
 from bisvm.core.types import Array, UserData
+from bisvm.estimators.importance import Importance
 from bisvm.search.history import Progress
 from bisvm.tables import (
     ColumnTypes,
     DataError,
     Table,
+    TableWarning,
+    check_table,
     hold_out,
     pipeline_for,
     read_table,
     split_target,
+    take_groups,
 )
+from bisvm.tables.errors import listed
 
 if TYPE_CHECKING:
     from bisvm.tables import TableFormat
@@ -32,7 +37,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """Training rows, held-out rows, and the name of the target."""
+    """Training rows, held-out rows, and the name of the target.
+
+    groups : of the training rows, which belong together
+    warnings : doubts about the table
+    """
 
     table: Table
     X: UserData
@@ -40,6 +49,8 @@ class Task:
     X_test: UserData
     y_test: Array
     target: str
+    groups: Array | None = None
+    warnings: tuple[TableWarning, ...] = ()
 
     @property
     def kind(self) -> TargetKind:
@@ -66,6 +77,8 @@ def reading_options(options: Namespace) -> dict[str, Any]:
         "missing": options.missing,
         "decimal": options.decimal,
         "first_index": options.first_index,
+        "skip_lines": options.skip_lines,
+        "sheet": options.sheet,
     }
 
 
@@ -84,28 +97,64 @@ def read(
         like=like,
         **reading_options(options),
     )
+    if table.notes:
+        say("Guessed (options in brackets say otherwise):")
     for note in table.notes:
-        say(f"note: {note}.")
+        say(f"  - {note}")
     return table
 
 
 def read_task(options: Namespace) -> Task:
     """Read a table with its target, and split it."""
     table = read(options, labels=options.target or "y")
-    rest, y, name, notes = split_target(table, options.target, options.task)
+    rest, y, name, notes = split_target(
+        table, options.target, options.task, options.merge_labels
+    )
     for note in notes:
         say(f"note: {note}.")
-    train, test = _split(rest, y, options, name)
+    groups = None
+    if options.groups is not None:
+        rest, groups = take_groups(rest, options.groups)
+    train, test = _split(rest, y, options, name, groups)
     rows = rest.frame if rest.is_sparse else rest.frame.iloc
-    task = Task(rest, rows[train], y[train], rows[test], y[test], name)
+    own = None if groups is None else groups[train]
+    doubts = _doubts(rest, y, test, options)
+    parts = rows[train], y[train], rows[test], y[test]
+    task = Task(rest, *parts, name, own, doubts)
+    _check_positive(options, task)
     n, d = table.frame.shape[0], rest.frame.shape[1]
     say(f"{table.path}: {n} rows, {d} columns, {task.kind.counted(task.y, name)}.")
     return task
 
 
-def _split(rest: Table, y: Array, options: Namespace, name: str) -> tuple[Array, Array]:
+def _doubts(
+    rest: Table, y: Array, test: Array, options: Namespace
+) -> tuple[TableWarning, ...]:
+    """Say what the table should be doubted for."""
+    if y.dtype.kind == "f":
+        return ()
+    grouped = options.groups is not None
+    found = check_table(rest.frame, y, test=test, grouped=grouped, ignored=options.drop)
+    for one in found:
+        say(f"warning: {one}")
+    return tuple(found)
+
+
+def _check_positive(options: Namespace, task: Task) -> None:
+    if options.positive is not None and options.positive not in task.y:
+        raise DataError(
+            f"there is no class {options.positive!r} for --positive; there are "
+            f"{listed(np.unique(task.y))}.",
+            path=task.table.path,
+            column=task.target,
+        )
+
+
+def _split(
+    rest: Table, y: Array, options: Namespace, name: str, groups: Array | None
+) -> tuple[Array, Array]:
     try:
-        train, test = hold_out(y, options.test_size, options.seed)
+        train, test = hold_out(y, options.test_size, options.seed, groups)
     except ValueError as error:
         raise DataError(str(error), path=rest.path, column=name) from None
     if y.dtype.kind == "f":
@@ -136,7 +185,49 @@ def machine_of(
         checkpoint=checkpoint,
         random_state=options.seed,
     )
-    return kind.machine(options.kernel, settings)
+    return kind.machine(options.kernel, {**settings, **_of_classes(options, kind)})
+
+
+def _of_classes(options: Namespace, kind: TargetKind) -> dict[str, object]:
+    """Arguments by options that are for classes; refused with a target of numbers."""
+    settings = dict(
+        criterion=options.criterion,
+        class_weight=by_class(options.class_weight, "--class-weight"),
+        threshold=threshold_of(options),
+    )
+    if kind.task == "classification":
+        return settings
+    given = {name for name, value in settings.items() if value not in (None, "auto")}
+    if given or options.positive is not None:
+        names = sorted(given) or ["positive"]
+        raise DataError(
+            f"--{names[0].replace('_', '-')} is for classes, and the target holds "
+            "numbers. Leave it out, or use --task classification."
+        )
+    return {}
+
+
+def by_class(
+    given: Sequence[str | tuple[str, float]], option: str
+) -> str | dict[str, float] | None:
+    """A word, or numbers by class, as an option was given; None if it was not."""
+    words = [one for one in given if isinstance(one, str)]
+    if not words:
+        return dict(one for one in given if not isinstance(one, str)) or None
+    if len(given) > 1:
+        raise DataError(
+            f"{option} was given {len(given)} times: expected one word, or "
+            "CLASS=NUMBER for one or more classes."
+        )
+    return words[0]
+
+
+def threshold_of(options: Namespace) -> object:
+    """The argument `threshold`; F1 is that of the class of interest."""
+    goal = by_class(options.threshold, "--threshold")
+    if goal == "f1" and options.positive is not None:
+        return ("f1", options.positive)
+    return goal
 
 
 def prepared(options: Namespace, task: Task, machine: BaseEstimator | None) -> Pipeline:
@@ -167,3 +258,12 @@ def say_how_columns_were_read(model: Pipeline) -> None:
     for name, why in getattr(types, "dropped_", {}).items():
         if name not in types.drop:
             say(f"note: column {name!r} {why}: not used.")
+
+
+def importances(found: Importance | None) -> dict[str, dict[str, float]] | None:
+    """By how much accuracy falls without a column, with its 95% interval."""
+    if found is None:
+        return None
+    low, high = found.interval()
+    rows = zip(found.names, found.values, low, high, strict=True)
+    return {name: {"value": v, "low": a, "high": b} for name, v, a, b in rows}

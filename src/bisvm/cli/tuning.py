@@ -7,12 +7,24 @@ from argparse import Namespace
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
-from bisvm.cli.output import exit_code, message_of, say, write_json, write_pairs
+from bisvm.cli.describing import (
+    importance_of,
+    page,
+    remember_findings,
+)
+from bisvm.cli.output import (
+    exit_code,
+    message_of,
+    say,
+    write_json,
+    write_lines,
+    write_pairs,
+)
 from bisvm.cli.tasks import (
     Task,
+    importances,
     machine_of,
     prepared,
     read_task,
@@ -21,8 +33,10 @@ from bisvm.cli.tasks import (
 )
 from bisvm.core.interrupts import ending_on_signals
 from bisvm.core.progress import ProgressLine
+from bisvm.estimators.importance import Importance
 from bisvm.io.files import save
 from bisvm.reporting import report
+from bisvm.reporting.importances import column_importance
 from bisvm.reporting.words import certificates_of
 from bisvm.reporting.writing import check_can_report
 from bisvm.search.history import Progress
@@ -35,14 +49,18 @@ def run(options: Namespace) -> int:
     if options.save is not None and not options.save.resolve().parent.is_dir():
         raise DataError("there is no such folder.", path=options.save.parent)
     if options.report is not None:
-        check_can_report(options.report)
+        check_can_report(options.report, options.details)
     task = read_task(options)
     if options.report is not None:
         task.require_classes("a report")
     step = ProgressLine("")
     with _ending_with_a_model(options, step) as signals:
         model, seconds = tuned(options, task, step)
-        saved = options.save is None or _written(lambda: _save(options, task, model))
+        of_test = task.kind.quality(model, task.X_test, task.y_test)
+        importance = None if signals else _importance(task, model)
+        remember(model, task.table.form)
+        remember_findings(model, importance, of_test)
+        saved = options.save is None or _written(lambda: _save(options, model))
         interrupted = next(iter(signals), None)
     test = task.kind.scores(model, task.X_test, task.y_test)
     result = {**summary(task, model), "test": test, "seconds": seconds}
@@ -55,15 +73,33 @@ def run(options: Namespace) -> int:
         reported = _written(lambda: write_report(options, task, model, seconds))
         if reported:
             result["report"] = str(options.report)
-    (write_json if options.json else write_pairs)(result)
-    _say_accuracy(task, model[-1], test)
+    said = task.kind.said(test, task.y, task.y_test)
+    _write(options, model, result, said)
     if interrupted is not None:
         return exit_code(interrupted)
     return 0 if saved and reported else 1
 
 
-def _save(options: Namespace, task: Task, model: Pipeline) -> None:
-    remember(model, task.table.form)
+def _importance(task: Task, model: Pipeline) -> Importance | None:
+    if task.kind.task != "classification":
+        return None
+    with ProgressLine("shuffling columns"):
+        return column_importance(model, task.X, task.X_test, task.y_test, task.groups)
+
+
+def _write(
+    options: Namespace, model: Pipeline, result: dict[str, object], said: list[str]
+) -> None:
+    """Write the result for people, or for machines."""
+    if options.json:
+        write_json(result)
+    elif options.tsv:
+        write_pairs(result)
+    else:
+        write_lines(page(model, said))
+
+
+def _save(options: Namespace, model: Pipeline) -> None:
     save(model, options.save)
     say(f"Model: {options.save}. Use it by `bisvm predict {options.save} FILE`.")
 
@@ -110,7 +146,8 @@ def tuned(options: Namespace, task: Task, step: ProgressLine) -> tuple[Pipeline,
         callback = show if options.n_jobs in (None, 1) else None
         machine = machine_of(options, task.kind, callback, options.resume)
         model = prepared(options, task, machine)
-        say_how_columns_were_read(model.fit(task.X, task.y))
+        given = {} if task.groups is None else {"machine__groups": task.groups}
+        say_how_columns_were_read(model.fit(task.X, task.y, **given))
         seconds = step.seconds
         machine = model[-1].set_params(callback=None, checkpoint=None)
         count, loss = machine.n_svm_evaluations_, machine.criterion_value_
@@ -132,25 +169,16 @@ def summary(task: Task, model: Pipeline) -> dict[str, object]:
         "kernel": str(machine.kernel_).split("(")[0],
         **({} if choice is None else {"kernel_choice": choice.name}),
         "hyperparameters": dict(machine.hyperparameters_),
+        "importance": importances(importance_of(model)),
         "relevance": relevances_by_column(model),
         "loss": machine.criterion_value_,
         "train": task.kind.scores(model, task.X, task.y),
+        "held_out": task.kind.held_out(machine),
         "expected": task.kind.expected(machine),
+        "warnings": [str(one) for one in task.warnings],
         "converged": all(one.converged for one in certificates_of(machine)),
         "evaluations": len(machine.history_),
     }
-
-
-def _say_accuracy(
-    task: Task, machine: BaseEstimator, test: dict[str, float] | None
-) -> None:
-    score = task.kind.expected_words(machine)
-    if score is not None:
-        say(score)
-    if test is None:
-        say("No rows were held out to measure the accuracy on new data.")
-        return
-    say(task.kind.score_words(test, task.y, task.y_test))
 
 
 # --- the report -----------------------------------------------------------------------
@@ -172,7 +200,12 @@ def write_report(
             options.report,
             X_test=task.X_test if held_out else None,
             y_test=task.y_test if held_out else None,
-            title=f"{task.target} in {options.data.name}",
+            groups=task.groups,
+            title=f"Can we predict {task.target}?",
+            details=options.details,
+            warnings=[str(one) for one in task.warnings],
+            positive=options.positive,
+            importance=importance_of(model),
             asked={
                 "file": str(options.data),
                 "target": task.target,
@@ -191,23 +224,32 @@ def write_report(
 def data_lines(options: Namespace, task: Task) -> list[str]:
     """Python code that reads the table and holds out the same rows."""
     given = {**reading_options(options), "labels": options.target}
-    more = [f"{name}={value!r}" for name, value in given.items() if value]
-    n_test = len(task.y_test)
-    names = ["hold_out", "read_table", "split_target"][0 if n_test else 1 :]
+    more = [f"{name}={v!r}" for name, v in given.items() if v not in (None, [])]
+    n_test, grouped = len(task.y_test), task.groups is not None
+    names = ["read_table", "split_target"]
+    names += ["hold_out"] * bool(n_test) + ["take_groups"] * grouped
+    merge = ", merge=True" if options.merge_labels else ""
     lines = [
-        f"from bisvm.tables import {', '.join(names)}",
+        f"from bisvm.tables import {', '.join(sorted(names))}",
         "",
         f"table = read_table({', '.join([repr(str(options.data)), *more])})",
-        f"rest, y, *_ = split_target(table, {options.target!r})",
-        "X = rest.frame",
+        f"rest, y, *_ = split_target(table, {options.target!r}{merge})",
     ]
-    if not n_test:
-        return lines
+    if grouped:
+        lines.append(f"rest, groups = take_groups(rest, {options.groups!r})")
+    lines.append("X = rest.frame")
+    return [*lines, *_held_out_lines(options, task)] if n_test else lines
+
+
+def _held_out_lines(options: Namespace, task: Task) -> list[str]:
     rows = "X[{0}]" if task.table.is_sparse else "X.iloc[{0}]"
+    grouped = task.groups is not None
+    also = ", groups=groups" if grouped else ""
+    seed = f"random_state={options.seed}"
     return [
-        *lines,
-        f"train, test = hold_out(y, {options.test_size}, random_state={options.seed})",
+        f"train, test = hold_out(y, {options.test_size}, {seed}{also})",
         f"X_test, y_test = {rows.format('test')}, y[test]",
         f"X, y = {rows.format('train')}, y[train]",
+        *(["groups = groups[train]"] if grouped else []),
         "",
     ]

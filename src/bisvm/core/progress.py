@@ -1,6 +1,6 @@
 """The progress display: one line that is rewritten where somebody watches.
 
-A terminal and a notebook rewrite the line; a log file gets finished lines only.
+A terminal and a notebook rewrite the line; a log file gets a line every few seconds.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ from typing import Self, TextIO
 _WIDTH, _MOST_WIDTH = 80, 120
 # Seconds between two refreshes of a `ProgressLine`.
 _REFRESH = 0.1
+# Seconds between two lines where nobody watches: a log shows that work goes on.
+_LOGGED = 5.0
+# Width of the text, so that the seconds of several steps are below each other.
+_TEXT = 42
 
 
 def is_watched(stream: TextIO) -> bool:
@@ -30,9 +34,13 @@ def _in_notebook(stream: TextIO) -> bool:
 
 def rewrite(text: str, stream: TextIO) -> None:
     """Replace the current line of a watched stream."""
-    width = min(shutil.get_terminal_size((_WIDTH, 24)).columns - 1, _MOST_WIDTH)
+    width = _columns()
     stream.write("\r" + text[:width].ljust(width))
     stream.flush()
+
+
+def _columns() -> int:
+    return min(shutil.get_terminal_size((_WIDTH, 24)).columns - 1, _MOST_WIDTH)
 
 
 class ProgressLine:
@@ -58,21 +66,29 @@ class ProgressLine:
         return time.perf_counter() - self._began
 
     def __enter__(self) -> Self:
-        if is_watched(self.stream):
-            self._refresher.start()
+        self._refresher.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._done.set()
-        if self._refresher.ident is not None:
-            self._refresher.join()
+        self._refresher.join()
+        if is_watched(self.stream):
             rewrite("", self.stream)
             self.stream.write("\r")
         print(self._line(), file=self.stream, flush=True)
 
     def _line(self) -> str:
-        return f"  {self.text:<42} {self.seconds:5.1f} s   {self.detail}".rstrip()
+        return f"  {self.text:<{_TEXT}} {self.seconds:5.1f} s   {self.detail}".rstrip()
 
     def _refresh(self) -> None:
-        while not self._done.wait(_REFRESH):
-            rewrite(self._line(), self.stream)
+        watched = is_watched(self.stream)
+        while not self._done.wait(_REFRESH if watched else _LOGGED):
+            if watched:
+                rewrite(_fitting(self._line()), self.stream)
+            else:
+                print(self._line(), file=self.stream, flush=True)
+
+
+def _fitting(line: str) -> str:
+    """A line without the spaces between its parts, if it would be cut off."""
+    return line if len(line) <= _columns() else "  " + " ".join(line.split())

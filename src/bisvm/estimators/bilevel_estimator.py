@@ -19,6 +19,7 @@ from bisvm.core.types import Array, UserData, UserVector
 from bisvm.core.warning import warn_user
 from bisvm.estimators.arguments import settings_of
 from bisvm.estimators.callbacks import Watched, with_callbacks
+from bisvm.estimators.drop_in import check_kernel_argument
 from bisvm.estimators.ensemble import fit_members, mean_attributes
 from bisvm.estimators.fitted_machine import FittedMachine
 from bisvm.estimators.inputs import Given, Prepare, validate
@@ -175,6 +176,8 @@ class KernelEstimator(BilevelEstimator):
         if isinstance(self.kernel, str) and self.kernel == "auto":
             # Before one is chosen, the settings are those of the richest candidate.
             return RBF(per_feature=True)
+        if not isinstance(self.kernel, Kernel):
+            check_kernel_argument(self.kernel)
         kernel: Kernel = resolve("kernel", self.kernel, _KERNELS, Kernel)
         return kernel
 

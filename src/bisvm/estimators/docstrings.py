@@ -202,7 +202,11 @@ C_ : float or array
         The kernel at the learned values.
     relevance_ : array of shape (n_features,)
         Share of every feature in the mean squared slope of the decision function; None
-        for a precomputed kernel.
+        for a precomputed kernel. Slopes are no measure of how much predictions need a
+        feature: `importance(X, y)` is.
+    feature_scale_ : array of shape (n_features,), or None
+        Standard deviations of the features: gamma times their squares is in
+        standardised units.
     criterion_value_ : float
         H without the prior: mean validation loss over the folds at the optimum, or the
         structural risk with its regulariser.
@@ -213,6 +217,10 @@ C_ : float or array
     generalization_gap_ : float, or None
         By how much the held-out accuracy is too good because it was searched by;
         `expected_score_` is without it.
+    quality_ : `bisvm.estimators.quality.Quality`, or None
+        Recall and precision of every class, balanced accuracy, AUC and calibration on
+        the held-out rows of the search; `print(model.quality_)` begins with "No better
+        than guessing" where that is so. None without held-out points.
     calibration_ : `bisvm.search.calibration.Calibration`, or None
         Makes probabilities of decision values. None without held-out points.
     threshold_ : float
@@ -239,7 +247,11 @@ C_ : float or array
         `intercept_` if all members are linear, are means over members,
         `n_svm_evaluations_` is the sum, `certificate_` a list, and other attributes are
         the first member's.
-    classes_, n_features_in_, feature_names_in_ : as in scikit-learn"""
+    classes_, n_features_in_, feature_names_in_ : as in scikit-learn
+    class_weight_, shape_fit_, fit_status_ : as in scikit-learn's SVC
+        Factors of the weights of the classes, shape of the rows of positive weight, and
+        0 if the final machine has converged, else 1."""
+
 
 # What all estimators have.
 _SEARCHED = """\

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process import kernels as gp
 from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import (
@@ -25,7 +25,7 @@ from sklearn.metrics.pairwise import (
 )
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, LabelBinarizer
 from sklearn.svm import SVC, SVR, LinearSVC
 
 from bisvm.core.types import Array
@@ -148,6 +148,107 @@ def _refuse(reasons: Mapping[str, bool]) -> None:
     for reason, holds in reasons.items():
         if holds:
             raise ValueError(f"{_REFUSED}: {reason}.")
+
+
+def fitted_to_sklearn(estimator: FittedClassifier) -> Pipeline:
+    """Make a fitted Pipeline with the decision values of the estimator.
+
+    The stock machine is fitted to the support vectors alone, so that it has all its
+    attributes, and then gets the coefficients of this one.
+    """
+    several = len(estimator.classes_) > 2
+    if several and estimator.multi_class_ != "ovr":
+        raise ValueError(
+            f"{_REFUSED}: decision values of pairs of classes are pooled here. Use "
+            "multi_class='ovr', or to_sklearn() and fit it."
+        )
+    if estimator._predicts_from_gram:
+        raise ValueError(
+            f"{_REFUSED}: a precomputed kernel. Use to_sklearn() and fit it."
+        )
+    pipeline = to_sklearn(estimator)
+    machine = pipeline.steps[-1][1]
+    rows, coef = _coefficients(estimator)
+    inputs = pipeline[:-1].fit(rows).transform(rows)
+    if estimator._linear:
+        # Rows are unit vectors, scaled, and new rows are scaled as well.
+        coef = coef / np.diag(inputs) ** 2
+    factor = _factor(estimator, machine)
+    classes = estimator.classes_
+    if several:
+        stock = machine.estimator
+        parts = [
+            _with_coefficients(clone(stock), inputs, own * factor, b, np.arange(2))
+            for own, b in zip(coef, estimator.intercept_, strict=True)
+        ]
+        machine.estimators_, machine.n_features_in_ = parts, inputs.shape[1]
+        machine.label_binarizer_ = LabelBinarizer(sparse_output=True).fit(classes)
+        if not hasattr(machine, "classes_"):
+            # A property in older versions of scikit-learn, an attribute in others.
+            machine.classes_ = classes
+    else:
+        intercept = float(estimator.intercept_[0])
+        _with_coefficients(machine, inputs, coef[0] * factor, intercept, classes)
+    return pipeline
+
+
+def _coefficients(estimator: FittedClassifier) -> tuple[Any, Array]:
+    """Rows z_j and coefficients a_kj with f_k(x) = sum_j a_kj k(x, z_j) + b_k."""
+    if not estimator._linear:
+        return estimator.support_vectors_, estimator.dual_coef_
+    # A linear function is one of its own weights: w'x = sum over unit rows.
+    return np.eye(estimator.n_features_in_), estimator.coef_
+
+
+def _factor(estimator: FittedClassifier, machine: BaseEstimator) -> float:
+    """By how much larger our kernel is than that of the stock machine."""
+    svc = getattr(machine, "estimator", machine)
+    C = estimator.C_
+    if estimator._linear or np.ndim(C) or not isinstance(svc, SVC):
+        return 1.0
+    return float(svc.C) / float(C)
+
+
+def _with_coefficients(
+    machine: BaseEstimator, rows: Any, coef: Array, intercept: float, classes: Array
+) -> BaseEstimator:
+    """Give a stock machine of two classes these coefficients."""
+    n = rows.shape[0]
+    if isinstance(machine, LinearSVC):
+        return _linear_with_coefficients(machine, rows, coef, intercept, classes)
+    if n < 2:
+        # Two rows of two classes, the second without a coefficient.
+        rows, coef = _stacked_twice(rows), np.append(coef, 0.0)
+        n = 2
+    half = (np.arange(n) >= n // 2).astype(int)
+    machine.fit(rows, classes[half])
+    machine.support_ = np.arange(n, dtype=np.int32)
+    machine.support_vectors_ = rows
+    machine._n_support = np.bincount(half).astype(np.int32)
+    machine.dual_coef_ = coef[None, :].copy()
+    machine.intercept_ = np.array([intercept])
+    # LIBSVM's own signs are those of the first class.
+    machine._dual_coef_ = -coef[None, :]
+    machine._intercept_ = np.array([-intercept])
+    return machine
+
+
+def _linear_with_coefficients(
+    machine: LinearSVC, rows: Any, coef: Array, intercept: float, classes: Array
+) -> BaseEstimator:
+    both = np.vstack([rows, -rows])
+    machine.fit(both, classes[(np.arange(len(both)) >= len(rows)).astype(int)])
+    machine.coef_ = (coef @ rows)[None, :]
+    machine.intercept_ = np.array([intercept])
+    return machine
+
+
+def _stacked_twice(rows: Any) -> Any:
+    return (
+        sparse.vstack([rows, rows]).tocsr()
+        if sparse.issparse(rows)
+        else (np.vstack([rows, rows]))
+    )
 
 
 def _weights(estimator: FittedClassifier) -> tuple[Any, Any]:

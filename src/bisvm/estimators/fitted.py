@@ -13,15 +13,29 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from bisvm.core.interrupts import plain_interrupts
-from bisvm.core.types import Array, Matrix, UserData
+from bisvm.core.types import Array, Matrix, UserData, UserVector
+from bisvm.core.warning import warn_user
 from bisvm.criteria import get_criterion
-from bisvm.data.matrices import stack
+from bisvm.data.matrices import RowBlocks, stack
 from bisvm.data.splits import chosen, decisions
 from bisvm.estimators.arguments import ClassifierArguments, Goal
 from bisvm.estimators.expected_score import ExpectedScore, expected_score
 from bisvm.estimators.fitted_machine import FittedMachine, mean_of, warn_of_doubt
-from bisvm.estimators.inputs import Given, in_blocks, validate_inputs
+from bisvm.estimators.importance import (
+    Importance,
+    Judge,
+    Verdicts,
+    importance_of,
+    judge_of_folds,
+)
+from bisvm.estimators.inputs import (
+    Given,
+    class_factors,
+    in_blocks,
+    validate_inputs,
+)
 from bisvm.estimators.prediction_sets import EQUAL, Folds, check_coverage, folds_of
+from bisvm.estimators.quality import Quality, held_out_quality
 from bisvm.estimators.thresholds import best_threshold, check_goal
 from bisvm.search.calibration import Calibration, calibrate, mean_calibration
 from bisvm.search.results import HeldOut, Trained
@@ -84,6 +98,9 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
     """What a fit sets, and what a fitted classifier can do."""
 
     classes_: Array
+    shape_fit_: tuple[int, int]
+    fit_status_: int
+    class_weight_: Array
     multi_class_: TaskKind
     multi_class_choice_: TaskChoice | None
     # Model files that were written before there were probabilities have none.
@@ -92,6 +109,8 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
     threshold_: float
     expected_score_: ExpectedScore | None
     generalization_gap_: float | None
+    # Model files that were written before there were such figures have none.
+    quality_: Quality | None = None
     # None also for a model that is made for a callback.
     _decisions: HeldOutDecisions | None = None
     # None also in model files that were written before there were prediction sets.
@@ -115,13 +134,30 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
         self.expected_score_, self.generalization_gap_ = expected_score(
             settings.task_kind, data, known, self._pair_scale
         )
-        warn_of_doubt([one.certificate for one in tuned])
+        certificates = [one.certificate for one in tuned]
+        self.quality_ = held_out_quality(
+            settings.task_kind,
+            data,
+            known,
+            self._pair_scale,
+            None if self.calibration_ is None else self._log_proba_of,
+            certificates,
+        )
+        _warn_of_no_use(self.quality_)
+        warn_of_doubt(certificates)
 
     def _set_machine(
         self, data: Data, settings: Settings, trained: Sequence[Trained]
     ) -> None:
         super()._set_machine(data, settings, trained)
         self.classes_ = data.classes
+        self.shape_fit_ = (len(data.y), data.n_features)
+        stopped = any(one.solution.status == "max_iter" for one in trained)
+        self.fit_status_ = int(stopped)
+        given = None if settings.grouping == "classes" else settings.class_weight
+        self.class_weight_ = class_factors(
+            given, data.classes, data.y, data.sample_weight
+        )
         self.multi_class_, self.multi_class_choice_ = settings.task_kind, None
         self.calibration_, self.threshold_, self._folds = None, 0.0, None
 
@@ -200,8 +236,7 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
         check_is_fitted(self)
         with plain_interrupts():
             scores = stack(self._scores, validate_inputs(self, in_blocks(X)))
-        kind = len(self.classes_), self.multi_class_, self._pair_scale
-        return decisions(scores, *kind)
+        return self._decisions_of(scores)
 
     @property
     def _pair_scale(self) -> float | None:
@@ -253,7 +288,10 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
         -------
         log_p : array of shape (n_samples, n_classes)
         """
-        decision = self.decision_function(X)
+        return self._log_proba_of(self.decision_function(X))
+
+    def _log_proba_of(self, decision: Array) -> Array:
+        """From decision values, from which the threshold has been subtracted."""
         assert self.calibration_ is not None
         return self.calibration_.log_proba(decision + self.threshold_)
 
@@ -335,8 +373,108 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
     def _log_proba(self, scores: Array) -> Array:
         """From decision values of class tasks, without a threshold."""
         assert self.calibration_ is not None
+        return self.calibration_.log_proba(self._decisions_of(scores))
+
+    @available_if(has_folds)  # type: ignore[untyped-decorator]
+    def importance(
+        self,
+        X: UserData,
+        y: UserVector = None,
+        columns: Sequence[str] | None = None,
+        groups: UserVector = None,
+        n_repeats: int | None = None,
+        random_state: int = 0,
+    ) -> Importance:
+        """Measure how much the predictions of rows need every feature.
+
+        A feature's values are shuffled among rows that were not trained on. Unlike
+        `relevance_`, a mean slope, the result is by how much accuracy falls. Nothing is
+        fitted. In a pipeline, transform X first.
+
+        Parameters
+        ----------
+        X : array, data frame or CSR matrix of shape (n_samples, n_features)
+            New rows with their labels y. Without y, the rows that the model was fitted
+            on, in the same order: each is then predicted by the machine of a split of
+            the search that held it out.
+        y : array of shape (n_samples,), optional
+        columns : sequence of str, optional
+            A name for every feature. Features of one name, such as the categories of a
+            text, are shuffled together. By default the names of the features.
+        groups : array of shape (n_samples,), optional
+            Rows that belong together count as one observation.
+        n_repeats : int, optional
+            How often each column is shuffled; by default up to 30 times.
+        random_state : int, default=0
+
+        Returns
+        -------
+        importance : `bisvm.estimators.importance.Importance`
+            With standard errors, the most important first. Of an ensemble without y
+            that of its first member.
+        """
+        check_is_fitted(self)
+        if self.estimators_ is not None and y is None:
+            given = X, y, columns, groups, n_repeats, random_state
+            first: Importance = self.estimators_[0].importance(*given)
+            return first
+        rows = in_blocks(X)
+        if isinstance(rows, RowBlocks) or self._predicts_from_gram:
+            raise ValueError(
+                "importance needs features in memory: X is read in blocks, or the "
+                "kernel is precomputed."
+            )
+        X = validate_inputs(self, rows)
+        with plain_interrupts():
+            judge, own = self._judge(X, y)
+            return importance_of(
+                judge,
+                X[own],
+                self._names_of_features() if columns is None else columns,
+                groups=None if groups is None else np.asarray(groups)[own],
+                n_repeats=n_repeats,
+                random_state=random_state,
+            )
+
+    def _judge(self, X: Matrix, y: UserVector) -> tuple[Judge, Array]:
+        """A judge, and the numbers of the rows of X that it judges."""
+        if y is not None:
+            return self._judge_of_new(np.asarray(y))
+        assert self._folds is not None
+        row = self._folds.held_out.row
+        if row is None or row.max() >= X.shape[0]:
+            raise ValueError(
+                f"X has {X.shape[0]} rows; expected those that the model was fitted "
+                "on, or y with the labels of new rows. A model of an older version "
+                "has to be fitted again."
+            )
+        # The threshold is part of the final machine only.
+        verdicts = Verdicts(self._decisions_of, self._log_proba, self.threshold_)
+        n_classes, kernels = len(self.classes_), self._kernel_blocks()
+        return judge_of_folds(self._folds, kernels, n_classes, verdicts), row
+
+    def _judge_of_new(self, y: Array) -> tuple[Judge, Array]:
+        known = np.flatnonzero(np.isin(y, self.classes_))
+        if not len(known):
+            raise ValueError("y has none of the classes that the model knows.")
+        verdicts = Verdicts(
+            self._decisions_of,
+            lambda scores: self._log_proba_of(self._decisions_of(scores)),
+        )
+        codes = np.searchsorted(self.classes_, y[known])
+        parts = [(self._scores, np.arange(len(known)))]
+        vectors = len(getattr(self, "support_", range(1)))
+        n_classes = len(self.classes_)
+        return Judge(parts, codes, n_classes, float(vectors), verdicts), known
+
+    def _decisions_of(self, scores: Array) -> Array:
         kind = len(self.classes_), self.multi_class_, self._pair_scale
-        return self.calibration_.log_proba(decisions(scores, *kind))
+        return decisions(scores, *kind)
+
+    def _names_of_features(self) -> list[str]:
+        given = getattr(self, "feature_names_in_", None)
+        names = range(self.n_features_in_) if given is None else given
+        return [str(name) for name in names]
 
     def best_threshold(self, goal: Goal) -> float:
         """Find the decision value above which to predict the second class.
@@ -372,3 +510,9 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
             )
         held_out = found.values, found.positive, found.weight
         return best_threshold(*held_out, goal, self.classes_)
+
+
+def _warn_of_no_use(quality: Quality | None) -> None:
+    """Warn of predictions that are no better than guessing."""
+    if quality is not None and quality.no_better_than_guessing and quality.ranks:
+        warn_user(" ".join([quality.headline, *quality.remarks]), UserWarning)

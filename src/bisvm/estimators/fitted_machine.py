@@ -59,6 +59,8 @@ class FittedMachine(CallbackSupportMixin, MachineArguments):
     n_iter_: int
     result_: OptimizeResult | list[OptimizeResult]
     certificate_: Certificate | list[Certificate]
+    # Model files that were written before it was kept have none.
+    feature_scale_: Array | None = None
     relevance_: Array | None
     approximation_: LeftOut | list[LeftOut | None] | None
     _kernels: list[Kernel]
@@ -177,6 +179,7 @@ class FittedMachine(CallbackSupportMixin, MachineArguments):
         self.result_ = results[0] if one else results
         certificates = [t.certificate for t in tuned]
         self.certificate_ = certificates[0] if one else certificates
+        self.feature_scale_ = self._feature_scale(data)
         self.relevance_ = self._relevance(data.X, data.weight)
         left_out = [t.trained.left_out for t in tuned]
         self.approximation_ = left_out[0] if one else left_out
@@ -227,15 +230,21 @@ class FittedMachine(CallbackSupportMixin, MachineArguments):
 
     # --- relevance of features --------------------------------------------------------
 
+    def _feature_scale(self, data: Data) -> Array | None:
+        """Standard deviations of the features; None with a precomputed kernel."""
+        if self._predicts_from_gram:
+            return None
+        return np.asarray(np.sqrt(column_moments(data.X, data.weight).variance))
+
     def _relevance(self, X: Matrix | RowBlocks, weight: Array) -> Array | None:
         """Share of every feature in the mean squared slope of the decision function.
 
         r_d is proportional to the mean over rows and tasks of (sd_d df/dx_d)^2, with
         sd_d the standard deviation of feature d, so that its unit does not matter.
         """
-        if self._predicts_from_gram:
+        deviation = self.feature_scale_
+        if deviation is None:
             return None
-        deviation = np.sqrt(column_moments(X, weight).variance)
         if self._linear:
             effect = np.mean((self.coef_ * deviation) ** 2, axis=0)
         else:

@@ -49,6 +49,7 @@ class HeldOutScores:
     split : numbers of the splits that hold them out, among those that are used
     weight : w_i, which sum to the number of observations
     weight_in_class : the same, of each class by itself
+    row : their numbers in the X that was given; None in older model files
     """
 
     scores: Array
@@ -56,6 +57,7 @@ class HeldOutScores:
     split: Array
     weight: Array
     weight_in_class: Array
+    row: Array | None = None
 
     def p_values(
         self, scores: Sequence[Array], class_conditional: bool, smoothing: bool = False
@@ -126,6 +128,22 @@ class Folds:
     @property
     def n_tasks(self) -> int:
         return len(self.machines.intercept) // self.n_splits
+
+    def machine(self, split: int) -> DecisionFunctions:
+        """Return the machines of one split alone, in the order of class tasks."""
+        own = np.arange(split * self.n_tasks, (split + 1) * self.n_tasks)
+        coef, machines = self.machines.coef[:, own], self.machines
+        if machines.vectors is None and machines.support is None:
+            return DecisionFunctions(coef, machines.intercept[own])
+        coef = coef if isinstance(coef, np.ndarray) else coef.toarray()
+        used = np.flatnonzero(coef.any(axis=1))
+        support, vectors = machines.support, machines.vectors
+        return DecisionFunctions(
+            coef[used],
+            machines.intercept[own],
+            None if support is None else support[used],
+            None if vectors is None else vectors[used],
+        )
 
 
 def folds_of(
@@ -219,7 +237,7 @@ def _held_out_scores(
     for c in np.unique(y):
         in_class[y == c] = observation_weights(data, row[y == c])
     order = np.argsort(scores, kind="stable")
-    found = scores, y, split, observation_weights(data, row), in_class
+    found = scores, y, split, observation_weights(data, row), in_class, data.rows[row]
     return HeldOutScores(*(one[order] for one in found))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -15,7 +15,8 @@ from bisvm.estimators.bilevel_estimator import (
     LinearEstimator,
 )
 from bisvm.estimators.docstrings import ATTRIBUTES, KERNEL_PARAMETERS, PARAMETERS
-from bisvm.estimators.export import to_sklearn
+from bisvm.estimators.drop_in import check_arguments
+from bisvm.estimators.export import fitted_to_sklearn, to_sklearn
 from bisvm.estimators.fitted import FittedClassifier
 from bisvm.estimators.inputs import Prepare, class_data
 from bisvm.estimators.thresholds import check_threshold
@@ -27,6 +28,12 @@ class BilevelClassifier(BilevelEstimator, FittedClassifier):
 
     _prepare: ClassVar[Prepare] = class_data
 
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        """Refuse arguments of scikit-learn's SVC with what to write instead."""
+        check_arguments(cls.__name__, named)
+        made: Self = super().__new__(cls)
+        return made
+
     def _check(self, settings: Settings, data: Data) -> None:
         if settings.threshold is not None:
             check_threshold(settings, data)
@@ -36,11 +43,15 @@ class BilevelClassifier(BilevelEstimator, FittedClassifier):
             return settings
         return settings.with_tasks(self.multi_class_)
 
-    def to_sklearn(self) -> Pipeline:
-        """Make an unfitted scikit-learn Pipeline with the learned hyperparameters.
+    def to_sklearn(self, fitted: bool = False) -> Pipeline:
+        """Make a scikit-learn Pipeline with the learned hyperparameters.
 
-        Its SVC has the exact hinge: it is close to this machine, and the same for
-        `loss="hinge"`.
+        Parameters
+        ----------
+        fitted : bool, default=False
+            False returns an unfitted pipeline. Its SVC has the exact hinge: fitted, it
+            is close to this machine, and the same for `loss="hinge"`. True returns this
+            machine itself, with the same decision values, for one-versus-rest tasks.
 
         Returns
         -------
@@ -52,7 +63,7 @@ class BilevelClassifier(BilevelEstimator, FittedClassifier):
             If scikit-learn cannot express the model; the message says why.
         """
         check_is_fitted(self)
-        return to_sklearn(self)
+        return fitted_to_sklearn(self) if fitted else to_sklearn(self)
 
 
 @dataclass(eq=False, repr=False)

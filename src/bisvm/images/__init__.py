@@ -5,7 +5,7 @@ Imports only types from `core`. A new descriptor goes into its own file, as `sif
     images -> dense SIFT -> visual words -> spatial histograms -> a kernel
 
 `BagOfVisualWords` is a scikit-learn transformer. It needs OpenCV, which comes with
-`pip install 'bisvm[images]'` and is imported when descriptors are computed.
+`pip install opencv-python-headless` and is imported when descriptors are computed.
 
 >>> from bisvm.images import BagOfVisualWords
 >>> BagOfVisualWords(n_words=50, random_state=0)

@@ -36,7 +36,7 @@ class BagOfVisualWords(TransformerMixin, BaseEstimator):
     `BilevelSVC(kernel="chi2")`, or, for many images, with scikit-learn's
     `AdditiveChi2Sampler` and `BilevelLinearSVC`.
 
-    Needs OpenCV: `pip install 'bisvm[images]'`.
+    Needs OpenCV: `pip install opencv-python-headless`.
 
     Parameters
     ----------

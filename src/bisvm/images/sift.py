@@ -31,7 +31,7 @@ def opencv() -> ModuleType:
     except ImportError as error:
         raise ImportError(
             "Visual words need OpenCV, which is not installed: "
-            "pip install 'bisvm[images]'"
+            "pip install opencv-python-headless"
         ) from error
     module: ModuleType = cv2
     return module

@@ -175,7 +175,7 @@ def _skops() -> ModuleType:
         return import_module("skops.io")
     except ImportError as error:
         raise ImportError(
-            "Model files need skops, which is not installed: pip install bisvm[files]"
+            "Model files need skops, which is not installed: pip install skops"
         ) from error
 
 

@@ -190,7 +190,7 @@ def register() -> ModuleType:
         skl2onnx = import_module("skl2onnx")
     except ImportError as error:
         raise ImportError(
-            "ONNX models need skl2onnx, which is not installed: pip install bisvm[onnx]"
+            "ONNX models need skl2onnx, which is not installed: pip install skl2onnx"
         ) from error
     for name in ESTIMATORS:
         skl2onnx.update_registered_converter(

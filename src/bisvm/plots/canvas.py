@@ -76,7 +76,7 @@ def _new_axes(size: tuple[float, float]) -> tuple[Figure, Axes]:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError(
-            "Plots need matplotlib, which is not installed: pip install bisvm[plots]"
+            "Plots need matplotlib, which is not installed: pip install matplotlib"
         ) from error
     return plt.subplots(figsize=size, layout="constrained")
 

@@ -31,7 +31,7 @@ LAST_EPS = 1e-6
 
 @dataclass(eq=False, repr=False)
 class Ipopt(BothLevels):
-    """The bilevel program by IPOPT; needs CasADi (`pip install bisvm[nlp]`).
+    """The bilevel program by IPOPT; needs CasADi (`pip install casadi`).
 
     Parameters
     ----------
@@ -251,6 +251,6 @@ def _casadi() -> Any:
     except ImportError as error:
         raise ImportError(
             "optimizer='ipopt' needs CasADi, which brings IPOPT along: "
-            "pip install bisvm[nlp], or use optimizer='slp-filter'."
+            "pip install casadi, or use optimizer='slp-filter'."
         ) from error
     return casadi

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -19,29 +19,42 @@ from sklearn.pipeline import Pipeline
 
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.data.matrices import RowBlocks
+from bisvm.estimators.importance import Importance
 from bisvm.estimators.inputs import in_blocks
+from bisvm.estimators.quality import Quality
 from bisvm.plots import relevance_data
 from bisvm.reporting import pictures
 from bisvm.reporting.code import rebuild_lines, relearn_lines
+from bisvm.reporting.curves import thresholds_of
+from bisvm.reporting.dependence import dependences
+from bisvm.reporting.importances import coefficients, column_importance
 from bisvm.reporting.pictures import Picture
-from bisvm.reporting.scores import Reliability, losses_of, reliability_of, share_of
+from bisvm.reporting.scores import (
+    losses_of,
+    measured,
+    quality_of,
+    reliability_of,
+    share_of,
+)
 from bisvm.reporting.summary import describe
 from bisvm.reporting.words import (
+    answer,
     certificates_of,
     difference_in_words,
     expected_in_words,
-    hyperparameters_of,
-    in_words,
+    learned_in_words,
 )
 from bisvm.search.history import Certificate
 from bisvm.selection.comparison import (
     Entry,
     Rows,
-    default_entry,
+    disagreement,
     folds_of,
     grid_entry,
     own_entry,
     predicted_on_folds,
+    rival_entry,
+    rivals,
 )
 from bisvm.tables import ColumnTypes
 from bisvm.tables.preparing import relevances_by_column
@@ -49,6 +62,27 @@ from bisvm.tables.preparing import relevances_by_column
 PACKAGES = ("bisvm", "numpy", "scipy", "scikit-learn", "numba", "pandas", "matplotlib")
 # With more rows a single SVC takes too long for a report.
 MOST_ROWS = 10_000
+# Columns whose partial dependence is shown.
+DEPENDENCES = 3
+
+
+class Asked(NamedTuple):
+    """What a report was asked for, beside the model and its data.
+
+    settings : further settings to show
+    warnings : doubts about the table
+    positive : the class of interest of two
+    importance : of the columns, if it is known already
+    details : whether to compute what takes long: a grid search and the landscape
+    """
+
+    settings: Mapping[str, str]
+    compare: bool
+    details: bool
+    max_seconds: float
+    warnings: Sequence[str] = ()
+    positive: str | None = None
+    importance: Importance | None = None
 
 
 def gather(
@@ -58,19 +92,16 @@ def gather(
     X_test: UserData,
     y_test: Array | None,
     *,
-    asked: Mapping[str, str],
+    asked: Asked,
     seconds: float | None,
-    compare: bool,
-    landscape: bool,
-    max_seconds: float,
     fit_params: Mapping[str, UserVector],
     progress: Callable[[str], None],
 ) -> dict[str, Any]:
     """Collect what the template states, by the names that it uses.
 
     entries : the compared methods, the model itself (`own`) last
+    bars : the same with intervals, and whether they differ from the model
     not_compared : why there are no other methods, or None
-    budget : seconds that the grid search was given
     confusion : counts, labels, and on which rows; or None
     pictures : by name; a text is the reason why there is no picture
     """
@@ -78,26 +109,31 @@ def gather(
     rows = _rows(model, machine, X, y, X_test, y_test, fit_params)
     if seconds is None:
         seconds = max((record.seconds for record in machine.history_), default=0.0)
-    budget, entries = min(seconds, max_seconds), []
-    reason = _why_not(machine, rows) if compare else "compare=False"
-    if not reason:
-        progress("fitting a default SVC")
-        entries.append(default_entry(rows))
-        progress(f"grid search for {budget:.1f} s")
-        entries.append(grid_entry(rows, seconds=budget))
-    progress("cross-validating the learned values")
+    reason = _why_not(machine, rows) if asked.compare else "compare=False"
+    budget = min(seconds, asked.max_seconds)
+    entries = [] if reason else _entries(rows, budget, asked.details, progress)
+    progress("counting held-out rows")
     own = own_entry(machine, rows, seconds)
-    progress("drawing plots")
-    counted = _confusion(machine, rows)
-    reliable = None if y_test is None else reliability_of(machine, rows.X_test, y_test)
-    shares = _relevances(model, machine)
+    held_out = getattr(machine, "quality_", None)
+    on_test = None if y_test is None else quality_of(machine, rows.X_test, y_test)
+    quality = on_test or held_out
+    progress("shuffling columns")
+    importance = asked.importance or column_importance(
+        model, X, X_test, y_test, fit_params.get("groups")
+    )
+    first = [] if importance is None else list(importance.names[:DEPENDENCES])
     certificates = certificates_of(machine)
     return dict(
         machine=machine,
+        answer=answer(held_out, on_test),
+        quality=quality,
+        guessing=held_out is not None and held_out.no_better_than_guessing,
+        warnings=list(asked.warnings),
         data=describe(model, machine, X, y, y_test),
-        settings=_settings(machine, asked, len(rows.folds), own),
+        settings=_settings(machine, asked.settings, len(rows.folds), own),
         own=own,
         entries=[*entries, own],
+        bars=_bars([*entries, own], own, rows, quality),
         differences=[difference_in_words(own, other) for other in entries],
         not_compared=reason,
         budget=budget,
@@ -106,14 +142,19 @@ def gather(
         train=share_of(np.asarray(machine.predict(rows.X) == y)),
         test=None if own.right is None else share_of(own.right),
         losses=None if y_test is None else losses_of(machine, rows.X_test, y_test),
-        confusion=counted,
-        reliability=reliable,
-        learned=[in_words(*pair) for pair in hyperparameters_of(machine).items()],
-        relevances=shares,
-        pictures={
-            **_pictures(machine, shares, counted, reliable),
-            **_search_pictures(machine, rows, _rename(model), landscape, fit_params),
-        },
+        confusion=_confusion(machine, rows),
+        thresholds=None
+        if y_test is None
+        else thresholds_of(machine, rows.X_test, y_test, asked.positive),
+        reliability=None
+        if y_test is None
+        else reliability_of(machine, rows.X_test, y_test),
+        importance=importance,
+        coefficients=_coefficients(model, machine),
+        dependences=dependences(model, X, first, asked.positive),
+        learned=learned_in_words(machine),
+        relevances=_relevances(model, machine),
+        pictures=_pictures(model, machine, rows, asked.details, fit_params, progress),
         certificates=[(one, _certificate_terms(one)) for one in certificates],
         relearn=relearn_lines(model, list(fit_params)),
         rebuild=rebuild_lines(model, list(fit_params)),
@@ -121,44 +162,89 @@ def gather(
     )
 
 
-def _pictures(
-    machine: BaseEstimator,
-    shares: dict[str, float] | None,
-    counted: tuple[Array, list[str], str] | None,
-    reliable: Reliability | None,
-) -> dict[str, Picture | str]:
-    found: dict[str, Picture | str] = {}
-    if shares:
-        found["relevance"] = pictures.relevance(shares)
-    if counted:
-        found["confusion"] = pictures.confusion(*counted)
-    if reliable:
-        found["reliability"] = pictures.reliability(reliable)
-    if getattr(machine, "group_names_", None) is not None:
-        found["groups"] = pictures.group_weights(machine)
-    with suppress(ValueError):  # Most machines have no filters.
-        found["filters"], found["responses"] = pictures.filters(machine)
+def _entries(
+    rows: Rows, budget: float, details: bool, progress: Callable[[str], None]
+) -> list[Entry]:
+    """Usual classifiers, and with details a grid search of the same duration."""
+    progress("fitting usual classifiers")
+    # Test rows are the fair comparison; folds take longer.
+    alone = rows.y_test is None
+    entries = [rival_entry(*pair, rows, alone) for pair in rivals(rows).items()]
+    if details:
+        progress(f"grid search for {budget:.1f} s")
+        entries.append(grid_entry(rows, seconds=budget))
+    return entries
+
+
+class Bar(NamedTuple):
+    """A method, its measure with a 95% interval, and what sets it off from the model.
+
+    low and high are None for cross-validated figures, whose rows are not independent.
+    """
+
+    method: str
+    value: float
+    low: float | None
+    high: float | None
+    verdict: str
+
+
+def _bars(
+    entries: Sequence[Entry], own: Entry, rows: Rows, quality: Quality | None
+) -> list[Bar]:
+    balanced = quality is not None and quality.unbalanced
+    found = []
+    for one in entries:
+        if one.right is not None and rows.y_test is not None:
+            share = measured(one.right, rows.y_test, balanced)
+            verdict = "" if one is own else _verdict(own, one)
+            found.append(Bar(one.method, share.value, share.low, share.high, verdict))
+        elif one.cross_validated is not None:
+            found.append(Bar(one.method, one.cross_validated, None, None, ""))
     return found
 
 
-def _search_pictures(
+def _verdict(own: Entry, other: Entry) -> str:
+    assert own.right is not None and other.right is not None
+    gained, lost, chance = disagreement(own.right, other.right)
+    if chance:
+        return "no difference beyond chance"
+    return "bisvm is better" if gained > lost else "better than bisvm"
+
+
+def _coefficients(
+    model: BaseEstimator, machine: BaseEstimator
+) -> dict[str, float] | None:
+    linear = hasattr(machine, "feature_scale_") and hasattr(machine, "coef_")
+    return coefficients(model) if linear else None
+
+
+def _pictures(
+    model: BaseEstimator,
     machine: BaseEstimator,
     rows: Rows,
-    rename: Callable[[str], str],
-    landscape: bool,
+    details: bool,
     fit_params: Mapping[str, UserVector],
+    progress: Callable[[str], None],
 ) -> dict[str, Picture | str]:
-    if not machine.history_:
-        return {}
+    """Pictures that matplotlib draws, which takes a second or more."""
+    found: dict[str, Picture | str] = {}
+    if getattr(machine, "group_names_", None) is not None:
+        found["groups"] = pictures.group_weights(machine)
+    with suppress(ValueError, ImportError):  # Most machines have no filters.
+        found["filters"], found["responses"] = pictures.filters(machine)
+    if not details or not machine.history_:
+        return found
+    progress("drawing the search")
+    rename = _rename(model)
     makers: dict[str, Callable[[], Picture]] = {
         "convergence": partial(pictures.convergence, machine),
         "paths": partial(pictures.paths, machine, rename),
-    }
-    if landscape:
-        makers["landscape"] = partial(
+        "landscape": partial(
             pictures.landscape, machine, rows.X, rows.y, rename, **fit_params
-        )
-    return {name: pictures.attempt(make) for name, make in makers.items()}
+        ),
+    }
+    return {**found, **{name: pictures.attempt(make) for name, make in makers.items()}}
 
 
 def _rows(

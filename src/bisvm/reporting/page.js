@@ -74,6 +74,30 @@ for (const figure of document.querySelectorAll("figure[data-points]")) {
     show((from + step + points.length) % points.length);
   });
 }
+// A threshold that can be moved along both curves.
+for (const box of document.querySelectorAll("[data-thresholds]")) {
+  const points = JSON.parse(box.dataset.thresholds);
+  const [P, N] = [+box.dataset.positive, +box.dataset.negative];
+  const [roc, pr] = box.querySelectorAll("svg .here");
+  const input = box.querySelector("input"), output = box.querySelector("output");
+  const put = (dot, x, y) => {
+    dot.setAttribute("cx", 45 + 240 * x);
+    dot.setAttribute("cy", 250 - 240 * y);
+  };
+  const percent = (x) => (100 * x).toFixed(1) + "%";
+  const show = () => {
+    const [value, hits, alarms] = points[+input.value];
+    const recall = hits / P, precision = hits + alarms ? hits / (hits + alarms) : 1;
+    put(roc, alarms / N, recall);
+    put(pr, recall, precision);
+    output.textContent = `From ${value} on: ${hits} of ${P} are found (recall ${
+      percent(recall)}), with ${alarms} false alarms among ${N} others (precision ${
+      percent(precision)}).` + (+input.value === +box.dataset.used
+      ? " The model decides here." : "");
+  };
+  input.addEventListener("input", show);
+  show();
+}
 // Lines of Python that go to the clipboard.
 for (const button of document.querySelectorAll("button.copy")) {
   button.hidden = false;

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.metrics import ConfusionMatrixDisplay
 
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.plots import (
@@ -21,21 +20,15 @@ from bisvm.plots import (
     GroupWeightsDisplay,
     LandscapeDisplay,
     PathDisplay,
-    RelevanceData,
-    RelevanceDisplay,
     landscape_data,
     path_data,
 )
-from bisvm.plots.canvas import INK, MEDIUM, hide_frame, literal
-from bisvm.reporting.scores import Reliability
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Bars that are drawn, and points that can be pointed at; tables have the rest.
-BARS, POINTS = 25, 600
-# Classes up to which a confusion matrix has numbers.
-NUMBERED = 20
+# Points that can be pointed at.
+POINTS = 600
 # Seconds for the landscape.
 LANDSCAPE_SECONDS = 20.0
 # x, y and a text: in units of the axes, or as fractions of the image from its upper
@@ -199,77 +192,12 @@ def landscape(
     )
 
 
-def relevance(shares: dict[str, float]) -> Picture:
-    names = tuple(shares)
-    data = RelevanceData(names, tuple(shares.values()), tuple(range(len(names))))
-    most = ", ".join(f"{name} {share:.1%}" for name, share in list(shares.items())[:3])
-    more = f", the first {BARS} of {len(names)}" if len(names) > BARS else ""
-    return _picture(
-        RelevanceDisplay(data=data).plot(max_features=BARS).ax_,
-        f"Bars of the relevance of {min(len(names), BARS)} columns: {most}.",
-        f"Relevance of the columns: the share of each in the decision{more}.",
-    )
-
-
 def group_weights(machine: BaseEstimator) -> Picture:
     display = GroupWeightsDisplay.from_estimator(machine)
     pairs = zip(display.data.names, display.data.values, strict=True)
     words = ", ".join(f"{name} {value:.3g}" for name, value in pairs)
     return _picture(
         display.ax_, f"C of the groups: {words}.", "The learned weights of the groups."
-    )
-
-
-def confusion(counts: Array, labels: list[str], where: str) -> Picture:
-    wrong = counts - np.diag(np.diag(counts))
-    i, j = np.unravel_index(wrong.argmax(), wrong.shape)
-    worst = (
-        f"the most frequent error is {labels[i]} predicted as {labels[j]} "
-        f"({wrong[i, j]})"
-        if wrong.any()
-        else "there are no errors"
-    )
-    n = len(labels)
-    names = [literal(label, 20) for label in labels]
-    display = ConfusionMatrixDisplay(counts, display_labels=names)
-    display.plot(
-        cmap="Greys",
-        colorbar=False,
-        include_values=n <= NUMBERED,
-        xticks_rotation=40 if max(map(len, names)) > 3 else 0,
-    )
-    size = min(2.2 + 0.42 * n, 9.0)
-    display.figure_.set(size_inches=(size + 0.6, size), layout_engine="constrained")
-    return _picture(
-        display.ax_,
-        f"Confusion matrix of {n} classes: {int(np.trace(counts))} of "
-        f"{int(counts.sum())} rows are right; {worst}.",
-        f"True and predicted classes {where}.",
-        photo=True,
-    )
-
-
-def reliability(found: Reliability) -> Picture:
-    """Shares of right predictions against the probabilities that they had."""
-    import matplotlib.pyplot as plt
-
-    _, ax = plt.subplots(figsize=(4.6, 3.8), layout="constrained")
-    low = float(min(found.stated.min(), found.right.min()))
-    ax.plot([low, 1.0], [low, 1.0], color=MEDIUM, linestyle="--", linewidth=1.0)
-    ax.plot(found.stated, found.right, color=INK, marker="o", markersize=5)
-    ax.set(xlabel="probability of the predicted class", ylabel="share that is right")
-    hide_frame(ax)
-    words = [
-        f"{p:.1%} stated, {r:.1%} of {n} rows right"
-        for p, r, n in zip(found.stated, found.right, found.rows, strict=True)
-    ]
-    points = zip(found.stated.tolist(), found.right.tolist(), words, strict=True)
-    return _picture(
-        ax,
-        f"Predictions that were right, by their probability: {'; '.join(words)}.",
-        "Reliability on held-out rows: on the dashed line, predictions are right as "
-        "often as their probability says. Every point stands for as many rows.",
-        points,
     )
 
 

@@ -13,6 +13,7 @@ from bisvm.core.types import Array, UserData, UserVector
 from bisvm.criteria import Points, get_criterion
 from bisvm.data.targets import class_tasks
 from bisvm.estimators.inputs import class_factors
+from bisvm.estimators.quality import Quality
 
 # 95% of a normal distribution lie within this many standard deviations.
 NORMAL = 1.959964
@@ -34,6 +35,34 @@ def share_of(right: Array) -> Share:
     found = binomtest(int(np.sum(right)), len(right))
     interval = found.proportion_ci(0.95, method="wilson")
     return Share(float(np.mean(right)), interval.low, interval.high, len(right))
+
+
+def measured(right: Array, y: Array, balanced: bool) -> Share:
+    """Accuracy of predictions that are right or wrong, or balanced accuracy."""
+    if not balanced:
+        return share_of(right)
+    classes, codes = np.unique(y, return_inverse=True)
+    hits = np.bincount(codes, right, len(classes))
+    wrong = np.bincount(codes, ~right, len(classes))
+    # Which other class was predicted does not matter.
+    confusion = np.diag(hits) + np.roll(np.diag(wrong), 1, axis=1)
+    found = Quality(classes, confusion)
+    return Share(found.balanced_accuracy, *found.balanced_interval(), len(right))
+
+
+def quality_of(model: BaseEstimator, X: UserData, y: UserVector) -> Quality | None:
+    """The quality of a model on rows with known labels; None if it knows none of them.
+
+    model : a fitted classifier, or a pipeline that ends with one
+    """
+    classes = model.classes_
+    known = np.isin(y, classes)
+    if not known.any():
+        return None
+    codes = np.searchsorted(classes, np.asarray(y)[known])
+    logs = model.predict_log_proba(X) if hasattr(model, "predict_log_proba") else None
+    decision = model.decision_function(X)[known]
+    return Quality.of(codes, decision, None if logs is None else logs[known], classes)
 
 
 class Losses(NamedTuple):

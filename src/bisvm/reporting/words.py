@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from bisvm.core.types import Array, ArrayLike
+from bisvm.estimators.quality import NO_BETTER, Quality
 from bisvm.search.history import Certificate
 from bisvm.selection.comparison import Entry, disagreement
 
@@ -23,6 +24,10 @@ MEANINGS: Mapping[str, str] = {
     "lambda_w": "penalty on the weights of the feature maps",
     "lambda_f": "penalty on the filters",
 }
+# Powers of the distance in kernels that have a width for every input.
+POWERS = {"RBF": 2, "Laplacian": 1}
+# Choices of kernel="auto" whose widths are the same for all standardised inputs.
+ONE_WIDTH = ("rbf", "laplacian")
 # C below or above these is called small or large.
 SMALL_C, LARGE_C = 0.1, 10.0
 
@@ -33,6 +38,34 @@ def hyperparameters_of(machine: BaseEstimator) -> dict[str, ArrayLike]:
     if values is not None:
         return dict(values)
     return {name: getattr(machine, f"{name}_") for name in ("lambda_w", "lambda_f")}
+
+
+def learned_in_words(machine: BaseEstimator) -> list[str]:
+    """A line for every hyperparameter; widths are told in standardised units."""
+    return [
+        _widths(machine, name, value) or in_words(name, value)
+        for name, value in hyperparameters_of(machine).items()
+    ]
+
+
+def _widths(machine: BaseEstimator, name: str, value: ArrayLike) -> str | None:
+    """gamma of every input times its standard deviation (squared if Gaussian)."""
+    given = getattr(machine, "feature_scale_", None)
+    power = POWERS.get(type(getattr(machine, "kernel_", None)).__name__)
+    if name != "gamma" or given is None or power is None:
+        return None
+    scale = np.asarray(given, dtype=float)
+    if np.shape(value) != scale.shape or not (scale > 0).any():
+        return None
+    standard = (np.asarray(value, dtype=float) * scale**power)[scale > 0]
+    choice = getattr(machine, "kernel_choice_", None)
+    count = f", for {len(standard)} inputs"
+    if choice is not None and choice.name in ONE_WIDTH:
+        standard = np.exp(np.mean(np.log(standard), keepdims=True))
+        count = f", the same for all {len(scale)} inputs"
+    text = _range(standard).partition(" (")[0]
+    meaning = MEANINGS["gamma"] + _remark("gamma", standard)
+    return f"gamma = {text}{count}, in units of their standard deviations: {meaning}"
 
 
 def in_words(name: str, value: ArrayLike) -> str:
@@ -76,6 +109,23 @@ def expected_in_words(machine: BaseEstimator) -> str | None:
     low, high = score.interval()
     words = share_in_words(score.value, low, high, 90)
     return f"Expected accuracy on new data: {words}."
+
+
+def answer(held_out: Quality | None, test: Quality | None) -> str | None:
+    """Whether the classes can be predicted, and how well; None if nothing is known.
+
+    held_out : of the rows that the splits of the search hold out; it has the verdict
+    test : of rows that were held out from the search, if there are any
+    """
+    shown = test or held_out
+    if shown is None:
+        return None
+    verdict = held_out or shown
+    if verdict.no_better_than_guessing:
+        return f"{NO_BETTER}: {shown.figures}."
+    one = shown.measure
+    word = "Yes" if one.low > one.guess else "Slightly better than guessing"
+    return f"{word}: {shown.figures}."
 
 
 def difference_in_words(own: Entry, other: Entry) -> str | None:

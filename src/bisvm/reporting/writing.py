@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from bisvm.core.files import whole_file
 from bisvm.core.types import Array, UserData, UserVector
-from bisvm.reporting.facts import gather
+from bisvm.estimators.importance import Importance
+from bisvm.reporting.facts import Asked, gather
 from bisvm.reporting.scores import NORMAL, share_of
 from bisvm.reporting.words import share_in_words
 
@@ -47,12 +48,15 @@ def report(
     *,
     X_test: UserData = None,
     y_test: UserVector = None,
-    title: str = "Report on a tuned SVM",
+    title: str = "Can the classes be predicted?",
     asked: Mapping[str, str] | None = None,
     seconds: float | None = None,
     compare: bool = True,
-    landscape: bool = True,
+    details: bool = False,
     max_seconds: float = 120.0,
+    warnings: Sequence[str] = (),
+    positive: str | None = None,
+    importance: Importance | None = None,
     data_lines: Sequence[str] = (),
     progress: Callable[[str], None] | None = None,
     sample_weight: UserVector = None,
@@ -61,10 +65,11 @@ def report(
 ) -> Path:
     """Write a report on a fitted model: one self-contained HTML file.
 
-    The report describes the data, the learned values, the search and the accuracy. It
-    compares the model with a default SVC and with a grid search of the same duration,
-    and has the Python code that rebuilds the model. Names and values from the data are
-    shown as text and never run.
+    The report says whether the classes can be predicted, how well each of them, and by
+    which columns. It compares the model with usual classifiers on the same rows.
+    Technical details are folded: settings, learned values, certificate, and the Python
+    code that rebuilds the model. Names and values from the data are shown as text and
+    never run.
 
     Parameters
     ----------
@@ -81,11 +86,19 @@ def report(
     seconds : float, optional
         Duration of the tuning; by default taken from `history_`.
     compare : bool
-        Whether to compare with an SVC and a grid search.
-    landscape : bool
-        Whether to draw the loss around the optimum, which takes up to 20 seconds.
+        Whether to compare with usual classifiers.
+    details : bool
+        Whether to compare with a grid search of the same duration, and to draw the
+        search and the loss around the optimum, which takes up to 20 seconds more and
+        needs matplotlib.
     max_seconds : float
         Longest duration of the grid search.
+    warnings : sequence of str
+        Doubts about the data, such as those of `bisvm.tables.check_table`.
+    positive : str, optional
+        The class of interest of two; by default the rarer one.
+    importance : `bisvm.estimators.importance.Importance`, optional
+        Of the columns; computed by default.
     data_lines : sequence of str
         Python code that makes X and y.
     progress : callable, optional
@@ -104,7 +117,7 @@ def report(
     ... # doctest: +SKIP
     """
     path = Path(path)
-    _check(model, path)
+    _check(model, path, details)
     y, y_test = _labels(X, y, X_test, y_test)
     given = dict(
         sample_weight=sample_weight, groups=groups, sample_groups=sample_groups
@@ -115,11 +128,16 @@ def report(
         y,
         X_test,
         y_test,
-        asked=asked or {},
+        asked=Asked(
+            asked or {},
+            compare,
+            details,
+            max_seconds,
+            [str(one) for one in warnings],
+            positive,
+            importance,
+        ),
         seconds=seconds,
-        compare=compare,
-        landscape=landscape,
-        max_seconds=max_seconds,
         fit_params={name: value for name, value in given.items() if value is not None},
         progress=progress or (lambda text: None),
     )
@@ -173,13 +191,13 @@ def _interval(right: Array) -> str:
     return f"{value:.1%} ({100 * low:.1f}-{high:.1%})"
 
 
-def check_can_report(path: Path) -> None:
+def check_can_report(path: Path, details: bool = False) -> None:
     """Raise an error now if a report could not be written later."""
-    for package in ("matplotlib", "jinja2"):
+    for package in ("jinja2", *(("matplotlib",) if details else ())):
         if find_spec(package) is None:
             raise ImportError(
                 f"A report needs {package}, which is not installed: pip install "
-                "bisvm[report]"
+                f"{package}"
             )
     folder = path.resolve().parent
     if not folder.is_dir():
@@ -188,8 +206,8 @@ def check_can_report(path: Path) -> None:
         raise ValueError(f"{str(path)!r} is a folder; expected a file name.")
 
 
-def _check(model: BaseEstimator, path: Path) -> None:
-    check_can_report(path)
+def _check(model: BaseEstimator, path: Path, details: bool) -> None:
+    check_can_report(path, details)
     machine = model[-1] if isinstance(model, Pipeline) and len(model) else model
     if not any(kind.__name__ in REPORTED for kind in type(machine).__mro__):
         raise TypeError(

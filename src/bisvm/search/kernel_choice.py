@@ -61,6 +61,8 @@ WORDS = {
     WEAKER_PRIOR: "a weaker prior on these widths",
     NESTED: "one width for each feature, in nested cross-validation",
 }
+# Added to a gain that does not hold.
+UNDONE = " A later check refused it."
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,15 @@ class KernelChoice:
     @property
     def reasons(self) -> list[str]:
         """A sentence for each comparison."""
-        return [_in_words(step) for step in self.steps]
+        return [
+            _in_words(step) + (UNDONE if self._undone(step) else "")
+            for step in self.steps
+        ]
+
+    def _undone(self, step: Comparison) -> bool:
+        """Whether separate widths were taken at first, and refused by a later check."""
+        kept = self.name in SEPARATE_WIDTHS
+        return step.taken and step.name in (SEPARATE, WEAKER_PRIOR) and not kept
 
     def __str__(self) -> str:
         reasons = [f"- {reason}" for reason in self.reasons]

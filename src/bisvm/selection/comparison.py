@@ -1,4 +1,4 @@
-"""A default SVC, a grid search and a tuned machine on the same rows and folds.
+"""Usual classifiers, a grid search and a tuned machine on the same rows and folds.
 
 `bisvm demo`, `bisvm compare`, the report and the benchmarks share this comparison and
 its grid over C and gamma.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -15,9 +16,13 @@ from itertools import product
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict, cross_val_score
 from sklearn.svm import SVC
 from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
 
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.data.matrices import RowBlocks
@@ -126,6 +131,38 @@ def folds_of(
     seed = machine.random_state
     state = check_random_state(seed if isinstance(seed, (int, np.integer)) else 0)
     return freeze_splits(cv, X, codes, groups=groups, random_state=state)
+
+
+def rivals(rows: Rows) -> dict[str, BaseEstimator]:
+    """Guessing and four usual classifiers, as they come."""
+    found: dict[str, BaseEstimator] = {
+        "guessing": DummyClassifier(strategy="most_frequent"),
+        "logistic regression": LogisticRegression(max_iter=1000),
+        "random forest": RandomForestClassifier(random_state=0),
+        "boosting": HistGradientBoostingClassifier(random_state=0),
+        "default SVC": SVC(),
+    }
+    if sparse.issparse(rows.X):
+        # It takes dense rows only.
+        del found["boosting"]
+    return found
+
+
+def rival_entry(
+    name: str, rival: BaseEstimator, rows: Rows, cross_validate: bool = True
+) -> Entry:
+    """A classifier with its own settings, on one thread.
+
+    Threads that wait for each other make boosting slow where processors are shared.
+    """
+    began = time.perf_counter()
+    with warnings.catch_warnings(), threadpool_limits(1):
+        # A rival that has not converged is still what people get.
+        warnings.simplefilter("ignore")
+        fitted = clone(rival).fit(rows.X, rows.y, **rows.fit_params)
+        seconds = time.perf_counter() - began
+        score = rows.score(rival) if cross_validate else None
+    return Entry(name, 0, "as it comes", score, rows.right(fitted), seconds)
 
 
 def default_entry(rows: Rows) -> Entry:

@@ -5,24 +5,28 @@ added in `columns.py` and `preparing.py`.
 
 `read_table` reads a file. `pipeline_for` puts in front of an estimator what its columns
 need: types, missing values, scales, categories. `text.py` detects separator, decimal
-sign and header; `TableFormat` keeps them with the model, and `matching.py` reads new
-files by it.
+sign and header; `checks.py` looks for leaks and other doubts. `TableFormat` is kept
+with the model, and `matching.py` reads new files by it.
 """
 
+from bisvm.tables.checks import TableWarning, check_table
 from bisvm.tables.columns import ColumnTypes
 from bisvm.tables.errors import DataError
 from bisvm.tables.format import TableFormat
 from bisvm.tables.preparing import pipeline_for
 from bisvm.tables.reading import Table, read_table
-from bisvm.tables.target import hold_out, split_target
+from bisvm.tables.target import hold_out, split_target, take_groups
 
 __all__ = [
     "ColumnTypes",
     "DataError",
     "Table",
     "TableFormat",
+    "TableWarning",
+    "check_table",
     "hold_out",
     "pipeline_for",
     "read_table",
     "split_target",
+    "take_groups",
 ]

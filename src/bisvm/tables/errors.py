@@ -51,8 +51,7 @@ def pandas() -> Any:
         import pandas
     except ImportError as error:
         raise ImportError(
-            "Reading tables needs pandas, which is not installed: pip install "
-            "bisvm[cli]"
+            "Reading tables needs pandas, which is not installed: pip install pandas"
         ) from error
     return pandas
 

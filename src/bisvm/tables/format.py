@@ -40,6 +40,7 @@ class TableFormat:
     labels : the classes, as spelled in the file
     like_labels : columns without a name whose cells are labels, too
     used : columns that the model uses
+    units : pairs (column, unit) of columns whose numbers have a unit
     version : of this list of fields
     """
 
@@ -58,6 +59,7 @@ class TableFormat:
     labels: tuple[str, ...] = ()
     like_labels: tuple[str, ...] = ()
     used: tuple[str, ...] = ()
+    units: tuple[tuple[str, str], ...] = ()
     version: int = VERSION
 
     def __post_init__(self) -> None:
@@ -78,6 +80,7 @@ class TableFormat:
             or not all(isinstance(one, tuple) for one in lists)
             or not all(isinstance(text, str) for one in lists for text in one)
             or not isinstance(self.target, (str, type(None)))
+            or not all(isinstance(x, str) for pair in self.units for x in pair)
         ):
             raise ValueError(f"this is not a valid format of a table: {self!r:.200}")
 

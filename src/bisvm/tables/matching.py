@@ -8,17 +8,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bisvm.tables.errors import DataError
 from bisvm.tables.format import TableFormat
+from bisvm.tables.sources import Source
 from bisvm.tables.text import (
     SAMPLE,
     SEPARATORS,
     below,
     cells_of,
-    decoded,
     english_number,
     guess_separator,
     header_votes,
@@ -29,8 +28,10 @@ from bisvm.tables.text import (
     names_of,
     notations,
     sample_of,
+    without_title,
     without_words,
 )
+from bisvm.tables.units import Unit, without_unit
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -41,18 +42,18 @@ ENOUGH_ROWS = 10
 
 
 def read_text_like(
-    path: Path,
+    source: Source,
     like: TableFormat,
     separator: str | None,
     header: bool | None,
     missing: Sequence[str],
     decimal: str | None,
+    skip: int | None = None,
 ) -> tuple[DataFrame, list[str]]:
-    """Read a text file; arguments that are None are those of the training file."""
-    text, _ = decoded(path)
-    sample = sample_of(text)
-    guessed = guess_separator(sample)
-    own = separator or like.separator or guessed
+    """Read a text; arguments that are None are those of the training file."""
+    guessed = source.separator or guess_separator(sample_of(source.text))
+    own = separator or source.separator or like.separator or guessed
+    text, skipped = without_title(source.text, own, skip)
     try:
         cells = cells_of(text, own)
         if header is None and not like.named:
@@ -67,15 +68,15 @@ def read_text_like(
             f"the training file are separated by {SEPARATORS[own]}s: use --separator "
             f"{SEPARATORS[guessed]} if that is right."
         ) from None
-    _check_lines_are_rows(text, own)
+    _check_lines_are_rows(text, own, skipped)
     cells = below(cells, names, header)
     notes = check_target(cells, like, by_name=header and like.named)
     return as_like(cells, like, missing, decimal), notes
 
 
-def _check_lines_are_rows(text: str, separator: str) -> None:
+def _check_lines_are_rows(text: str, separator: str, skipped: int) -> None:
     """Refuse lines that are no whole rows: who predicts expects one answer a line."""
-    found = irregular_lines(text, separator)
+    found = irregular_lines(text, separator, skipped)
     if found.short:
         line, saw = found.short[0]
         raise DataError(
@@ -211,6 +212,9 @@ def as_like(
 ) -> DataFrame:
     """Read missing values and numbers in text columns as in the training file."""
     frame = without_words(frame, missing_words(missing, like.missing))
+    for unit in (Unit(*pair) for pair in like.units):
+        if unit.column in frame and is_text(frame[unit.column]):
+            frame[unit.column] = without_unit(frame[unit.column], unit)
     names = [name for name in like.numbers if name in frame and is_text(frame[name])]
     sign = decimal or like.decimal or _own_sign(frame[names])
     groups_known = decimal is not None or like.thousands is not None

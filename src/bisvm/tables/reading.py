@@ -15,6 +15,7 @@ from bisvm.core.types import Array, UserData
 from bisvm.tables.errors import DataError, pandas
 from bisvm.tables.format import TableFormat
 from bisvm.tables.matching import as_like, check_target, names_by_place, read_text_like
+from bisvm.tables.sources import source_of
 from bisvm.tables.text import missing_words, read_text, without_words
 
 # Endings of names that tell the format; all other text may be CSV or LIBSVM.
@@ -22,8 +23,12 @@ SUFFIXES = {
     **dict.fromkeys((".tsv", ".tab"), "tsv"),
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".libsvm", ".svm", ".svmlight"), "libsvm"),
+    **dict.fromkeys((".xlsx", ".xlsm"), "excel"),
+    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
     ".npz": "npz",
 }
+# Formats that are read as text.
+TEXT = ("csv", "tsv", "excel", "jsonl")
 # A line of LIBSVM's format: a label, and number:value pairs.
 LIBSVM_LINE = re.compile(
     r"\s*[^\s:]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)*\s*(#.*)?", flags=re.ASCII
@@ -71,13 +76,15 @@ def read_table(
     n_features: int | None = None,
     labels: str = "y",
     like: TableFormat | None = None,
+    skip_lines: int | None = None,
+    sheet: str | None = None,
 ) -> Table:
     """Read a table from a file.
 
     Parameters
     ----------
     path : path of the file
-    format : {"csv", "tsv", "parquet", "libsvm", "npz"}, optional
+    format : {"csv", "tsv", "excel", "jsonl", "parquet", "libsvm", "npz"}, optional
         By default detected from the first bytes and the name of the file.
     separator : one character, optional
         Detected by default.
@@ -98,6 +105,10 @@ def read_table(
         The format of another file: `model.table_format_` of a model saved by `bisvm
         tune`, or `table.form` of another table. It replaces detection, and a file of
         another format is refused.
+    skip_lines : int, optional
+        Lines above the header, such as a title; detected by default.
+    sheet : str, optional
+        Name of a sheet of an Excel file, or its number from one; by default the first.
 
     Returns
     -------
@@ -114,12 +125,14 @@ def read_table(
         _check_there(path)
         kind = _kind_of(path, format, like)
         separator = "\t" if kind == "tsv" and separator is None else separator
-        text = separator, header, asked, decimal
-        if kind in ("csv", "tsv") and like is not None:
-            frame, notes = read_text_like(path, like, *text)
+        text = separator, header, asked, decimal, skip_lines
+        if kind in TEXT and like is not None:
+            source = source_of(path, kind, sheet)
+            frame, notes = read_text_like(source, like, *text)
             return Table(path, frame, like, notes=tuple(notes))
-        if kind in ("csv", "tsv"):
-            frame, cells, form, notes = read_text(path, *text)
+        if kind in TEXT:
+            source = source_of(path, kind, sheet)
+            frame, cells, form, notes = read_text(source, *text)
             return Table(path, frame, form, None, tuple(notes), cells, asked)
         if kind == "libsvm":
             return _read_libsvm(path, n_features, first_index, like)
@@ -138,7 +151,7 @@ def read_table(
 def _kind_of(path: Path, format: str | None, like: TableFormat | None) -> str:
     """The format of a file; an error if it does not fit the training file."""
     kind = format or _format_of(path, like)
-    own = "text" if kind in ("csv", "tsv") else kind
+    own = "text" if kind in TEXT else kind
     if like is None or own == like.kind or (like.named and own != "libsvm"):
         return kind
     shown = {"text": "CSV", "parquet": "Parquet", "libsvm": "LIBSVM", "npz": "NPZ"}
@@ -177,17 +190,21 @@ def _format_of(path: Path, like: TableFormat | None) -> str:
     suffix = path.suffix.lower()
     if head.startswith(b"PAR1"):
         return "parquet"
-    if suffix in (".xlsx", ".xls", ".ods"):
-        raise DataError("spreadsheets cannot be read: save it as CSV.")
+    if suffix in (".xls", ".ods"):
+        raise DataError(f"{suffix} files cannot be read: save it as .xlsx or CSV.")
+    if SUFFIXES.get(suffix) == "excel":
+        return "excel"
     if head.startswith(b"PK"):
         return "npz"
     if head.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")):
         raise DataError("the file is compressed: unpack it first.")
     if suffix in SUFFIXES:
         return SUFFIXES[suffix]
+    line = head.split(b"\n", 1)[0].decode("latin-1").strip()
+    if line.startswith('{"') and ":" in line:
+        return "jsonl"
     if like is not None and like.kind in ("text", "libsvm"):
         return "csv" if like.kind == "text" else "libsvm"
-    line = head.split(b"\n", 1)[0].decode("latin-1").strip()
     return "libsvm" if ":" in line and LIBSVM_LINE.fullmatch(line) else "csv"
 
 
@@ -197,7 +214,7 @@ def _read_parquet(path: Path) -> Table:
         frame = pd.read_parquet(path)
     except ImportError:
         raise ImportError(
-            "Parquet files need pyarrow, which is not installed: pip install bisvm[cli]"
+            "Parquet files need pyarrow, which is not installed: pip install pyarrow"
         ) from None
     except MemoryError:
         raise

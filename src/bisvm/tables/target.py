@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 
 from bisvm.core.types import Array, UserData
+from bisvm.tables.checks import same_labels
 from bisvm.tables.columns import texts
 from bisvm.tables.errors import DataError, listed, pandas
 from bisvm.tables.reading import Table
@@ -32,7 +34,7 @@ TargetTask = Literal["auto", "classification", "regression"]
 
 
 def split_target(
-    table: Table, target: str | None, task: TargetTask = "auto"
+    table: Table, target: str | None, task: TargetTask = "auto", merge: bool = False
 ) -> tuple[Table, Array, str, list[str]]:
     """Split a table into features and target.
 
@@ -48,6 +50,8 @@ def split_target(
         None means the labels that the format has, or else the last column.
     task : {"auto", "classification", "regression"}
         What the target holds; "auto" decides by its values.
+    merge : bool
+        Whether labels that differ in case or spaces only are one class.
 
     Returns
     -------
@@ -62,7 +66,7 @@ def split_target(
         if not len(known):
             raise DataError("the target has no value at all.", column=name)
         dropped, labels = len(labels) - len(known), labels.iloc[known]
-        y, notes = _values(table, name, labels, known, task)
+        y, notes = _values(table, name, labels, known, task, merge)
     except DataError as error:
         raise error.at(table.path) from None
     rest = rest[known] if table.is_sparse else rest.iloc[known]
@@ -88,7 +92,12 @@ def split_target(
 
 
 def _values(
-    table: Table, name: str, labels: Series, known: Array, task: TargetTask
+    table: Table,
+    name: str,
+    labels: Series,
+    known: Array,
+    task: TargetTask,
+    merge: bool,
 ) -> tuple[Array, list[str]]:
     """Numbers or spelled classes, and notes on which of both they are."""
     numbers = None if task == "classification" else _numbers(table, name, labels, known)
@@ -113,7 +122,8 @@ def _values(
         )
         return numbers, [] if task == "regression" else [note]
     y = _spelled(labels, name)
-    _check_classes(name, y, labels, numbers is None and task == "auto")
+    y = merged(y) if merge else y
+    _check_classes(name, y, numbers is None and task == "auto")
     note = (
         f"{name!r} holds {different} different numbers, which are taken for classes. "
         "Use --task regression to predict them as numbers"
@@ -126,6 +136,12 @@ def _numbers(table: Table, name: str, labels: Series, known: Array) -> Array | N
     read = labels if table.cells is None else table.frame[name].iloc[known]
     found = pandas().to_numeric(read, errors="coerce").to_numpy(dtype=float)
     return found if np.isfinite(found).all() else None
+
+
+def merged(y: Array) -> Array:
+    """Labels in their most frequent spelling."""
+    usual = {other: name for name, others in same_labels(y).items() for other in others}
+    return np.array([usual.get(str(one), str(one)) for one in y])
 
 
 def _take(table: Table, target: str | None) -> tuple[str, Series, UserData]:
@@ -173,9 +189,9 @@ def _column(table: Table, target: str | None) -> str:
     raise DataError(f"there is no column {target!r}; there are {listed(names)}.{hint}")
 
 
-def _check_classes(name: str, y: Array, labels: Series, guessed: bool) -> None:
+def _check_classes(name: str, y: Array, guessed: bool) -> None:
     """Refuse one class, classes of one row, and names, if classes are a guess."""
-    classes, first, counts = np.unique(y, return_index=True, return_counts=True)
+    classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
         raise DataError(
             f"all {len(y)} rows have the target {str(classes[0])[:60]!r}: expected "
@@ -189,17 +205,10 @@ def _check_classes(name: str, y: Array, labels: Series, guessed: bool) -> None:
             "classes of it.",
             column=name,
         )
-    if counts.min() < 2:
-        alone = int(np.argmin(counts))
-        row = int(labels.index[first[alone]]) + 1
-        word = str(classes[alone])[:60]
-        hint = ""
-        if word.lower() in MISSING:
-            hint = f" Use --missing={word} if it means a missing value."
+    if np.sum(counts > 1) < 2:
         raise DataError(
-            f"class {word!r} has only one row; expected two or more: add rows of it, "
-            f"or remove it.{hint}",
-            row=row,
+            f"{len(classes)} classes in {len(y)} rows, and fewer than two of them have "
+            "two rows: add rows, or choose another --target.",
             column=name,
         )
 
@@ -211,7 +220,39 @@ def _is_quantity(numbers: Array) -> bool:
     return len(values) > (20 if fractions else MOST_WHOLE)
 
 
-def hold_out(y: Array, share: float, random_state: int = 0) -> tuple[Array, Array]:
+def take_groups(table: Table, column: str) -> tuple[Table, Array]:
+    """Split off the column that says which rows belong together.
+
+    Parameters
+    ----------
+    table : Table without its target
+    column : a name, or a number from one; negative numbers count from the end
+
+    Returns
+    -------
+    rest : Table without the column
+    groups : array of text; a row without a group is one of its own
+    """
+    try:
+        if table.is_sparse:
+            raise DataError("a sparse matrix has no column of groups.")
+        name = _column(table, column)
+        cells = table.frame[name]
+        alone = [f"(row {number})" for number in range(1, len(cells) + 1)]
+        groups = texts(cells.fillna(pandas().Series(alone, index=cells.index)))
+        if groups.nunique() < 2:
+            raise DataError("all rows are in one group.", column=name)
+    except DataError as error:
+        raise error.at(table.path) from None
+    rest = table.frame.drop(columns=name)
+    if not rest.shape[1]:
+        raise DataError("the groups are the only column.", path=table.path)
+    return replace(table, frame=rest), groups.to_numpy(dtype=object).astype(str)
+
+
+def hold_out(
+    y: Array, share: float, random_state: int = 0, groups: Array | None = None
+) -> tuple[Array, Array]:
     """Split rows into training and held-out rows, with the same shares of classes.
 
     Numbers are held out at random. A class that would keep fewer than two training rows
@@ -219,9 +260,11 @@ def hold_out(y: Array, share: float, random_state: int = 0) -> tuple[Array, Arra
 
     Parameters
     ----------
-    y : labels, two or more of each, or numbers
+    y : labels, or numbers
     share : share of the rows to hold out, from 0 to 1
     random_state : int
+    groups : array, optional
+        Rows of one group stay together.
 
     Returns
     -------
@@ -230,7 +273,8 @@ def hold_out(y: Array, share: float, random_state: int = 0) -> tuple[Array, Arra
     count = math.ceil(share * len(y))
     if not count:
         return np.arange(len(y)), np.arange(0)
-    if y.dtype.kind == "f":
+    numbers = y.dtype.kind == "f"
+    if numbers and groups is None:
         if len(y) - count < LEAST:
             raise ValueError(
                 f"{len(y)} rows are too few to hold out {count}: choose another "
@@ -239,14 +283,38 @@ def hold_out(y: Array, share: float, random_state: int = 0) -> tuple[Array, Arra
         order = np.random.RandomState(random_state).permutation(len(y))
         return np.sort(order[count:]), np.sort(order[:count])
     classes, codes, sizes = np.unique(y, return_inverse=True, return_counts=True)
-    if min(count, len(y) - count) < len(classes):
+    if groups is not None:
+        kinds = np.zeros_like(codes) if numbers else codes
+        return _hold_out_groups(kinds, share, random_state, groups)
+    # The only row of a class is for training.
+    single = np.flatnonzero((sizes == 1)[codes])
+    rest = np.setdiff1d(np.arange(len(y)), single)
+    n_classes = int(np.sum(sizes > 1))
+    if min(count, len(rest) - count) < n_classes:
         raise ValueError(
             f"{len(y)} rows of {len(classes)} classes are too few to hold out {count}: "
             "choose another --test-size, or 0 to hold out none."
         )
     train, test = train_test_split(
-        np.arange(len(y)), test_size=count, stratify=y, random_state=random_state
+        rest, test_size=count, stratify=y[rest], random_state=random_state
     )
     left = np.bincount(codes[train], minlength=len(classes))
     short = (left < np.minimum(sizes, LEAST))[codes]
-    return np.sort(np.append(train, test[short[test]])), np.sort(test[~short[test]])
+    train = np.concatenate([train, single, test[short[test]]])
+    return np.sort(train), np.sort(test[~short[test]])
+
+
+def _hold_out_groups(
+    codes: Array, share: float, random_state: int, groups: Array
+) -> tuple[Array, Array]:
+    """Hold out one of 1 / share folds; groups whose class has no others stay."""
+    own = np.unique(groups, return_inverse=True)[1]
+    n_folds = min(max(round(1.0 / share), 2), own.max() + 1)
+    folds = StratifiedGroupKFold(n_folds, shuffle=True, random_state=random_state)
+    with warnings.catch_warnings():
+        # Classes with fewer members than folds are told of elsewhere.
+        warnings.simplefilter("ignore")
+        train, test = next(folds.split(codes, codes, own))
+    absent = ~np.isin(codes[test], codes[train])
+    back = np.isin(own[test], own[test][absent])
+    return np.sort(np.append(train, test[back])), np.sort(test[~back])

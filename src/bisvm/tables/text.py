@@ -10,11 +10,12 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bisvm.tables.errors import DataError, pandas
 from bisvm.tables.format import TableFormat
+from bisvm.tables.sources import Source
+from bisvm.tables.units import parts_of, unit_of, units_in_words, without_units
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 # Rows from which separator, header and decimal sign are detected.
 SAMPLE = 200
+# Lines above a table that are skipped at most, and what comments begin with.
+MOST_TITLE_LINES, COMMENTS = 10, ("#", "//")
 # Words for missing values, in lower case.
 MISSING = (
     *("", "na", "n/a", "n.a.", "nan", "<na>", "null", "none", "nil"),
@@ -31,7 +34,6 @@ MISSING = (
     *("#n/a", "#nv", "#n/v", "#div/0!", "#value!", "#wert!", "#ref!", "#bezug!"),
     *("#name?", "#num!", "#zahl!", "#null!"),
 )
-BOM = b"\xef\xbb\xbf"
 
 # Thousands do not begin with a zero: "0.125" is a fraction.
 POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -41,49 +43,57 @@ COMMA_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d*)?")
 
 
 def read_text(
-    path: Path,
+    source: Source,
     separator: str | None,
     header: bool | None,
     missing: Sequence[str],
     decimal: str | None,
+    skip: int | None = None,
 ) -> tuple[DataFrame, DataFrame, TableFormat, list[str]]:
-    """Read a text file; arguments that are None are detected.
+    """Read a text; arguments that are None are detected.
 
     Returns
     -------
     frame : data frame of text: numbers with a decimal point, NaN for missing cells
     cells : the same as spelled in the file; empty cells are NaN
     form : format of the file
-    notes : what was detected, in words
+    notes : what was detected, in words, with the option that says otherwise
     """
-    text, encoding = decoded(path)
-    sample = sample_of(text)
-    notes = []
+    notes = list(source.notes)
+    separator = separator or source.separator
     if separator is None:
-        separator = guess_separator(sample)
+        separator = guess_separator(sample_of(source.text))
         if separator != ",":
-            notes.append(f"fields are separated by {SEPARATORS[separator]}s")
+            sign = SEPARATORS[separator]
+            notes.append(f"fields are separated by {sign}s (--separator)")
+    text, skipped = without_title(source.text, separator, skip)
+    if skipped and skip is None:
+        lines = "1 line is" if skipped == 1 else f"{skipped} lines are"
+        notes.append(f"{lines} skipped above the table (--skip-lines 0)")
     cells = cells_of(text, separator)
-    notes += irregular_in_words(irregular_lines(text, separator))
+    notes += irregular_in_words(irregular_lines(text, separator, skipped))
     words = missing_words(missing)
     # The header is kept apart, since a name may be such a word: Na is sodium.
     first, rows = cells.iloc[0], without_words(cells.head(SAMPLE), words)
+    guessed = header is None
+    header = source.header if header is None else header
     if header is None:
         header = has_header(rows, corner=not isinstance(first.iloc[0], str))
     names = names_of(first) if header else numbered(len(first))
     cells = below(cells, names, header)
-    frame = without_words(cells, words)
+    frame, units = without_units(without_words(cells, words))
+    notes += units_in_words(units)
     if decimal is None:
         comma = decimal_comma(frame.head(SAMPLE), separator)
     else:
         comma = decimal == ","
     frame, numbers, grouped = in_english(frame, comma)
-    if encoding not in ("utf-8", "utf-8-sig"):
-        notes.append(f"the text is not UTF-8: read as {encoding}")
     if not header:
-        notes.append("there is no header; columns are named by their numbers")
+        option = " (--header yes)" if guessed else ""
+        notes.append(f"there is no header; columns are named by their numbers{option}")
     if comma:
-        notes.append("the decimal sign is a comma")
+        option = " (--decimal point)" if decimal is None else ""
+        notes.append(f"the decimal sign is a comma{option}")
     form = TableFormat(
         kind="text",
         columns=tuple(names),
@@ -93,8 +103,48 @@ def read_text(
         thousands=("." if comma else ",") if grouped else None,
         numbers=numbers,
         missing=words,
+        units=tuple(units),
     )
     return frame, cells, form, notes
+
+
+def without_title(text: str, separator: str, skip: int | None) -> tuple[str, int]:
+    """The text below title and comments, and how many lines were left out.
+
+    Lines above the header have a single cell that is not empty, where most lines have
+    several, or begin with a sign of comments.
+    """
+    if skip is None:
+        skip = _title_lines(text, separator)
+    if not skip:
+        return text, 0
+    lines = text.splitlines(keepends=True)
+    if skip >= len(lines):
+        raise DataError(f"there are {len(lines)} lines; {skip} cannot be skipped.")
+    return "".join(lines[skip:]), skip
+
+
+def _title_lines(text: str, separator: str) -> int:
+    lines = text[: 1 << 16].splitlines()[:SAMPLE]
+    fields = [_fields(line, separator) for line in lines]
+    usual = Counter(len(row) for row in fields if len(row) > 1).most_common(1)
+    if not usual:
+        return 0
+    width, padded = usual[0][0], False
+    for number, (line, row) in enumerate(zip(lines, fields, strict=True)):
+        comment = line.lstrip().startswith(COMMENTS) and len(row) < width
+        title = sum(1 for cell in row if cell.strip()) <= 1 and '"' not in line
+        if not (comment or title):
+            # Where a title is filled up with separators, a header has to follow.
+            fits = number <= MOST_TITLE_LINES and (not padded or _are_names(row, width))
+            return number if fits else 0
+        padded = padded or len(row) >= width
+    return 0
+
+
+def _are_names(row: Sequence[str], width: int) -> bool:
+    whole = len(row) == width and all(cell.strip() for cell in row)
+    return whole and not any(_is_number(cell.strip()) for cell in row)
 
 
 def sample_of(text: str) -> list[str]:
@@ -119,13 +169,17 @@ class Irregular(NamedTuple):
     fields: int
 
 
-def irregular_lines(text: str, separator: str) -> Irregular:
-    """Find lines that the parser would fill up or skip."""
+def irregular_lines(text: str, separator: str, skipped: int = 0) -> Irregular:
+    """Find lines that the parser would fill up or skip.
+
+    skipped : number of lines above the text, which count
+    """
     short: list[tuple[int, int]] = []
     blank: list[int] = []
     waiting: list[int] = []
     fields = 0
     for number, row in _rows_of(text, separator):
+        number += skipped
         if len(row) < 2 and not "".join(row).strip():
             waiting.append(number)
             continue
@@ -222,27 +276,6 @@ def _has_points(frame: DataFrame) -> bool:
     return False
 
 
-def decoded(path: Path) -> tuple[str, str]:
-    """The text of a file, and its encoding."""
-    raw = path.read_bytes()
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        encodings = ["utf-16"]
-    elif b"\0" in raw[: 1 << 16]:
-        raise DataError("this is not a text file: it contains NUL bytes.")
-    else:
-        encodings = ["utf-8-sig", "cp1252", "latin-1"]
-    for encoding in encodings:
-        # Some programs write UTF-8's byte order mark before other encodings.
-        known = encoding in ("utf-8-sig", "utf-16")
-        text = raw if known else raw.removeprefix(BOM)
-        try:
-            # DOS ends text with \x1a.
-            return text.decode(encoding).replace("\0", "").rstrip("\x1a"), encoding
-        except UnicodeDecodeError:
-            continue
-    raise DataError("the text is neither UTF-8, UTF-16 nor Latin 1.")
-
-
 def guess_separator(lines: Sequence[str]) -> str:
     """The separator by which most lines have the same number of fields, at least two.
 
@@ -257,7 +290,14 @@ def guess_separator(lines: Sequence[str]) -> str:
             best, most = separator, score
         if fields > 1 and separator in ";\t|" and score[0] > 0.9:
             return separator
+        if separator == " " and score == most and _are_decimal(lines):
+            return separator
     return best
+
+
+def _are_decimal(lines: Sequence[str]) -> bool:
+    """Whether every comma stands between two digits, as in decimal fractions."""
+    return not any(re.search(r"(?<!\d),|,(?!\d)", line) for line in lines)
 
 
 def _fields(line: str, separator: str) -> list[str]:
@@ -322,8 +362,9 @@ def numbered(count: int) -> list[str]:
 def has_header(rows: DataFrame, corner: bool = False) -> bool:
     """Whether the first row is a header: it has words above numbers.
 
-    If no column is numeric, a complete first row is a header. So is one that is
-    complete but for its first cell: R writes names of rows below it.
+    If no column is numeric, it is one of the rows if a cell of it is found again below,
+    in its column. Else a complete first row is a header. So is one that is complete but
+    for its first cell: R writes names of rows below it.
     """
     if len(rows) < 2:
         return not any(_is_number(cell) for cell in rows.iloc[0])
@@ -331,7 +372,14 @@ def has_header(rows: DataFrame, corner: bool = False) -> bool:
     whole = bool(rows.iloc[0, 1:].notna().all())
     if corner and whole and rows.shape[1] > 1 and rows.iloc[1:, 0].notna().all():
         return True
-    return any(votes) if votes else whole and bool(rows.iloc[0].notna().all())
+    if votes:
+        return any(votes)
+    return not _found_again(rows) and whole and bool(rows.iloc[0].notna().all())
+
+
+def _found_again(rows: DataFrame) -> bool:
+    """Whether a cell of the first row is found below, in its column."""
+    return any((rows[name].iloc[1:] == rows[name].iloc[0]).any() for name in rows)
 
 
 def header_votes(rows: DataFrame) -> list[bool]:
@@ -339,9 +387,14 @@ def header_votes(rows: DataFrame) -> list[bool]:
     votes = []
     for name in rows:
         first, rest = rows[name].iloc[0], rows[name].iloc[1:].dropna()
-        if isinstance(first, str) and len(rest) and rest.map(_is_number).mean() > 0.7:
-            votes.append(not _is_number(first))
+        if isinstance(first, str) and len(rest) and _are_numbers(rest):
+            votes.append(not _is_number(first) and parts_of(first) is None)
     return votes
+
+
+def _are_numbers(cells: Series) -> bool:
+    """Whether most cells are numbers, with a unit or without."""
+    return bool(cells.map(_is_number).mean() > 0.7) or unit_of(cells) is not None
 
 
 def _is_number(cell: object) -> bool:

@@ -1,0 +1,171 @@
+"""A model in words: the page that `tune` and `explain` print."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+
+from bisvm.cli.kinds import kind_of_machine
+from bisvm.cli.output import one_line
+from bisvm.estimators.importance import Importance
+from bisvm.estimators.quality import Quality
+from bisvm.reporting.importances import coefficients
+from bisvm.reporting.words import (
+    answer,
+    certificates_of,
+    learned_in_words,
+)
+from bisvm.tables.format import remembered
+from bisvm.tables.preparing import relevances_by_column
+
+# Lines of the page, of its classes and of its columns; a terminal shows 25.
+MOST_LINES, CLASSES, COLUMNS = 25, 6, 6
+# Characters of a line of prose.
+WIDTH = 88
+# The length of the longest bar, and of the longest name.
+BAR, NAME = 20, 30
+# Attributes of a pipeline that hold what was found with its data.
+IMPORTANCE, TEST_QUALITY = "importance_", "test_quality_"
+
+
+def remember_findings(
+    model: Pipeline, importance: Importance | None, test: Quality | None
+) -> None:
+    """Store with a fitted pipeline what only its data can tell."""
+    setattr(model, IMPORTANCE, importance)
+    setattr(model, TEST_QUALITY, test)
+
+
+def importance_of(model: Pipeline) -> Importance | None:
+    """The importances stored with a model, if there are any."""
+    found: Importance | None = getattr(model, IMPORTANCE, None)
+    return found
+
+
+def quality_on_test(model: Pipeline) -> Quality | None:
+    """The quality on held-out rows stored with a model, if it is known."""
+    found: Quality | None = getattr(model, TEST_QUALITY, None)
+    return found
+
+
+def page(model: Pipeline, said: Sequence[str] = ()) -> list[str]:
+    """At most 25 lines: how good it is, what it uses, what was learned.
+
+    said : what else there is to say of held-out rows
+    """
+    machine = model[-1]
+    head = [*wrapped([*_verdict(model), *said]), *_quality(model)]
+    tail = ["", *wrapped([*_learned(machine), *_certificate(machine)])]
+    # Two lines are a blank one and the head of the columns, one may count the others.
+    room = MOST_LINES - len(head) - len(tail) - 3
+    return [*head, "", *columns_in_words(model, max(min(COLUMNS, room), 1)), *tail]
+
+
+def wrapped(lines: list[str]) -> list[str]:
+    """Lines of prose that fit into a terminal."""
+    return [
+        part
+        for line in lines
+        for part in textwrap.wrap(line, WIDTH, subsequent_indent="  ")
+    ]
+
+
+def _verdict(model: Pipeline) -> list[str]:
+    machine, form = model[-1], remembered(model)
+    name = "the class" if form is None or form.target is None else repr(form.target)
+    held_out, test = getattr(machine, "quality_", None), quality_on_test(model)
+    said = answer(held_out, test)
+    lines = [] if said is None else [f"Can {one_line(name)} be predicted? {said}"]
+    lines += [] if held_out is None else held_out.remarks
+    score = kind_of_machine(machine).expected_words(machine)
+    return [*lines, *([] if score is None else [score])]
+
+
+def _quality(model: Pipeline) -> list[str]:
+    """Recall and precision of the classes, those with the lowest recall first."""
+    found = quality_on_test(model) or getattr(model[-1], "quality_", None)
+    if found is None:
+        return []
+    head, *classes = [one_line_kept(line) for line in found.table]
+    summary = wrapped([found.summary])
+    if len(classes) <= CLASSES:
+        return [head, *classes, *summary]
+    recall = np.nan_to_num(found.recall, nan=np.inf)
+    worst = np.argsort(recall, kind="stable")[: CLASSES - 1]
+    more = f"  and {len(classes) - len(worst)} more classes with a higher recall"
+    return [head, *(classes[k] for k in worst), more, *summary]
+
+
+def one_line_kept(line: str) -> str:
+    """A line whose spaces stay."""
+    return "".join(c if c.isprintable() else " " for c in line)
+
+
+def columns_in_words(model: Pipeline, most: int) -> list[str]:
+    """Columns with the importances that are known, or with their relevances."""
+    found = importance_of(model)
+    if found is None:
+        return _relevances(model, most)
+    if not found.values.any():
+        return ["No prediction of a held-out row changes if a column is shuffled."]
+    head = (
+        f"Points of {found.measure} lost if a column is shuffled ({found.n_rows} "
+        "held-out rows):"
+    )
+    low, high = found.interval()
+    width = min(max(len(one_line(name)) for name in found.names[:most]), NAME)
+    signs = _signs(model)
+    lines = [head]
+    for k, name in enumerate(found.names[:most]):
+        bar = "#" * round(BAR * max(found.values[k], 0.0) / max(found.values[0], 1e-9))
+        value, a, b = 100 * found.values[k], 100 * low[k], 100 * high[k]
+        text = f"{value:5.1f} ({a:.1f} to {b:.1f})"
+        shown = one_line(name)[:width]
+        line = f"  {shown:<{width}} {text:<22} {bar:<{BAR}} {signs.get(name, '')}"
+        lines.append(line.rstrip())
+    return lines + _rest(len(found.names) - most)
+
+
+def _signs(model: Pipeline) -> dict[str, str]:
+    """Which class higher values of a column favour, for linear machines."""
+    found = coefficients(model)
+    if found is None:
+        return {}
+    classes = [one_line(str(name)) for name in model[-1].classes_]
+    return {name: f"higher: {classes[value > 0]}" for name, value in found.items()}
+
+
+def _relevances(model: Pipeline, most: int) -> list[str]:
+    shares = relevances_by_column(model)
+    if not shares:
+        return ["This kernel has no relevances of columns."]
+    names = [one_line(name)[:NAME] for name in list(shares)[:most]]
+    width, largest = max(map(len, names)), max(max(shares.values()), 1e-300)
+    lines = ["Relevance of the columns (their share in the slope of the decision):"]
+    for name, share in zip(names, shares.values(), strict=False):
+        bar = "#" * round(BAR * share / largest)
+        lines.append(f"  {name:<{width}}  {share:6.1%}  {bar}".rstrip())
+    return lines + _rest(len(shares) - most)
+
+
+def _rest(count: int) -> list[str]:
+    return [f"  and {count} more columns"] if count > 0 else []
+
+
+def _learned(machine: BaseEstimator) -> list[str]:
+    choice = getattr(machine, "kernel_choice_", None)
+    kernel = [] if choice is None else [f"Chosen: {choice.words}."]
+    learned = learned_in_words(machine)
+    more = [f"and {len(learned) - 2} more"] if len(learned) > 2 else []
+    return [*kernel, *(f"Learned: {one_line(text)}" for text in learned[:2]), *more]
+
+
+def _certificate(machine: BaseEstimator) -> list[str]:
+    certificates = certificates_of(machine)
+    worst = next((one for one in certificates if not one.converged), certificates[0])
+    state = "Converged" if worst.converged else "Not converged"
+    return [f"{state}: {one_line(worst.reason)}"]

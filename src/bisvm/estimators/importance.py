@@ -1,0 +1,250 @@
+"""Permutation importance on rows that a machine was not trained on.
+
+Rows that are held out from the whole search are judged by the final machine; without
+such rows, row i of the search is judged by the machine of the split k(i) that holds it
+out. With column c of x_i replaced by that of another row j(i), x_i^c, the importance of
+the column is
+
+    I_c = mean over i of  s_k(i)(x_i, y_i) - s_k(i)(x_i^c, y_i)
+
+with s = 1 where the prediction is right, and 0 where it is wrong: by how much accuracy
+falls if the column says nothing of the row (Breiman 2001). With -log p of the true
+class in place of s it is by how much the log-loss rises. Both are means over several
+drawings of j. Features of one column, such as the categories of a text, are replaced
+together. No machine is trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from bisvm.core.types import Array, Matrix
+from bisvm.data.splits import chosen
+from bisvm.estimators.prediction_sets import Folds, LogProba
+from bisvm.estimators.quality import NORMAL, UNBALANCED
+from bisvm.kernels import Kernel
+
+# Drawings of other rows for every column.
+REPEATS = 30
+# Values of the kernel that are computed at most, some five seconds: with more columns
+# there are fewer drawings, then fewer rows.
+MOST_VALUES = 4e8
+# Drawings and rows that are kept however many columns there are.
+LEAST_REPEATS, LEAST_ROWS = 2, 200
+
+
+@dataclass(frozen=True, eq=False)
+class Importance:
+    """By how much predictions get worse if a column is shuffled; `print` it.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Columns, the most important first.
+    values, errors : arrays of shape (n_columns,)
+        By how much `measure` falls, and the standard error of that.
+    losses, loss_errors : the same for the rise of the log-loss
+    measure : "accuracy", or "balanced accuracy" if one class has most of the rows
+    n_rows : number of held-out rows
+    """
+
+    names: tuple[str, ...]
+    values: Array
+    errors: Array
+    losses: Array
+    loss_errors: Array
+    measure: str
+    n_rows: int
+
+    def interval(self) -> tuple[Array, Array]:
+        """95% intervals of `values`."""
+        half = NORMAL * self.errors
+        return self.values - half, self.values + half
+
+    @property
+    def matters(self) -> Array:
+        """Which columns make predictions worse beyond noise if they are shuffled."""
+        by_hits = self.values > NORMAL * self.errors
+        return np.asarray(by_hits | (self.losses > NORMAL * self.loss_errors))
+
+    def __str__(self) -> str:
+        width = max(len(name) for name in self.names)
+        low, high = self.interval()
+        lines = [
+            f"  {name:<{width}}  {100 * value:5.1f} ({100 * a:.1f} to {100 * b:.1f})"
+            for name, value, a, b in zip(
+                self.names, self.values, low, high, strict=True
+            )
+        ]
+        head = f"Points of {self.measure} lost if a column is shuffled (95% interval):"
+        return "\n".join([head, *lines])
+
+
+class Judged(NamedTuple):
+    """Whether rows are predicted right, and their losses."""
+
+    right: Array
+    loss: Array
+
+
+class Verdicts(NamedTuple):
+    """From decision values of class tasks to predictions and log-probabilities.
+
+    threshold : what is subtracted from decision values before they predict
+    """
+
+    decide: Callable[[Array], Array]
+    log_proba: LogProba
+    threshold: float = 0.0
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Judges rows by machines that have not seen them.
+
+    parts : machines, as functions from rows to decision values of class tasks, each
+        with the places of the rows that it judges
+    y : (n,), numbers of the true classes
+    vectors : mean number of support vectors, what a row costs
+    verdicts : from decision values of class tasks
+    """
+
+    parts: Sequence[tuple[Callable[[Matrix], Array], Array]]
+    y: Array
+    n_classes: int
+    vectors: float
+    verdicts: Verdicts
+
+    def judge(self, X: Matrix) -> Judged:
+        n = len(self.y)
+        right, loss = np.empty(n), np.empty(n)
+        decide, log_proba, threshold = self.verdicts
+        for machine, rows in self.parts:
+            scores = machine(X[rows])
+            classes = np.arange(self.n_classes)
+            predicted = chosen(decide(scores) - threshold, classes)
+            right[rows] = predicted == self.y[rows]
+            logs = log_proba(scores)
+            loss[rows] = -logs[np.arange(len(rows)), self.y[rows]]
+        return Judged(right, loss)
+
+    def of(self, rows: Array) -> Judge:
+        """Return a judge of some of the rows, given in ascending order."""
+        place = np.full(len(self.y), -1)
+        place[rows] = np.arange(len(rows))
+        parts = [(machine, place[own]) for machine, own in self.parts]
+        kept = [(machine, own[own >= 0]) for machine, own in parts]
+        return replace(self, parts=kept, y=self.y[rows])
+
+
+def judge_of_folds(
+    folds: Folds,
+    kernels: Sequence[tuple[Kernel, Array]],
+    n_classes: int,
+    verdicts: Verdicts,
+) -> Judge:
+    """Return a judge of the rows that the splits hold out, in their order there."""
+    held_out, parts = folds.held_out, []
+    machines = [folds.machine(split) for split in range(folds.n_splits)]
+    for split, machine in enumerate(machines):
+        own = np.flatnonzero(held_out.split == split)
+        parts.append((partial(machine.values, kernels=kernels), own))
+    vectors = float(np.mean([machine.coef.shape[0] for machine in machines]))
+    return Judge(parts, held_out.y, n_classes, vectors, verdicts)
+
+
+def importance_of(
+    judge: Judge,
+    X: Matrix,
+    columns: Sequence[str],
+    *,
+    groups: Array | None = None,
+    n_repeats: int | None = None,
+    random_state: int = 0,
+) -> Importance:
+    """Return the importance of every column.
+
+    Parameters
+    ----------
+    X : (n, d), the rows that are judged
+    columns : names, one for every feature; features of one name belong together
+    groups : (n,), rows that belong together count as one observation
+    """
+    names = list(dict.fromkeys(columns))
+    rng = np.random.default_rng(random_state)
+    size = _size(len(judge.y), len(names), judge.vectors, n_repeats)
+    if size.rows < len(judge.y):
+        rows = np.sort(rng.permutation(len(judge.y))[: size.rows])
+        judge, X = judge.of(rows), X[rows]
+        groups = None if groups is None else groups[rows]
+    weight, measure = _weights(judge.y)
+    even = np.full(len(weight), 1.0 / len(weight))
+    own = None if groups is None else np.unique(groups, return_inverse=True)[1]
+    before, found = judge.judge(X), []
+    for name in names:
+        features = np.flatnonzero([one == name for one in columns])
+        drawn = [_shuffled(judge, X, features, rng) for _ in range(size.repeats)]
+        fall = before.right - np.mean([one.right for one in drawn], axis=0)
+        rise = np.mean([one.loss for one in drawn], axis=0) - before.loss
+        found.append((*_mean(fall, weight, own), *_mean(rise, even, own)))
+    figures = np.array(found)
+    # Columns that change no prediction are told apart by the loss.
+    order = np.lexsort([-figures[:, 2], -figures[:, 0]])
+    values, errors, losses, loss_errors = figures[order].T
+    return Importance(
+        tuple(names[k] for k in order),
+        *(values, errors, losses, loss_errors),
+        measure,
+        len(weight),
+    )
+
+
+class _Size(NamedTuple):
+    rows: int
+    repeats: int
+
+
+def _size(rows: int, columns: int, vectors: float, repeats: int | None) -> _Size:
+    """How many rows, and drawings for every column."""
+    affordable = MOST_VALUES / max(columns * vectors, 1.0)
+    if repeats is None:
+        repeats = int(np.clip(affordable / rows, LEAST_REPEATS, REPEATS))
+    most = max(int(affordable / repeats), LEAST_ROWS)
+    return _Size(min(rows, most), repeats)
+
+
+def _weights(y: Array) -> tuple[Array, str]:
+    """Weights of the rows, which sum to one, and the name of the mean of hits."""
+    counts = np.bincount(y)
+    if counts.max() < UNBALANCED * len(y):
+        return np.full(len(y), 1.0 / len(y)), "accuracy"
+    return 1.0 / (counts[y] * np.sum(counts > 0)), "balanced accuracy"
+
+
+def _shuffled(
+    judge: Judge, X: Matrix, features: Array, rng: np.random.Generator
+) -> Judged:
+    """Judge the rows with some features of other rows."""
+    other = rng.permutation(X.shape[0])
+    if not isinstance(X, np.ndarray):
+        changed = X.tolil(copy=True)
+        changed[:, features] = X[other][:, features]
+        return judge.judge(changed.tocsr())
+    changed = X.copy()
+    changed[:, features] = X[np.ix_(other, features)]
+    return judge.judge(changed)
+
+
+def _mean(values: Array, weight: Array, groups: Array | None) -> tuple[float, float]:
+    """Weighted mean of the rows, and its standard error."""
+    mean = float(weight @ values)
+    spread = weight * (values - mean)
+    if groups is not None:
+        spread = np.asarray(np.bincount(groups, spread), dtype=float)
+    n = len(spread)
+    return mean, float(np.sqrt(np.sum(spread**2) * n / max(n - 1, 1)))

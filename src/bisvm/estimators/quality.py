@@ -1,0 +1,396 @@
+"""How useful predictions are, counted on rows that the machine was not trained on.
+
+Accuracy alone misleads where one class is frequent: always predicting it is right
+nearly every time. Let N be the confusion matrix, n_c the rows of class c, and g the
+largest class. Predictions are better than guessing if one of these exceeds two:
+
+    z_accuracy = (a - b) / sqrt(a + b),
+    a = sum over c != g of N_cc,   b = n_g - N_gg,
+
+the rows that only the machine has right and those that only "always g" has right
+(McNemar 1947), and
+
+    z_balanced = (mean over c of N_cc / n_c - 1 / K) / sqrt(sum q_c (1 - q_c) / n_c) K,
+
+with q_c the share of rows that are predicted to be c: if predictions say nothing of the
+classes, balanced accuracy has mean 1 / K and about this standard deviation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import xlogy
+from sklearn.metrics import roc_auc_score
+
+from bisvm.core.types import Array
+from bisvm.data.splits import decisions
+from bisvm.search.history import CONSTANT_ERRORS, Certificate
+from bisvm.search.results import HeldOut, scores_of_splits
+from bisvm.search.settings import Data, TaskKind
+
+# From this share of the largest class on, accuracy says little: a constant prediction
+# is right on three rows of four.
+UNBALANCED = 0.75
+# 95% of a normal distribution lie within this many standard deviations.
+NORMAL = 1.959964
+# Bins of probabilities for the calibration error, and rows that each has at least.
+MOST_BINS, LEAST_ROWS = 10, 20
+NO_BETTER = "No better than guessing"
+
+
+class Measure(NamedTuple):
+    """A measure with its 95% interval, and what guessing would give."""
+
+    name: str
+    value: float
+    low: float
+    high: float
+    guess: float
+
+    @property
+    def in_words(self) -> str:
+        low, high = 100 * self.low, 100 * self.high
+        interval = f"95% interval {low:.1f}-{high:.1f}%"
+        return f"{self.name} {self.value:.1%} ({interval})"
+
+
+@dataclass(frozen=True, eq=False)
+class Quality:
+    """How useful the predictions for rows are that were not trained on.
+
+    `print` it to have it in words.
+
+    Attributes
+    ----------
+    classes : array of shape (n_classes,)
+    confusion : array of shape (n_classes, n_classes)
+        Number of rows by true class (first axis) and predicted class. A row that is
+        held out several times counts as one in total.
+    auc : float or None
+        Area under the ROC curve: the probability that a row of the second class has a
+        higher decision value than one of the first. With several classes the mean over
+        one class against the rest. None if rows of one class only are held out.
+    log_loss : float or None
+        Mean of -log p of the true class; None without probabilities.
+    calibration_error : float or None
+        Mean distance between the highest probability of a row and how often the class
+        that has it is right, over bins of rows.
+    gain_over_constant : float or None
+        By how much the validation loss is lower than that of a constant, in standard
+        errors; known of the held-out rows of a search only.
+    """
+
+    classes: Array
+    confusion: Array
+    auc: float | None = None
+    log_loss: float | None = None
+    calibration_error: float | None = None
+    gain_over_constant: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        y: Array,
+        decision: Array,
+        log_proba: Array | None,
+        classes: Array,
+        *,
+        weight: Array | None = None,
+        gain_over_constant: float | None = None,
+    ) -> Quality:
+        """Count from decision values.
+
+        Parameters
+        ----------
+        y : (n,), numbers of the true classes
+        decision : (n,) for two classes, or (n, n_classes)
+        log_proba : (n, n_classes), or None
+        classes : labels
+        weight : (n,), what every row counts; 1 by default
+        """
+        weight = np.ones(len(y)) if weight is None else weight
+        votes = _votes(decision)
+        predicted, k = votes.argmax(axis=1), len(classes)
+        counts = np.bincount(k * y + predicted, weight, minlength=k * k)
+        log_loss = error = None
+        if log_proba is not None:
+            own = -log_proba[np.arange(len(y)), y]
+            log_loss = float(np.average(own, weights=weight))
+            likely = log_proba.argmax(axis=1)
+            error = _calibration_error(np.exp(log_proba.max(axis=1)), likely == y)
+        return cls(
+            classes,
+            counts.reshape(k, k),
+            _auc(y, votes, weight),
+            log_loss,
+            error,
+            gain_over_constant,
+        )
+
+    # --- figures ----------------------------------------------------------------------
+
+    @property
+    def rows(self) -> Array:
+        """Number of rows of every class."""
+        total: Array = self.confusion.sum(axis=1)
+        return total
+
+    @property
+    def accuracy(self) -> float:
+        return float(np.trace(self.confusion) / self.confusion.sum())
+
+    @property
+    def guess(self) -> float:
+        """Accuracy of always predicting the largest class."""
+        return float(self.rows.max() / self.rows.sum())
+
+    @property
+    def recall(self) -> Array:
+        """Share of the rows of every class that are predicted to be of it."""
+        return _ratio(np.diag(self.confusion), self.rows)
+
+    @property
+    def precision(self) -> Array:
+        """Share of the predictions of every class that are right; NaN if never made."""
+        return _ratio(np.diag(self.confusion), self.confusion.sum(axis=0))
+
+    @property
+    def balanced_accuracy(self) -> float:
+        """Mean of the recalls; a constant prediction has 1 / n_classes."""
+        return float(np.nanmean(self.recall))
+
+    def accuracy_interval(self) -> tuple[float, float]:
+        """Wilson's 95% interval of the accuracy."""
+        p, n, z2 = self.accuracy, float(self.rows.sum()), NORMAL**2
+        middle = (p + 0.5 * z2 / n) / (1.0 + z2 / n)
+        half = NORMAL * sqrt(p * (1.0 - p) / n + 0.25 * z2 / n**2) / (1.0 + z2 / n)
+        # At 0 and 1 the ends are p itself, but for rounding errors.
+        return min(max(middle - half, 0.0), p), max(min(middle + half, 1.0), p)
+
+    def balanced_interval(self) -> tuple[float, float]:
+        """95% interval of the balanced accuracy, normal, two hits and misses added."""
+        hits, rows = np.diag(self.confusion), self.rows
+        known = rows > 0
+        share = (hits[known] + 2.0) / (rows[known] + 4.0)
+        error = np.sqrt(np.sum(share * (1.0 - share) / (rows[known] + 4.0)))
+        half = NORMAL * float(error) / int(known.sum())
+        middle = self.balanced_accuracy
+        return max(middle - half, 0.0), min(middle + half, 1.0)
+
+    @property
+    def log_loss_of_guess(self) -> float:
+        """Log-loss of the shares of the classes, whatever the row."""
+        share = self.rows / self.rows.sum()
+        return float(-np.sum(xlogy(share, share)))
+
+    @property
+    def constant(self) -> str | None:
+        """The class that every row is predicted to be of, if it is one."""
+        found = np.flatnonzero(self.confusion.sum(axis=0))
+        return str(self.classes[found[0]]) if len(found) == 1 else None
+
+    # --- verdicts ---------------------------------------------------------------------
+
+    @property
+    def unbalanced(self) -> bool:
+        """Whether accuracy says little, since one class is so frequent."""
+        return self.guess >= UNBALANCED
+
+    @property
+    def gains(self) -> tuple[float, float]:
+        """z_accuracy and z_balanced, gains over guessing in standard deviations."""
+        hits, rows = np.diag(self.confusion), self.rows
+        largest, known = int(rows.argmax()), rows > 0
+        here, there = hits.sum() - hits[largest], rows[largest] - hits[largest]
+        z_accuracy = (here - there) / max(np.sqrt(here + there), 1e-300)
+        share = self.confusion.sum(axis=0)[known] / rows.sum()
+        k = int(known.sum())
+        deviation = np.sqrt(np.sum(share * (1.0 - share) / rows[known])) / k
+        excess = self.balanced_accuracy - 1.0 / k
+        return float(z_accuracy), float(excess / deviation) if deviation else 0.0
+
+    @property
+    def no_better_than_guessing(self) -> bool:
+        """Whether these rows do not show that predictions are better than guessing."""
+        gain = self.gain_over_constant
+        if gain is not None and not gain > CONSTANT_ERRORS:
+            return True
+        return not max(self.gains) > CONSTANT_ERRORS
+
+    @property
+    def ranks(self) -> bool:
+        """Whether decision values tell the classes apart, whatever is predicted."""
+        gain = self.gain_over_constant
+        return gain is not None and gain > CONSTANT_ERRORS
+
+    # --- words ------------------------------------------------------------------------
+
+    @property
+    def measure(self) -> Measure:
+        """The measure that matters: balanced accuracy if one class is frequent."""
+        if self.unbalanced:
+            guess = 1.0 / int(np.sum(self.rows > 0))
+            value, interval = self.balanced_accuracy, self.balanced_interval()
+            return Measure("balanced accuracy", value, *interval, guess)
+        value, interval = self.accuracy, self.accuracy_interval()
+        return Measure("accuracy", value, *interval, self.guess)
+
+    @property
+    def largest_class(self) -> str:
+        return str(self.classes[int(self.rows.argmax())])
+
+    @property
+    def figures(self) -> str:
+        """The measure that matters, in words, and what guessing would give."""
+        n, one = round(float(self.rows.sum())), self.measure
+        guess = f"always predicting {self.largest_class!r} gives {one.guess:.1%}"
+        if self.constant is not None:
+            return (
+                f"class {self.constant!r} is predicted for all {n} held-out rows, and "
+                f"{self.accuracy:.1%} of them are of it"
+            )
+        return f"{one.in_words} on {n} held-out rows; {guess}"
+
+    @property
+    def headline(self) -> str:
+        """The verdict, and the measure that matters."""
+        if self.no_better_than_guessing:
+            return f"{NO_BETTER}: {self.figures}."
+        return f"{self.figures[0].upper()}{self.figures[1:]}."
+
+    @property
+    def remarks(self) -> list[str]:
+        """Why a measure was chosen, and what to do about predictions of no use."""
+        said = []
+        if self.unbalanced:
+            largest = self.largest_class
+            said.append(
+                f"{self.guess:.1%} of the rows are of class {largest!r}, so accuracy "
+                f"({self.accuracy:.1%}) says little; balanced accuracy is the mean of "
+                "the classes' recalls."
+            )
+        if self.no_better_than_guessing and self.ranks:
+            ranking = "" if self.auc is None else f" (AUC {self.auc:.2f})"
+            said.append(
+                f"Decision values do rank the rows{ranking}: threshold="
+                "'balanced_accuracy' moves the predictions of two classes."
+            )
+        return said
+
+    def __str__(self) -> str:
+        return "\n".join([self.headline, *self.remarks, *self.table, self.summary])
+
+    @property
+    def table(self) -> list[str]:
+        """Rows, recall and precision of every class."""
+        names = [str(one) for one in self.classes]
+        width = max(5, *(min(len(name), 40) for name in names))
+        head = f"  {'class':<{width}}   rows  recall  precision"
+        lines = [
+            f"  {name[:width]:<{width}}  {n:5.0f}  {_percent(r):>6}  {_percent(p):>9}"
+            for name, n, r, p in self.by_class()
+        ]
+        return [head, *lines]
+
+    def by_class(self) -> list[tuple[str, float, float, float]]:
+        """Name, rows, recall and precision of every class."""
+        names = [str(one) for one in self.classes]
+        figures = self.rows.tolist(), self.recall.tolist(), self.precision.tolist()
+        return list(zip(names, *figures, strict=True))
+
+    @property
+    def summary(self) -> str:
+        """Accuracy, balanced accuracy, AUC and calibration in one line."""
+        said = [
+            f"accuracy {self.accuracy:.1%}",
+            f"balanced accuracy {self.balanced_accuracy:.1%}",
+        ]
+        if self.auc is not None:
+            said.append(f"AUC {self.auc:.3f}")
+        if self.log_loss is not None:
+            guess = self.log_loss_of_guess
+            said.append(f"log-loss {self.log_loss:.3f} (guessing {guess:.3f})")
+        if self.calibration_error is not None:
+            error = 100 * self.calibration_error
+            said.append(f"probabilities off by {error:.1f} points")
+        text = ", ".join(said)
+        return f"{text[0].upper()}{text[1:]}."
+
+
+def _percent(share: float) -> str:
+    return "-" if np.isnan(share) else f"{share:.1%}"
+
+
+def _ratio(above: Array, below: Array) -> Array:
+    nothing = np.full(len(below), np.nan)
+    return np.asarray(np.divide(above, below, out=nothing, where=below > 0))
+
+
+def _votes(decision: Array) -> Array:
+    """(n, n_classes); the largest is predicted."""
+    return np.column_stack([-decision, decision]) if decision.ndim == 1 else decision
+
+
+def _auc(y: Array, votes: Array, weight: Array) -> float | None:
+    """Mean over classes that some rows have and others have not."""
+    found = np.unique(y)
+    if len(found) < 2:
+        return None
+    if votes.shape[1] == 2:
+        found = found[1:]
+    areas = [roc_auc_score(y == c, votes[:, c], sample_weight=weight) for c in found]
+    return float(np.mean(areas))
+
+
+def _calibration_error(stated: Array, right: Array) -> float:
+    """Mean over bins of |mean probability - share that is right|, by their rows."""
+    n_bins = int(np.clip(len(stated) // LEAST_ROWS, 1, MOST_BINS))
+    bins = np.array_split(np.argsort(stated, kind="stable"), n_bins)
+    error = sum(len(b) * abs(stated[b].mean() - right[b].mean()) for b in bins)
+    return float(error / len(stated))
+
+
+def held_out_quality(
+    multi_class: TaskKind,
+    data: Data,
+    parts: Sequence[HeldOut | None],
+    pair_scale: float | None,
+    log_proba: Callable[[Array], Array] | None,
+    certificates: Sequence[Certificate],
+) -> Quality | None:
+    """Return the quality on the rows that the splits of a search hold out.
+
+    None without held-out rows, or if no row has a decision value in all class tasks.
+
+    Parameters
+    ----------
+    log_proba : from decision values to log-probabilities, if they are calibrated
+    certificates : of all sets of hyperparameters
+    """
+    known = [part for part in parts if part is not None]
+    if not known or len(known) < len(parts):
+        return None
+    kind = len(data.classes), multi_class, pair_scale
+    values = [part.values for part in known]
+    found = [
+        (rows, decisions(scores, *kind))
+        for rows, scores in scores_of_splits(data, known, values)
+    ]
+    if not found:
+        return None
+    rows = np.concatenate([own for own, _ in found])
+    decision = np.concatenate([own for _, own in found])
+    gains = [one.gain_over_constant for one in certificates]
+    return Quality.of(
+        data.y[rows],
+        decision,
+        None if log_proba is None else log_proba(decision),
+        data.classes,
+        weight=1.0 / np.bincount(rows)[rows],
+        gain_over_constant=max((g for g in gains if g is not None), default=None),
+    )

@@ -1,0 +1,95 @@
+"""How much predictions need the columns of a table, and in which direction they act."""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+
+from bisvm.core.types import Array, UserData, UserVector
+from bisvm.estimators.importance import Importance
+from bisvm.tables import ColumnTypes
+from bisvm.tables.preparing import columns_of
+
+# With fewer rows held out from the search, its own splits judge the columns: there are
+# more rows in them.
+ENOUGH_ROWS = 50
+# With more columns, each of little weight, shuffling takes too long.
+MOST_COLUMNS = 1000
+
+
+def column_importance(
+    model: BaseEstimator,
+    X: UserData,
+    X_test: UserData = None,
+    y_test: Array | None = None,
+    groups: UserVector = None,
+) -> Importance | None:
+    """By how much predictions get worse without a column; None if it is not known.
+
+    Parameters
+    ----------
+    model : fitted classifier, or a pipeline that ends with one
+    X : the rows that it was fitted on
+    X_test, y_test : rows that were held out; they are used if there are enough
+    groups : of the rows X, which belong together
+    """
+    machine = model[-1] if isinstance(model, Pipeline) else model
+    # Machines on precomputed kernels, images and rows in blocks have none.
+    if not hasattr(machine, "importance") or machine.n_features_in_ > MOST_COLUMNS:
+        return None
+    names = _names(model, machine)
+    try:
+        if y_test is not None and len(y_test) >= ENOUGH_ROWS:
+            found = machine.importance(_inputs(model, X_test), y_test, names)
+        else:
+            found = machine.importance(_inputs(model, X), None, names, groups)
+    except ValueError:
+        return None
+    shown: Importance = found
+    return shown
+
+
+def _inputs(model: BaseEstimator, X: UserData) -> UserData:
+    inner = isinstance(model, Pipeline) and len(model) > 1
+    return model[:-1].transform(X) if inner else X
+
+
+def _names(model: BaseEstimator, machine: BaseEstimator) -> list[str] | None:
+    """For every input of the machine, the column that it comes from."""
+    if isinstance(model, Pipeline) and isinstance(model[0], ColumnTypes):
+        return columns_of(model)
+    if isinstance(model, Pipeline) and not hasattr(machine, "feature_names_in_"):
+        return columns_of(model)
+    return None
+
+
+def coefficients(model: BaseEstimator) -> dict[str, float] | None:
+    """Coefficients of a linear machine of two classes, in standardised units.
+
+    That of an input is by how much the decision value rises if the input rises by its
+    standard deviation; the largest first. None for other machines.
+    """
+    machine = model[-1] if isinstance(model, Pipeline) else model
+    coef, scale = getattr(machine, "coef_", None), machine.feature_scale_
+    if coef is None or scale is None or len(machine.classes_) != 2:
+        return None
+    names = _input_names(model, machine)
+    values = np.asarray(coef)[0] * scale
+    order = np.argsort(-np.abs(values), kind="stable")
+    return {names[k]: float(values[k]) for k in order}
+
+
+def _input_names(model: BaseEstimator, machine: BaseEstimator) -> list[str]:
+    """Names of the machine's inputs, as people write them: sex = male."""
+    if not (isinstance(model, Pipeline) and isinstance(model[0], ColumnTypes)):
+        given = getattr(machine, "feature_names_in_", range(machine.n_features_in_))
+        return [str(name) for name in given]
+    found: list[str] = []
+    for name, own in zip(
+        columns_of(model), model[1].get_feature_names_out(), strict=True
+    ):
+        kind, _, rest = str(own).partition("__")
+        category = rest.removeprefix(f"{name}_")
+        found.append(f"{name} = {category}" if kind == "categories" else name)
+    return found

@@ -1,0 +1,294 @@
+"""What a table should be doubted for: leaks, identifiers, entities, duplicates, labels.
+
+A check never changes the table. It names the option that does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.tree import DecisionTreeClassifier
+
+from bisvm.core.types import Array, ArrayLike, UserData
+from bisvm.tables.columns import LARGEST, NUMBER, ColumnTypes, texts
+from bisvm.tables.errors import DataError, listed, pandas
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+# A column that alone has this balanced accuracy may be the target itself.
+LEAK = 0.99
+# Rows that are looked at for leaks, and columns.
+LEAK_ROWS, LEAK_COLUMNS = 2000, 200
+# Classes with fewer rows have a recall that is hardly known.
+FEW_ROWS = 10
+# Rows of an entity, in the mean at most; entities that there are at least.
+MOST_OF_ENTITY, LEAST_ENTITIES = 50, 10
+# Share of rows whose entity has one class, from which on entities give classes away.
+PURE = 0.95
+# A share of held-out rows that are equal to training rows, and is worth a word.
+MANY_EQUAL = 0.02
+# Share of different values of a number that identifies rows.
+DIFFERENT = 0.95
+# Words for what identifies a row, and for what may have several rows.
+IDENTIFIER = re.compile(
+    r"(^|[\W_])(id|ids|nr|no|num|number|key|uid|uuid|guid|index|ref)([\W_]|$)"
+    r"|[a-z](ID|Id|Nr|No)$"
+)
+ENTITY = re.compile(
+    r"(^|[\W_])(patient|subject|person|proband|participant|user|customer|client|"
+    r"member|animal|case|specimen|sample|session|site|device|sensor|station|batch|"
+    r"family|household|group|donor|speaker|student|pupil|visit)s?([\W_]|$|id|nr)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class TableWarning:
+    """A doubt about a table.
+
+    Attributes
+    ----------
+    kind : {"leak", "identifier", "entity", "labels", "duplicates", "few rows"}
+    text : what was seen
+    advice : what to do
+    column : the column that it is about, or None
+    """
+
+    kind: str
+    text: str
+    advice: str
+    column: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.text} {self.advice}"
+
+
+def check_table(
+    frame: UserData,
+    y: Array,
+    *,
+    test: ArrayLike = (),
+    grouped: bool = False,
+    ignored: Sequence[str] = (),
+) -> list[TableWarning]:
+    """Return the doubts about a table with its target.
+
+    Parameters
+    ----------
+    frame : data frame of the features, or sparse matrix
+    y : (n,), labels
+    test : numbers of the rows that are held out
+    grouped : whether rows that belong together are known
+    ignored : names of columns that are not used
+    """
+    found = [*_labels(y), *_few_rows(y)]
+    if not hasattr(frame, "columns"):
+        return found
+    used = frame.drop(columns=[name for name in ignored if name in frame])
+    try:
+        types = ColumnTypes().fit(used)
+    except DataError:
+        # A cell that cannot be read: the error comes with its row where it is used.
+        return found
+    entities = [] if grouped else list(_entities(used, y))
+    # What names an entity tells the class of its rows, and is no leak for that.
+    named = {one.column for one in entities}
+    leaks = [one for one in _leaks(types, used, y) if one.column not in named]
+    found += [*leaks, *_identifiers(types, used), *entities]
+    return [*found, *_duplicates(used, test)]
+
+
+def label_key(label: str) -> str:
+    """What labels have in common that differ in case and spaces only."""
+    return " ".join(label.split()).casefold()
+
+
+def same_labels(y: Array) -> dict[str, list[str]]:
+    """Labels that differ in case or spaces only, the most frequent spelling first."""
+    found: dict[str, list[str]] = {}
+    classes, counts = np.unique(y, return_counts=True)
+    for k in np.argsort(-counts, kind="stable"):
+        found.setdefault(label_key(str(classes[k])), []).append(str(classes[k]))
+    return {names[0]: names[1:] for names in found.values() if len(names) > 1}
+
+
+def _labels(y: Array) -> Iterator[TableWarning]:
+    for first, others in same_labels(y).items():
+        yield TableWarning(
+            "labels",
+            f"Classes {listed([first, *others])} differ in case or spaces only.",
+            "--merge-labels makes one class of them.",
+        )
+
+
+def _few_rows(y: Array) -> Iterator[TableWarning]:
+    classes, counts = np.unique(y, return_counts=True)
+    few = [k for k in np.argsort(counts, kind="stable") if counts[k] < FEW_ROWS]
+    if few:
+        shown = ", ".join(f"{str(classes[k])[:40]!r} ({counts[k]})" for k in few[:5])
+        more = f" and {len(few) - 5} more" if len(few) > 5 else ""
+        yield TableWarning(
+            "few rows",
+            f"Classes with few rows: {shown}{more}.",
+            "How well they are predicted is hardly known: collect more, or merge them.",
+        )
+
+
+# --- columns that know too much -------------------------------------------------------
+
+
+def _leaks(types: ColumnTypes, frame: DataFrame, y: Array) -> Iterator[TableWarning]:
+    _, codes, counts = np.unique(y, return_inverse=True, return_counts=True)
+    rows = np.flatnonzero((counts > 1)[codes])
+    rows = np.random.default_rng(0).permutation(rows)[:LEAK_ROWS]
+    if len(rows) < 2 * FEW_ROWS or len(np.unique(y[rows])) < 2:
+        return
+    typed = types.transform(frame.iloc[rows])
+    for name in list(types.kinds_)[:LEAK_COLUMNS]:
+        share = _told_apart(typed[name], y[rows])
+        if share >= LEAK:
+            yield TableWarning(
+                "leak",
+                f"Column {name!r} alone tells the classes apart (balanced accuracy "
+                f"{share:.1%}).",
+                "If it is known only after the target, it gives the answer away: "
+                f"--drop {_quoted(name)}.",
+                name,
+            )
+
+
+def _told_apart(column: Series, y: Array) -> float:
+    """Balanced accuracy, held out, of a tree of few leaves on one column."""
+    values = column.to_numpy()
+    if values.dtype.kind == "f":
+        # Ranks: a tree sees no more, and its numbers are of single precision.
+        filled = np.nan_to_num(values, nan=-LARGEST)
+        numbers = np.unique(filled, return_inverse=True)[1].astype(float)
+    else:
+        numbers = _by_class(values.astype(str), y)
+    counts = np.unique(y, return_counts=True)[1]
+    tree = DecisionTreeClassifier(
+        max_leaf_nodes=2 * len(counts), class_weight="balanced", random_state=0
+    )
+    folds = StratifiedKFold(int(min(counts.min(), 3)), shuffle=True, random_state=0)
+    predicted = cross_val_predict(tree, numbers[:, None], y, cv=folds)
+    return float(balanced_accuracy_score(y, predicted))
+
+
+def _by_class(values: Array, y: Array) -> Array:
+    """Numbers for categories, those of one class next to each other.
+
+    Rare categories would have to be learned by heart: they share a number.
+    """
+    _, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    labels = np.unique(y, return_inverse=True)[1]
+    table = np.zeros((len(counts), labels.max() + 1))
+    np.add.at(table, (codes, labels), 1)
+    order = np.lexsort([np.arange(len(counts)), table.argmax(axis=1)])
+    places = np.argsort(order).astype(float)
+    places[counts < 3] = -1.0
+    return np.asarray(places[codes])
+
+
+def _identifiers(types: ColumnTypes, frame: DataFrame) -> Iterator[TableWarning]:
+    for name, kind in types.kinds_.items():
+        if kind == NUMBER and _identifies(name, frame[name]):
+            yield TableWarning(
+                "identifier",
+                f"Column {name!r} has another whole number in nearly every row, like "
+                "an identifier.",
+                f"It says nothing of new rows: --drop {_quoted(name)}.",
+                name,
+            )
+
+
+def _identifies(name: str, column: Series) -> bool:
+    numbers = pandas().to_numeric(column, errors="coerce").dropna().to_numpy(float)
+    n = len(numbers)
+    if n < 20 or (numbers % 1 != 0).any():
+        return False
+    different = len(np.unique(numbers)) / n
+    if different < DIFFERENT:
+        return False
+    # Numbers of rows, in any order, leave few gaps.
+    dense = different == 1.0 and numbers.max() - numbers.min() < 1.5 * n
+    return bool(dense or IDENTIFIER.search(name))
+
+
+# --- rows that are not independent ----------------------------------------------------
+
+
+def _entities(frame: DataFrame, y: Array) -> Iterator[TableWarning]:
+    for name in frame.columns:
+        codes, count = _codes(frame[name])
+        n = len(y)
+        enough = LEAST_ENTITIES <= count <= n / 2 and n / count <= MOST_OF_ENTITY
+        if codes is None or not enough:
+            continue
+        named = bool(ENTITY.search(str(name)) or IDENTIFIER.search(str(name)))
+        if named or (n / count >= 3 and _is_pure(codes, y)):
+            yield TableWarning(
+                "entity",
+                f"Column {str(name)!r} has {count} values in {n} rows, and rows of one "
+                "value are both trained on and held out.",
+                "If they are of one person or thing, the accuracy on new ones is "
+                f"lower: --groups {_quoted(str(name))}.",
+                str(name),
+            )
+
+
+def _codes(column: Series) -> tuple[Array | None, int]:
+    """Numbers of the values of a text or of whole numbers, and how many there are."""
+    pd = pandas()
+    numbers = pd.to_numeric(column, errors="coerce")
+    if pd.api.types.is_bool_dtype(column) or column.isna().any():
+        return None, 0
+    if numbers.notna().all() and (numbers % 1 != 0).any():
+        return None, 0
+    values, codes = np.unique(texts(column).to_numpy(str), return_inverse=True)
+    return codes, len(values)
+
+
+def _is_pure(codes: Array, y: Array) -> bool:
+    """Whether rows of one entity nearly always have one class."""
+    labels = np.unique(y, return_inverse=True)[1]
+    table = np.zeros((codes.max() + 1, labels.max() + 1))
+    np.add.at(table, (codes, labels), 1)
+    largest = table.sum(axis=0).max() / len(y)
+    return bool(table.max(axis=1).sum() >= PURE * len(y) and largest < 0.8)
+
+
+def _duplicates(frame: DataFrame, test: ArrayLike) -> Iterator[TableWarning]:
+    """Held-out rows that are equal to training rows, in tables where that is odd."""
+    n, held = len(frame), np.zeros(len(frame), dtype=bool)
+    held[np.asarray(test, dtype=int)] = True
+    if not held.any() or _combinations(frame) < 100 * n:
+        return
+    keys = pandas().util.hash_pandas_object(frame.astype(str), index=False).to_numpy()
+    equal = int(np.isin(keys[held], keys[~held]).sum())
+    if equal >= max(MANY_EQUAL * held.sum(), 2):
+        yield TableWarning(
+            "duplicates",
+            f"{equal} of {held.sum()} held-out rows are equal to training rows.",
+            "The accuracy on new rows is lower: remove duplicated rows, or name a "
+            "column that they share by --groups.",
+        )
+
+
+def _combinations(frame: DataFrame) -> float:
+    """How many different rows there could be, from the values of the columns."""
+    with np.errstate(over="ignore"):
+        return float(
+            np.prod([max(frame[name].nunique(), 1) for name in frame], dtype=float)
+        )
+
+
+def _quoted(name: str) -> str:
+    return name if re.fullmatch(r"[\w.-]+", name) else repr(name)

@@ -1,0 +1,192 @@
+"""Files as text with separators: text itself, spreadsheets, and JSON lines.
+
+A spreadsheet and JSON lines become text with commas, so that title rows, header,
+missing values and units are detected as in any other text.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from bisvm.tables.errors import DataError
+
+BOM = b"\xef\xbb\xbf"
+# What a spreadsheet or an archive of text may have at most, unpacked: 1 GB.
+MOST_BYTES = 1 << 30
+
+
+class Source(NamedTuple):
+    """The text of a file.
+
+    separator : what separates its fields, if that is known
+    notes : what was guessed, in words
+    header : whether the first line has names, if that is known
+    """
+
+    text: str
+    separator: str | None = None
+    notes: tuple[str, ...] = ()
+    header: bool | None = None
+
+
+def source_of(path: Path, kind: str, sheet: str | None = None) -> Source:
+    """Return the text of a file.
+
+    kind : {"csv", "tsv", "excel", "jsonl"}
+    sheet : name of a sheet, or its number from one; by default the first
+    """
+    if kind == "excel":
+        return _of_spreadsheet(path, sheet)
+    if kind == "jsonl":
+        return _of_json_lines(path)
+    text, encoding = decoded(path)
+    if encoding in ("utf-8", "utf-8-sig"):
+        return Source(text)
+    return Source(text, notes=(f"the text is not UTF-8: read as {encoding}",))
+
+
+def decoded(path: Path) -> tuple[str, str]:
+    """The text of a file, and its encoding."""
+    raw = path.read_bytes()
+    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        encodings = ["utf-16"]
+    elif b"\0" in raw[: 1 << 16]:
+        raise DataError("this is not a text file: it contains NUL bytes.")
+    else:
+        encodings = ["utf-8-sig", "cp1252", "latin-1"]
+    for encoding in encodings:
+        # Some programs write UTF-8's byte order mark before other encodings.
+        known = encoding in ("utf-8-sig", "utf-16")
+        text = raw if known else raw.removeprefix(BOM)
+        try:
+            # DOS ends text with \x1a.
+            return text.decode(encoding).replace("\0", "").rstrip("\x1a"), encoding
+        except UnicodeDecodeError:
+            continue
+    raise DataError("the text is neither UTF-8, UTF-16 nor Latin 1.")
+
+
+# --- spreadsheets ---------------------------------------------------------------------
+
+
+def _of_spreadsheet(path: Path, sheet: str | None) -> Source:
+    try:
+        import openpyxl
+    except ImportError:
+        raise ImportError(
+            "Excel files need openpyxl, which is not installed: pip install "
+            "openpyxl, or save the table as CSV"
+        ) from None
+    _check_size(path)
+    try:
+        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        names = book.sheetnames
+        name = _sheet(names, sheet)
+        rows = [[_cell(one) for one in row] for row in book[name].values]
+        book.close()
+    except (DataError, MemoryError):
+        raise
+    except Exception as error:
+        raise DataError(
+            f"this is not an Excel file, or it is damaged: {str(error)[:200]}"
+        ) from None
+    several = sheet is None and len(names) > 1
+    note = f"there are {len(names)} sheets; {name!r} is read (--sheet)"
+    return Source(_with_commas(_trimmed(rows)), ",", (note,) if several else ())
+
+
+def _check_size(path: Path) -> None:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(one.file_size for one in archive.infolist())
+    except zipfile.BadZipFile as error:
+        raise DataError(f"this is not an Excel file: {error}.") from None
+    if size > MOST_BYTES:
+        raise DataError(f"the file has {size:,} bytes unpacked: save it as CSV.")
+
+
+def _sheet(names: Sequence[str], sheet: str | None) -> str:
+    if sheet is None:
+        return names[0]
+    if sheet in names:
+        return sheet
+    if sheet.isdigit() and 1 <= int(sheet) <= len(names):
+        return names[int(sheet) - 1]
+    raise DataError(f"there is no sheet {sheet!r}; there are {list(names)}.")
+
+
+def _cell(value: object) -> str:
+    """A cell as people would write it into a text file."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    if isinstance(value, datetime):
+        whole = (value.hour, value.minute, value.second) == (0, 0, 0)
+        return str(value.date()) if whole else value.isoformat(" ", "seconds")
+    return str(value.isoformat() if isinstance(value, date) else value)
+
+
+def _trimmed(rows: list[list[str]]) -> list[list[str]]:
+    """Rows without empty columns and rows at the edges."""
+    widest = max((_filled(row) for row in rows), default=0)
+    rows = [row[:widest] for row in rows]
+    first = next((k for k, row in enumerate(rows) if any(row)), len(rows))
+    while len(rows) > first and not any(rows[-1]):
+        rows.pop()
+    left = min((_empty(row) for row in rows[first:] if any(row)), default=0)
+    return [row[left:] for row in rows[first:] if any(row)]
+
+
+def _filled(row: Sequence[str]) -> int:
+    return max((k for k, cell in enumerate(row, 1) if cell), default=0)
+
+
+def _empty(row: Sequence[str]) -> int:
+    return next((k for k, cell in enumerate(row) if cell), len(row))
+
+
+def _with_commas(rows: Iterable[Sequence[str]]) -> str:
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+# --- JSON lines -----------------------------------------------------------------------
+
+
+def _of_json_lines(path: Path) -> Source:
+    rows: list[Mapping[str, object]] = []
+    names: dict[str, None] = {}
+    for number, line in enumerate(decoded(path)[0].splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise DataError(f"line {number} is not JSON: {error}.") from None
+        if not isinstance(row, dict):
+            raise DataError(f"line {number} is not a JSON object, such as {{'a': 1}}.")
+        rows.append(row)
+        names.update(dict.fromkeys(map(str, row)))
+    if not rows:
+        raise DataError("the file is empty; expected a JSON object on every line.")
+    cells = [[_json_cell(row.get(name), name) for name in names] for row in rows]
+    return Source(_with_commas([list(names), *cells]), ",", header=True)
+
+
+def _json_cell(value: object, name: str) -> str:
+    if isinstance(value, (dict, list)):
+        raise DataError(
+            "a value is a list or an object; expected numbers or text.", column=name
+        )
+    return _cell(value)

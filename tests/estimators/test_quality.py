@@ -1,0 +1,117 @@
+"""Figures on held-out rows, against scikit-learn's, and what is said of them."""
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+from sklearn import metrics
+from sklearn.datasets import load_iris, make_moons
+
+from bisvm import BilevelLinearSVC, BilevelSVC
+from bisvm.estimators.quality import NO_BETTER, Quality
+from bisvm.reporting.scores import share_of
+
+RNG = np.random.default_rng(0)
+QUICK = dict(kernel="rbf", cv=3, random_state=0)
+
+
+def drawn(n_classes, n=90):
+    """Labels, decision values that know something of them, and probabilities."""
+    y = RNG.integers(n_classes, size=n)
+    scores = RNG.standard_normal((n, n_classes)) + 1.5 * np.eye(n_classes)[y]
+    decision = scores if n_classes > 2 else scores[:, 1] - scores[:, 0]
+    return y, decision, log_softmax(scores, axis=1)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_figures_are_those_of_scikit_learn(n_classes):
+    y, decision, logs = drawn(n_classes)
+    found = Quality.of(y, decision, logs, np.arange(n_classes))
+    predicted = decision.argmax(axis=1) if n_classes > 2 else (decision > 0).astype(int)
+    precision, recall, *_ = metrics.precision_recall_fscore_support(y, predicted)
+    assert np.allclose(found.precision, precision) and np.allclose(found.recall, recall)
+    assert found.accuracy == pytest.approx(metrics.accuracy_score(y, predicted))
+    balanced = metrics.balanced_accuracy_score(y, predicted)
+    assert found.balanced_accuracy == pytest.approx(balanced)
+    p = np.exp(logs)
+    assert found.log_loss == pytest.approx(metrics.log_loss(y, p))
+    if n_classes == 2:
+        assert found.auc == pytest.approx(metrics.roc_auc_score(y, decision))
+    else:
+        # Any scores may rank, and scikit-learn asks for probabilities.
+        areas = [metrics.roc_auc_score(y == c, decision[:, c]) for c in range(4)]
+        assert found.auc == pytest.approx(np.mean(areas))
+    assert found.accuracy_interval() == pytest.approx(share_of(predicted == y)[1:3])
+
+
+def test_the_deviation_of_guesses_is_that_of_random_predictions():
+    """z_balanced of predictions that are independent of the classes has variance 1."""
+    y = np.repeat([0, 1, 2], [200, 60, 40])
+    gains = []
+    for _ in range(400):
+        predicted = RNG.choice(3, size=len(y), p=[0.7, 0.2, 0.1])
+        gains.append(Quality.of(y, np.eye(3)[predicted], None, np.arange(3)).gains)
+    _, balanced = np.transpose(gains)
+    assert abs(balanced.mean()) < 0.2 and balanced.std() == pytest.approx(1, abs=0.15)
+
+
+def test_a_row_that_is_held_out_twice_counts_once():
+    y, decision, logs = drawn(3)
+    once = Quality.of(y, decision, logs, np.arange(3))
+    twice = [np.concatenate([one, one]) for one in (y, decision, logs)]
+    half = np.full(2 * len(y), 0.5)
+    again = Quality.of(*twice, np.arange(3), weight=half)
+    assert np.allclose(again.confusion, once.confusion)
+    assert again.auc == pytest.approx(once.auc)
+    assert again.gains == pytest.approx(once.gains)
+
+
+def test_a_constant_prediction_is_no_better_than_guessing():
+    y = np.repeat([0, 1], [80, 20])
+    found = Quality.of(y, np.full(100, -1.0), None, np.array(["no", "yes"]))
+    assert found.no_better_than_guessing and found.constant == "no"
+    assert str(found).startswith(f"{NO_BETTER}: class 'no' is predicted for all 100")
+    assert "accuracy (80.0%) says little" in str(found)
+    assert np.isnan(found.precision[1]) and found.gains == (0.0, 0.0)
+
+
+def test_a_rare_class_that_is_found_is_better_than_guessing():
+    """With 1.5% ill, accuracy hardly rises above that of guessing."""
+    y = np.repeat([0, 1], [985, 15])
+    decision = np.where(y == 1, 1.0, -1.0)
+    decision[985:990] = -1.0
+    found = Quality.of(y, decision, None, np.array(["well", "ill"]))
+    assert not found.no_better_than_guessing and found.unbalanced
+    assert found.headline.startswith("Balanced accuracy 83.3%")
+
+
+def test_held_out_rows_of_a_search_are_counted():
+    X, y = load_iris(return_X_y=True)
+    model = BilevelSVC(**QUICK).fit(X, y)
+    found = model.quality_
+    promise = model.expected_score_.value + model.generalization_gap_
+    assert found.accuracy == pytest.approx(promise)
+    assert np.array_equal(found.rows, [50, 50, 50])
+    assert not found.no_better_than_guessing and found.auc > 0.9
+
+
+def test_chance_is_called_guessing_and_scores_that_rank_are_told():
+    X, y = make_moons(80, noise=0.3, random_state=0)
+    with pytest.warns(Warning, match="no better than guessing"):
+        model = BilevelLinearSVC(cv=3).fit(X, np.random.default_rng(0).permutation(y))
+    assert str(model.quality_).startswith(NO_BETTER)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((600, 2))
+    y = 0.5 * X[:, 0] + rng.standard_normal(600) > 1.5
+    with pytest.warns(UserWarning, match="Decision values do rank the rows"):
+        model = BilevelLinearSVC(cv=3, random_state=0).fit(X, y)
+    assert model.quality_.ranks and model.quality_.no_better_than_guessing
+    goal = "balanced_accuracy"
+    moved = BilevelLinearSVC(cv=3, threshold=goal, random_state=0).fit(X, y)
+    assert not moved.quality_.no_better_than_guessing
+    assert moved.quality_.balanced_accuracy > model.quality_.balanced_accuracy + 0.1
+
+
+def test_nothing_is_said_without_held_out_rows():
+    X, y = make_moons(40, random_state=0)
+    model = BilevelSVC("ard", criterion="structural_risk", learn=("gamma",))
+    assert model.fit(X, y).quality_ is None
