@@ -70,7 +70,7 @@ def at_residual(formula: Formula, r: float) -> tuple[float, float, float]:
     return shift * v + low * v_low, low * s_low - shift * s, shift * c + low * c_low
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, error_model="numpy")
 def at(formula: Formula, f: float, y: float) -> tuple[float, float, float]:
     """Value, slope and curvature of a loss at one point; see the classes below."""
     kind, width, shift = formula
@@ -102,12 +102,17 @@ def at(formula: Formula, f: float, y: float) -> tuple[float, float, float]:
     return r, -y, 0.0
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def weighted_losses(
-    formula: Formula, F: Array, Y: Array, W: Array
-) -> tuple[Array, Array, Array]:
-    """W l, W dl/df and W d2l/df2 at F, all of shape (n, q)."""
-    value, slope, curvature = np.zeros(F.shape), np.zeros(F.shape), np.zeros(F.shape)
+    formula: Formula,
+    F: Array,
+    Y: Array,
+    W: Array,
+    value: Array,
+    slope: Array,
+    curvature: Array,
+) -> None:
+    """Write W l, W dl/df and W d2l/df2 at F where W > 0, all of shape (n, q)."""
     n, q = F.shape
     for i in range(n):
         for k in range(q):
@@ -118,16 +123,21 @@ def weighted_losses(
             value[i, k] = weight * v
             slope[i, k] = weight * s
             curvature[i, k] = weight * c
-    return value, slope, curvature
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def derivatives_along(
-    formula: Formula, F: Array, V: Array, Y: Array, W: Array, t: Array
-) -> tuple[Array, Array]:
-    """sum_i W dl/df V and sum_i W d2l/df2 V^2 at F + t V, both of shape (q,)."""
+    formula: Formula,
+    F: Array,
+    V: Array,
+    Y: Array,
+    W: Array,
+    t: Array,
+    first: Array,
+    second: Array,
+) -> None:
+    """Add sum_i W dl/df V and sum_i W d2l/df2 V^2 at F + t V, both of shape (q,)."""
     n, q = F.shape
-    first, second = np.zeros(q), np.zeros(q)
     for i in range(n):
         for k in range(q):
             weight, v = W[i, k], V[i, k]
@@ -136,7 +146,6 @@ def derivatives_along(
             _, s, c = at(formula, F[i, k] + t[k] * v, Y[i, k])
             first[k] += weight * s * v
             second[k] += weight * c * v * v
-    return first, second
 
 
 class Loss(Part):
@@ -262,10 +271,7 @@ class Loss(Part):
     def weighted(self, F: Array, Y: Array, W: Array) -> tuple[Array, Array, Array]:
         """Compute W l, W dl/df and W d2l/df2 for arrays of shape (n, q)."""
         if self.compiled:
-            out: tuple[Array, Array, Array] = weighted_losses(
-                self.formula, *_as_compiled(F, Y, W)
-            )
-            return out
+            return self._weighted(F, Y, W)
         value, slope, curvature = self.evaluate(F, Y)
         return W * value, W * slope, W * curvature
 
@@ -277,10 +283,10 @@ class Loss(Part):
         F, V, Y and W are of shape (n, q), `t` and the derivatives of shape (q,).
         """
         if self.compiled:
-            out: tuple[Array, Array] = derivatives_along(
-                self.formula, *_as_compiled(F, V, Y, W, t)
-            )
-            return out
+            first, second = np.zeros(len(t)), np.zeros(len(t))
+            given = *_as_compiled(F, V, Y, W, t), first, second
+            derivatives_along(self.formula, *given)
+            return first, second
         _, slope, curvature = self.weighted(F + t * V, Y, W)
         slope *= V
         curvature *= V**2
@@ -289,11 +295,18 @@ class Loss(Part):
     def _evaluate(self, f: Array, y: Array) -> tuple[Array, Array, Array]:
         """`evaluate` on arrays of one shape; must not change them."""
         columns = f.reshape(-1, 1), y.reshape(-1, 1), np.ones((f.size, 1))
-        results = weighted_losses(self.formula, *_as_compiled(*columns))
         value, slope, curvature = (
-            one.reshape(f.shape).astype(f.dtype, copy=False) for one in results
+            one.reshape(f.shape).astype(f.dtype, copy=False)
+            for one in self._weighted(*columns)
         )
         return value, slope, curvature
+
+    def _weighted(self, F: Array, Y: Array, W: Array) -> tuple[Array, Array, Array]:
+        """`weighted` by the compiled function."""
+        out = np.zeros(F.shape), np.zeros(F.shape), np.zeros(F.shape)
+        given = *_as_compiled(F, Y, W), *out
+        weighted_losses(self.formula, *given)
+        return out
 
 
 def _as_compiled(*arrays: Array) -> tuple[Array, ...]:
