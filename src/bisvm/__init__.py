@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from bisvm.data.chunks import Chunks
     from bisvm.estimators import (
         BilevelLinearSVC,
+        BilevelLinearSVR,
         BilevelObjective,
         BilevelSVC,
+        BilevelSVR,
         ConvolutionalSVC,
     )
     from bisvm.io.files import load, save
@@ -25,8 +27,10 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 __all__ = [
     "BilevelLinearSVC",
+    "BilevelLinearSVR",
     "BilevelObjective",
     "BilevelSVC",
+    "BilevelSVR",
     "Chunks",
     "ConvolutionalLinearSVC",
     "ConvolutionalSVC",
@@ -43,8 +47,10 @@ __all__ = [
 # solvers take a moment to load.
 _HOMES = {
     "BilevelLinearSVC": "bisvm.estimators",
+    "BilevelLinearSVR": "bisvm.estimators",
     "BilevelObjective": "bisvm.estimators",
     "BilevelSVC": "bisvm.estimators",
+    "BilevelSVR": "bisvm.estimators",
     "Chunks": "bisvm.data.chunks",
     "ConvolutionalLinearSVC": "bisvm.published.convolutional_linear",
     "ConvolutionalSVC": "bisvm.estimators",

@@ -313,7 +313,12 @@ def test_usage_errors_exit_with_two(words, capsys):
         (["tune", "none.csv"], "none.csv: there is no such file"),
         (["tune", "iris.csv", "--target", "specis"], "Did you mean 'species'?"),
         (["tune", "iris.csv", "--drop", "wrong"], "no column 'wrong'"),
-        (["tune", "iris.csv", "--target", "1"], "like a quantity"),
+        (
+            ["tune", "iris.csv", "--target", "1", "--report", "r.html"],
+            "a report is for",
+        ),
+        (["compare", "iris.csv", "--target", "1"], "the comparison is for classes"),
+        (["tune", "iris.csv", "--task", "regression"], "regression needs numbers"),
         (["tune", "iris.csv", "--save", "no/where.skops"], "no such folder"),
         (["predict", "iris.csv", "iris.csv"], "no model file"),
         (

@@ -21,7 +21,8 @@ from bisvm.criteria import (
     get_criterion,
 )
 from bisvm.criteria.priors import Shrinkage
-from bisvm.data.splits import class_pairs, class_tasks, pooled_pairs, split_columns
+from bisvm.data.splits import pooled_pairs, split_columns
+from bisvm.data.targets import class_pairs, class_tasks
 from bisvm.testing import central_difference, check_criterion, check_hypergradient
 from tests.problems import make_objective, three_classes
 

@@ -17,7 +17,6 @@ from sklearn.model_selection import (
 
 from bisvm import BilevelLinearSVC, BilevelSVC
 from bisvm.data.splits import (
-    class_tasks,
     distinct_columns,
     equal_shares,
     freeze_splits,
@@ -26,6 +25,7 @@ from bisvm.data.splits import (
     training_columns,
     validated_on,
 )
+from bisvm.data.targets import class_tasks
 from bisvm.hinge.path import best_C
 
 Y = np.array([0, 1, 0, 1, 0, 1, 0, 1, 1, 0])

@@ -10,7 +10,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import bisvm
-from bisvm import BilevelLinearSVC, BilevelSVC, ConvolutionalLinearSVC, ConvolutionalSVC
+from bisvm import (
+    BilevelLinearSVC,
+    BilevelLinearSVR,
+    BilevelSVC,
+    BilevelSVR,
+    ConvolutionalLinearSVC,
+    ConvolutionalSVC,
+)
 from bisvm.kernels import KERNELS, RBF, FilterBank, Linear, Matern, Polynomial
 from bisvm.transforms import (
     Convolution2D,
@@ -147,3 +154,29 @@ def test_what_cannot_be_written_is_refused_with_the_reason():
     model.classes_ = model.classes_ + 0.5
     with pytest.raises(ValueError, match="whole numbers or text"):
         bisvm.to_onnx(model)
+
+
+@pytest.mark.parametrize(
+    "model, target",
+    [
+        (BilevelSVR("rbf", **QUICK), X[:, 3]),
+        (BilevelSVR("ard", **QUICK), X[:, 2:]),
+        (BilevelSVR("rbf", shared=False, **QUICK), X[:, 2:]),
+        (BilevelSVR("rbf", ensemble=2, **QUICK), X[:, 3]),
+        (BilevelLinearSVR(**QUICK), X[:, 3]),
+    ],
+    ids=["one output", "two outputs", "on their own", "ensemble", "linear"],
+)
+def test_regression(model, target):
+    rows = 100.0 * X
+    fitted = make_pipeline(StandardScaler(), model).fit(rows, 5.0 + 20.0 * target)
+    written = bisvm.to_onnx(fitted)
+    session = runtime.InferenceSession(written.SerializeToString())
+    (found,) = session.run(None, {"X": rows})
+    expected = fitted.predict(rows).reshape(len(rows), -1)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    single = bisvm.to_onnx(fitted, rows.astype(np.float32))
+    session = runtime.InferenceSession(single.SerializeToString())
+    (found,) = session.run(None, {"X": rows.astype(np.float32)})
+    np.testing.assert_allclose(found, expected, rtol=1e-3)

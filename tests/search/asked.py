@@ -8,7 +8,8 @@ import numpy as np
 
 from bisvm.criteria import get_criterion
 from bisvm.criteria.priors import get_prior
-from bisvm.data.splits import class_tasks, freeze_splits
+from bisvm.data.splits import freeze_splits
+from bisvm.data.targets import ClassLabels, class_tasks
 from bisvm.kernels import get_kernel
 from bisvm.losses import get_loss
 from bisvm.machines.model import Model
@@ -53,6 +54,7 @@ def make_data(X: Any = None, y: Any = None, **given: Any) -> Data:
         held_weight=ones,
         tasks=class_tasks(y, len(classes), "ovr"),
         splits=freeze_splits(3, X, y, random_state=np.random.RandomState(0)),
+        targets=ClassLabels(len(classes)),
         classes=classes,
         n_features=X.shape[1],
         **given,

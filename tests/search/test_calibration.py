@@ -20,6 +20,7 @@ from sklearn.svm import SVC
 import bisvm
 from bisvm import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC
 from bisvm.data.splits import decisions, pooled_pairs, validated_on
+from bisvm.data.targets import ClassLabels
 from bisvm.kernels import RBF
 from bisvm.search.calibration import (
     Calibration,
@@ -258,7 +259,7 @@ def test_repeated_splits_are_no_more_rows():
         X=MOONS, y=MOON, rows=np.arange(160), weight=np.ones(160),
         sample_weight=np.ones(160), held_weight=np.ones(160),
         tasks=np.where(MOON == 1, 1.0, -1.0)[:, None], splits=[],
-        classes=np.array([0, 1]), n_features=2,
+        targets=ClassLabels(2), classes=np.array([0, 1]), n_features=2,
     )  # fmt: skip
     once, often = np.arange(30), np.tile(np.arange(30), 10)
     scores = np.random.default_rng(0).normal(size=(300, 1))

@@ -74,7 +74,7 @@ def test_a_certificate_in_words():
     ).splitlines()
     assert said[0] == "Converged: Done."
     assert "H was evaluated at 3 starts" in said[2]
-    assert said[3] == "H of a default SVC: 3 times as high."
+    assert said[3] == "H of a default machine: 3 times as high."
     assert said[4] == "Lowest H elsewhere: 2 times as high."
     assert "by 7.2 standard errors" in said[5] and said[6] == "C is at 1e5."
 

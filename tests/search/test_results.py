@@ -7,6 +7,7 @@ import pytest
 
 from bisvm.bilevel.objective import Objective, WarmStart
 from bisvm.bilevel.problem import Landmarks
+from bisvm.criteria import get_criterion
 from bisvm.data.splits import training_columns
 from bisvm.optimizers import BFGS
 from bisvm.search import results
@@ -106,9 +107,13 @@ def test_many_rows_have_no_competitors(found, monkeypatch):
     assert held_out_values(*found).competitors == ()
 
 
+def rules(columns):
+    return get_criterion("auto").constant_rules(columns.labels, columns.train)
+
+
 def test_every_class_has_a_constant_machine(found):
     columns = found[0].objective.problem.columns
-    constants = list(results._constants(columns))
+    constants = list(rules(columns))
     assert [np.unique(one).tolist() for one in constants] in ([[1], [-1]], [[-1], [1]])
 
 
@@ -116,7 +121,7 @@ def test_of_three_classes_constants_also_prefer_one_a_little():
     y = np.arange(60) % 3
     data = make_data(DATA.X, y)
     problem = problem_of(SETTINGS, data, data.tasks, None)
-    constants = list(results._constants(problem.columns))
+    constants = list(rules(problem.columns))
     assert len(constants) == 6
     for one in constants[1::2]:
         # All say no, and the class that is preferred says it less loudly.
@@ -211,7 +216,7 @@ def test_the_certificate_needs_both_levels(tuned):
 
 def test_an_answer_worse_than_a_baseline_is_not_converged(tuned):
     beaten = replace(tuned, descent=replace(tuned.descent, beaten_by=("a rule",)))
-    assert "More held-out rows are right by a rule" in beaten.certificate.reason
+    assert "Held-out rows are predicted better by a rule" in beaten.certificate.reason
     guess = replace(tuned.descent, over_constant=PairedDifference(0.1, 0.1))
     certificate = replace(tuned, descent=guess).certificate
     assert not certificate.converged and certificate.reason == results.GUESSING

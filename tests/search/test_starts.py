@@ -182,7 +182,7 @@ def test_local_averages_are_those_of_a_plain_loop(objective):
             near = np.exp(-gamma * ((X[i] - X) ** 2).sum(axis=1)) * columns.train[:, k]
             f = near @ columns.labels[:, k] / near.sum()
             right[i] += columns.validation[i, k] * (f * columns.labels[i, k] > 0)
-    np.testing.assert_allclose(average.shares, right, atol=1e-12)
+    np.testing.assert_allclose(average.errors, -right, atol=1e-12)
 
 
 def test_the_linear_rule_is_ridge_regression(objective):
@@ -198,14 +198,14 @@ def test_the_linear_rule_is_ridge_regression(objective):
         ridge.fit(Z[train], labels - labels.mean())
         f = ridge.predict(Z) + labels.mean()
         right += columns.validation[:, k] * (f * columns.labels[:, k] > 0)
-    np.testing.assert_allclose(linear.shares, right, atol=1e-12)
+    np.testing.assert_allclose(linear.errors, -right, atol=1e-12)
 
 
 def test_a_rule_that_is_always_right_beats_a_machine_that_is_not(objective):
     validation = objective.problem.columns.validation
     best, _ = objective.evaluate(objective.theta0 - 6.0)
     rows = np.arange(len(validation))
-    always = Baseline("always", rows, validation.sum(axis=1), 0.0, 1.0)
+    always = Baseline("always", rows, -validation.sum(axis=1), 0.0, 1.0)
     never = Baseline("never", rows, np.zeros(len(rows)), 1.0, 1.0)
     assert always.beats(objective, best) and not never.beats(objective, best)
 

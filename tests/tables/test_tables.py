@@ -7,7 +7,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_validate
 
 from bisvm import BilevelSVC
-from bisvm.tables import ColumnTypes, DataError, pipeline_for, read_table, split_target
+from bisvm.tables import (
+    ColumnTypes,
+    DataError,
+    hold_out,
+    pipeline_for,
+    read_table,
+    split_target,
+)
 from bisvm.tables.format import remember, remembered
 from bisvm.tables.preparing import columns_of, relevances_by_column
 from bisvm.tables.text import guess_separator, in_english, without_words
@@ -248,9 +255,38 @@ def test_targets(tmp_path):
         assert found == name and len(y) == len(rest.frame) == (
             30 if name == "b" else 31
         )
-    for target, said in (("x", "no column 'x'"), ("a", "quantity or a name")):
-        with pytest.raises(DataError, match=said):
-            split_target(table, target)
+    with pytest.raises(DataError, match="no column 'x'"):
+        split_target(table, "x")
+
+
+def test_targets_of_numbers_are_quantities_if_they_are_many(tmp_path):
+    lines = [f"{k};{k},5;{k % 4};{'uv'[k % 2]};{k}a" for k in range(120)]
+    table = read_table(written(tmp_path, "\n".join(["n;h;few;b;t", *lines])))
+    for target, first in (("n", 0.0), ("h", 0.5)):
+        rest, y, _, notes = split_target(table, target)
+        assert y.dtype == float and y[0] == first and len(y) == 120
+        assert rest.form.labels == ()
+        assert any("regression" in note for note in notes)
+    _, y, _, notes = split_target(table, "few")
+    assert set(y) == set("0123") and any("taken for classes" in one for one in notes)
+    _, y, _, notes = split_target(table, "few", "regression")
+    assert y.dtype == float and not any("regression" in one for one in notes)
+    assert set(split_target(table, "b")[1]) == {"u", "v"}
+    with pytest.raises(DataError, match="like names"):
+        split_target(table, "t")
+    with pytest.raises(DataError, match="regression needs numbers"):
+        split_target(table, "b", "regression")
+    with pytest.raises(DataError, match="only one row"):
+        split_target(table, "n", "classification")
+
+
+def test_numbers_are_held_out_at_random():
+    y = np.arange(40.0)
+    train, test = hold_out(y, 0.25, 1)
+    assert len(test) == 10 and set(train) | set(test) == set(range(40))
+    assert len(hold_out(y, 0.0)[1]) == 0
+    with pytest.raises(ValueError, match="too few"):
+        hold_out(y[:2], 0.9)
 
 
 def test_empty_labels_are_missing_and_others_if_asked(tmp_path):

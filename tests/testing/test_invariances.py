@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.svm import SVC
 
-from bisvm import BilevelLinearSVC, BilevelSVC
+from bisvm import BilevelLinearSVC, BilevelLinearSVR, BilevelSVC, BilevelSVR
 from bisvm.testing import (
     INVARIANCES,
     InvarianceResult,
@@ -36,6 +36,24 @@ HERE = [name for name in INVARIANCES if not name.startswith("Dask")]
 )
 def test_kernel_and_linear_machines(estimator, not_promised):
     check_invariances(estimator, X, y, only=HERE, not_promised=not_promised)
+
+
+@pytest.mark.parametrize(
+    "estimator, not_promised",
+    [
+        (BilevelSVR("rbf", **QUICK), {"units of columns": "one gamma"}),
+        (BilevelSVR("ard", loss="squared", criterion="student", **QUICK), {}),
+        (BilevelLinearSVR(**QUICK), {"units of columns": "one C"}),
+    ],
+    ids=["rbf", "ard", "linear"],
+)
+def test_regression(estimator, not_promised):
+    target = (
+        X[:, 0] * X[:, 1] + X[:, 2] + 0.1 * np.random.default_rng(0).normal(size=40)
+    )
+    if isinstance(estimator, BilevelLinearSVR):
+        not_promised = {"units of columns": "one C"}
+    check_invariances(estimator, X, target, only=HERE, not_promised=not_promised)
 
 
 @pytest.mark.full
@@ -182,6 +200,23 @@ class Shared(Mean):
         self.b_ = self.b_ + len(self.last)
 
 
+class InOneUnit(RegressorMixin, BaseEstimator):
+    """The mean of y, which is rounded."""
+
+    def fit(self, X, y):
+        self.mean_ = np.round(np.mean(y), 1)
+        return self
+
+    def predict(self, X):
+        return np.full(X.shape[0], self.mean_)
+
+
+class FromZero(InOneUnit):
+    def fit(self, X, y):
+        self.mean_ = 0.5 * np.mean(y)
+        return self
+
+
 BROKEN = [
     ("row order", FirstRow),
     ("column order", FirstColumn),
@@ -194,6 +229,8 @@ BROKEN = [
     ("memory layout", Fortran),
     ("labels renamed", Named),
     ("classes reversed", Lopsided),
+    ("units of y", InOneUnit),
+    ("origin of y", FromZero),
     ("two jobs", Parallel),
     ("checkpoint", Checkpointed),
     ("resumed", Watched),

@@ -13,6 +13,8 @@ enough.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from bisvm.core.types import Array
 from bisvm.machines import Machine, Sensitivity
 from bisvm.machines.base import column_dots
@@ -56,9 +58,11 @@ def gradient_and_error(
     along = machine.inner(x, adjoint.function, adjoint.values)
     along = along + column_dots(tangent.slope, adjoint.values)
     gradient = machine.sensitivity(x, tangent, adjoint, cotangent)
-    return gradient, along
+    of_loss = machine.loss_sensitivity(tangent, adjoint)
+    return replace(gradient, loss=of_loss), along
 
 
 def envelope_gradient(machine: Machine, solution: Solution) -> Sensitivity:
     """Differentiate the optimum of the lower level itself: no solve is needed."""
-    return machine.envelope(solution.x, solution.tangent)
+    x, tangent = solution.x, solution.tangent
+    return replace(machine.envelope(x, tangent), loss=machine.loss_envelope(tangent))

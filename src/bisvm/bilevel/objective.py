@@ -298,7 +298,7 @@ class Objective:
             return risk, rows, envelope_gradient(machine, solution), 0.0
         upper = self._criterion(solution.fitted)
         cotangent = np.zeros_like(solution.fitted)
-        cotangent[self._held_out] = upper.slopes * self._points.labels
+        cotangent[self._held_out] = upper.slopes
         sensitivity, wrong = gradient_and_error(machine, solution, cotangent)
         value, error = upper.value, float(np.abs(wrong).sum())
         # Rounding errors of fitted values are independent: their norm counts.
@@ -335,11 +335,13 @@ class Objective:
         return upper.value, self._observations(self._by_row(upper.losses))
 
     def _criterion(self, fitted: Array) -> CriterionValue:
-        """The criterion on the held-out margins."""
+        """The criterion on held-out decision values, with slopes by these."""
         held_out, points = self._held_out, self._points
-        margins = points.labels * fitted[held_out]
+        criterion = self.problem.criterion
+        u, by_value = criterion.variable(fitted[held_out], points.labels)
         weights = self.problem.columns.validation[held_out]
-        return self.problem.criterion.evaluate(margins, weights, points)
+        found = criterion.evaluate(u, weights, points)
+        return found._replace(slopes=found.slopes * by_value)
 
     def _observations(self, by_row: Array) -> Array:
         """Sum over the rows of each observation."""
@@ -478,15 +480,15 @@ class Objective:
     ) -> tuple[Objective, WarmStart] | None:
         """Return the objective on the training rows of one split, with other splits.
 
-        None if a machine would lack a class, or no split is left.
+        None if a machine would lack a class or all rows, or no split is left.
         """
         columns = self.problem.columns
         held_out = self._held_out[:, columns.split == number].any(axis=1)
         rows = np.flatnonzero(~held_out)
         left = columns.validation[rows].sum(axis=0) > 0
         own = left & (columns.split != number)
-        signs = columns.labels[rows] * (columns.train[rows] > 0)
-        if not own.any() or np.any((signs.max(axis=0) * signs.min(axis=0))[own] >= 0):
+        members = columns.targets.members(columns.labels[rows], columns.train[rows])
+        if not own.any() or np.any(members[own] == 0):
             return None
         fitted = None if warm.fitted is None else warm.fitted[:, own]
         part = Objective(replace(self.problem, columns=columns.only(own)))

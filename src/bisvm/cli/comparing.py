@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.svm import SVC
 
+from bisvm.cli.kinds import Classes
 from bisvm.cli.output import say, write_json, write_rows
 from bisvm.cli.tasks import (
     Task,
@@ -40,6 +41,7 @@ COLUMNS = ("method", "tuned", "cross_validated", "test", "seconds")
 
 def run(options: Namespace) -> int:
     task = read_task(options)
+    task.require_classes("the comparison")
     folds = _folds(task, options)
     front = prepared(options, task, None)[:-1]
     say_how_columns_were_read(front.fit(task.X, task.y))
@@ -130,5 +132,7 @@ def _optuna(rows: Rows, options: Namespace) -> Entry:
 
 def _bisvm(rows: Rows, options: Namespace) -> Entry:
     began = time.perf_counter()
-    machine = machine_of(options).set_params(cv=rows.folds).fit(rows.X, rows.y)
+    machine = (
+        machine_of(options, Classes()).set_params(cv=rows.folds).fit(rows.X, rows.y)
+    )
     return own_entry(machine, rows, time.perf_counter() - began)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
+from bisvm.cli.kinds import kind_of_machine
 from bisvm.cli.output import one_line
 from bisvm.estimators.importance import Importance
 from bisvm.estimators.quality import Quality
@@ -15,7 +17,6 @@ from bisvm.reporting.importances import coefficients
 from bisvm.reporting.words import (
     answer,
     certificates_of,
-    expected_in_words,
     learned_in_words,
 )
 from bisvm.tables.format import remembered
@@ -51,10 +52,13 @@ def quality_on_test(model: Pipeline) -> Quality | None:
     return found
 
 
-def page(model: Pipeline) -> list[str]:
-    """At most 25 lines: how good it is, what it uses, what was learned."""
+def page(model: Pipeline, said: Sequence[str] = ()) -> list[str]:
+    """At most 25 lines: how good it is, what it uses, what was learned.
+
+    said : what else there is to say of held-out rows
+    """
     machine = model[-1]
-    head = [*wrapped(_verdict(model)), *_quality(model)]
+    head = [*wrapped([*_verdict(model), *said]), *_quality(model)]
     tail = ["", *wrapped([*_learned(machine), *_certificate(machine)])]
     # Two lines are a blank one and the head of the columns, one may count the others.
     room = MOST_LINES - len(head) - len(tail) - 3
@@ -75,17 +79,17 @@ def wrapped(lines: list[str]) -> list[str]:
 def _verdict(model: Pipeline) -> list[str]:
     machine, form = model[-1], remembered(model)
     name = "the class" if form is None or form.target is None else repr(form.target)
-    held_out, test = machine.quality_, quality_on_test(model)
+    held_out, test = getattr(machine, "quality_", None), quality_on_test(model)
     said = answer(held_out, test)
     lines = [] if said is None else [f"Can {one_line(name)} be predicted? {said}"]
     lines += [] if held_out is None else held_out.remarks
-    score = expected_in_words(machine)
+    score = kind_of_machine(machine).expected_words(machine)
     return [*lines, *([] if score is None else [score])]
 
 
 def _quality(model: Pipeline) -> list[str]:
     """Recall and precision of the classes, those with the lowest recall first."""
-    found = quality_on_test(model) or model[-1].quality_
+    found = quality_on_test(model) or getattr(model[-1], "quality_", None)
     if found is None:
         return []
     head, *classes = [one_line_kept(line) for line in found.table]

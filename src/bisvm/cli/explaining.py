@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.pipeline import Pipeline
 
 from bisvm.cli.describing import (
@@ -13,9 +13,10 @@ from bisvm.cli.describing import (
     page,
     quality_on_test,
 )
+from bisvm.cli.kinds import figures, kind_of_machine
 from bisvm.cli.output import one_line, write_json, write_lines
 from bisvm.cli.predicting import load_pipeline, naming_the_file
-from bisvm.cli.tasks import expected, figures, importances
+from bisvm.cli.tasks import importances
 from bisvm.reporting.words import certificates_of, learned_in_words
 from bisvm.tables import ColumnTypes
 from bisvm.tables.preparing import columns_of, relevances_by_column
@@ -38,7 +39,7 @@ def run(options: Namespace) -> int:
 def facts(model: Pipeline) -> dict[str, object]:
     machine = model[-1]
     return {
-        "classes": list(machine.classes_),
+        **_target(machine),
         "kernel": one_line(repr(machine.kernel_)),
         "kernel_choice": choice_in_words(machine, "kernel"),
         "multi_class_choice": choice_in_words(machine, "multi_class"),
@@ -46,11 +47,11 @@ def facts(model: Pipeline) -> dict[str, object]:
         "inputs": columns_of(model),
         "importance": importances(importance_of(model)),
         "relevance": relevances_by_column(model),
-        "held_out": figures(machine.quality_),
+        "held_out": kind_of_machine(machine).held_out(machine),
         "test": figures(quality_on_test(model)),
         "left_out": dict(getattr(model[0], "dropped_", {})),
         "loss": machine.criterion_value_,
-        "expected": expected(machine),
+        "expected": kind_of_machine(machine).expected(machine),
         "certificates": [vars(one) for one in certificates_of(machine)],
     }
 
@@ -83,14 +84,27 @@ def _lines(text: object) -> list[str]:
 
 def _about(model: Pipeline) -> list[str]:
     machine = model[-1]
-    classes = [one_line(str(name)) for name in machine.classes_]
-    shown = ", ".join(classes[:10]) + (", ..." if len(classes) > 10 else "")
     support = getattr(machine, "support_", None)
     vectors = "" if support is None else f"; {len(support)} support vectors"
     return [
-        f"A classifier of {len(classes)} classes: {shown}.",
+        _predicts(machine),
         f"{machine.n_features_in_} inputs{_kinds(model)}{vectors}.",
     ]
+
+
+def _target(machine: BaseEstimator) -> dict[str, object]:
+    """What the machine predicts."""
+    if is_regressor(machine):
+        return {"task": "regression"}
+    return {"classes": list(machine.classes_)}
+
+
+def _predicts(machine: BaseEstimator) -> str:
+    if is_regressor(machine):
+        return "A regression: it predicts a number."
+    classes = [one_line(str(name)) for name in machine.classes_]
+    shown = ", ".join(classes[:10]) + (", ..." if len(classes) > 10 else "")
+    return f"A classifier of {len(classes)} classes: {shown}."
 
 
 def _kinds(model: Pipeline) -> str:

@@ -156,6 +156,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
         metavar="COLUMN",
         help="what to predict: a name, a number from 1, or -1 for the last (default)",
     ),
+    "--task": dict(
+        choices=("auto", "classification", "regression"),
+        default="auto",
+        help="whether the target holds classes or numbers (default: numbers with many "
+        "different values are predicted as numbers)",
+    ),
     "--merge-labels": dict(
         help="make one class of labels that differ in case or spaces only", **_FLAG
     ),
@@ -245,6 +251,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
         help="also write the set of classes that holds the true one for this share of "
         "the rows, such as 0.9",
     ),
+    "--interval": dict(
+        type=_coverage,
+        metavar="COVERAGE",
+        help="also write an interval that holds the true number for this share of the "
+        "rows, such as 0.9",
+    ),
     "--trials": dict(
         type=_count, default=25, help="trials of Optuna (default: %(default)s)"
     ),
@@ -256,7 +268,7 @@ READING = (
     "data --format --separator --header --skip-lines --sheet --missing --decimal "
     "--first-index"
 )
-DATA = f"{READING} --target --merge-labels --categorical --drop --keep"
+DATA = f"{READING} --target --task --merge-labels --categorical --drop --keep"
 CLASSES = "--class-weight --criterion --threshold --positive"
 LEARNING = "--kernel --groups --test-size --cv --time-limit --n-jobs --seed"
 
@@ -272,9 +284,9 @@ class Command(NamedTuple):
 
 COMMANDS = {
     "tune": Command(
-        "learn a classifier from a table",
+        "learn to predict a column of a table",
         """\
-Learn a classifier.
+Learn to predict a column: classes, or numbers if it has many different ones.
 
 Files are CSV, TSV, Excel, JSON lines, Parquet, LIBSVM, or NPZ with X and y. Separators,
 titles, headers, German decimals, units and dates are detected. Numbers are
@@ -287,6 +299,7 @@ information are dropped.
   bisvm tune flowers.csv --target -1 --kernel rbf --json > result.json
   bisvm tune patients.csv --target ill --drop name --categorical ward \\
              --missing unknown --save patients.skops
+  bisvm tune houses.csv --target price --save houses.skops
   bisvm tune visits.csv --target ill --groups patient --positive yes \\
              --threshold balanced_accuracy
   bisvm tune letters.libsvm --kernel linear --time-limit 60
@@ -296,16 +309,17 @@ information are dropped.
         "--json --tsv",
     ),
     "predict": Command(
-        "predict the classes of the rows of a table",
+        "predict the rows of a table",
         """\
-Write a class for every row of a table, as CSV. The table is read like the one that the
-model was trained on; options describe what is different.
+Write a class or a number for every row of a table, as CSV. The table is read like the
+one that the model was trained on; options describe what is different.
 """,
         """\
   bisvm predict flowers.skops new.csv
   bisvm predict flowers.skops new.csv --proba --output classes.csv
+  bisvm predict houses.skops new.csv --interval 0.9
 """,
-        f"model {READING} --scores --proba --set --output",
+        f"model {READING} --scores --proba --set --interval --output",
     ),
     "explain": Command(
         "describe what a model has learned",

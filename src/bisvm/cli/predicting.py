@@ -1,4 +1,4 @@
-"""bisvm predict: a class for every row of a table."""
+"""bisvm predict: a class or a number for every row of a table."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from io import StringIO
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import is_regressor
 from sklearn.pipeline import Pipeline
 
 from bisvm.cli.output import one_line, safe_for_spreadsheets, say, write_rows
@@ -45,13 +46,11 @@ def run(options: Namespace) -> int:
     with naming_the_file(options.model):
         try:
             unseen = unseen_categories(model, table.frame)
-            classes = model.predict(table.frame)
-            added = _added(model, table.frame, options)
+            rows = (_numbers if is_regressor(model[-1]) else _classes)(
+                model, table.frame, options
+            )
         except DataError as error:
             raise error.at(table.path) from None
-        rows = _rows(classes, added, [str(name) for name in model.classes_])
-        if options.set is not None:
-            rows = _with_sets(rows, model, table.frame, options.set)
     for name, one in unseen.items():
         say(
             f"note: column {one_line(name)!r} has categories that are not in the "
@@ -64,13 +63,32 @@ def run(options: Namespace) -> int:
         write_rows(rows, text, separator=",")
         with whole_file(options.output) as file:
             file.write(text.getvalue().encode("utf-8"))
-        say(f"{len(classes)} predictions written to {options.output}.")
+        say(f"{len(rows) - 1} predictions written to {options.output}.")
     sys.stdout.flush()
     return 0
 
 
 def _check_options(model: Pipeline, options: Namespace) -> None:
     """Refuse to write what the model does not have."""
+    regression = is_regressor(model[-1])
+    for_classes = {
+        "--proba": options.proba,
+        "--scores": options.scores,
+        "--set": options.set is not None,
+    }
+    asked = [name for name, given in for_classes.items() if given]
+    if regression and asked:
+        raise DataError(
+            f"the model predicts numbers, and {asked[0]} is for classes. Use "
+            "--interval 0.9 for intervals.",
+            path=options.model,
+        )
+    if options.interval is not None and not hasattr(model[-1], "predict_interval"):
+        raise DataError(
+            "the model has no intervals: it predicts classes, or no rows were held out "
+            "when it was tuned. Leave out --interval; --set is for classes.",
+            path=options.model,
+        )
     if options.proba and not hasattr(model, "predict_proba"):
         raise DataError(
             "the model has no probabilities: no rows were held out when it was tuned. "
@@ -109,7 +127,7 @@ def load_pipeline(path: Path) -> Pipeline:
     model = load(path)
     with naming_the_file(path):
         machine = model[-1] if isinstance(model, Pipeline) and len(model) else None
-    if not hasattr(machine, "certificate_") or not hasattr(machine, "classes_"):
+    if not hasattr(machine, "certificate_"):
         raise DataError(
             f"the file holds a {type(model).__name__}; expected a pipeline saved by "
             "`bisvm tune`. Use this model in Python: bisvm.load(path).",
@@ -125,6 +143,27 @@ def width_of(model: Pipeline) -> int | None:
         numbered = all(str(name).isdigit() for name in first.feature_names_in_)
         return len(first.feature_names_in_) if numbered else None
     return int(first.n_features_in_)
+
+
+def _numbers(model: Pipeline, rows: UserData, options: Namespace) -> list[list[str]]:
+    """Predicted numbers, with the bounds of their intervals if they are asked for."""
+    columns, head = [model.predict(rows)], ["prediction"]
+    if options.interval is not None:
+        inputs = model[:-1].transform(rows) if len(model) > 1 else rows
+        columns += list(model[-1].predict_interval(inputs, options.interval).T)
+        head += ["lower", "upper"]
+    body = ([repr(float(x)) for x in row] for row in zip(*columns, strict=True))
+    return [head, *body]
+
+
+def _classes(model: Pipeline, rows: UserData, options: Namespace) -> list[list[str]]:
+    """Predicted classes, with what else is asked for."""
+    classes = model.predict(rows)
+    added = _added(model, rows, options)
+    found = _rows(classes, added, [str(name) for name in model.classes_])
+    if options.set is None:
+        return found
+    return _with_sets(found, model, rows, options.set)
 
 
 def _added(model: Pipeline, rows: UserData, options: Namespace) -> dict[str, Array]:

@@ -12,12 +12,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
+from bisvm.cli.kinds import TargetKind, kind_of
 from bisvm.cli.output import say
 from bisvm.core.types import Array, UserData
-from bisvm.estimators import BilevelLinearSVC, BilevelSVC
 from bisvm.estimators.importance import Importance
-from bisvm.estimators.quality import Quality
-from bisvm.reporting.scores import quality_of
 from bisvm.search.history import Progress
 from bisvm.tables import (
     ColumnTypes,
@@ -55,9 +53,19 @@ class Task:
     warnings: tuple[TableWarning, ...] = ()
 
     @property
-    def largest_class(self) -> float:
-        """Share of the largest class among the training rows."""
-        return float(np.unique(self.y, return_counts=True)[1].max() / len(self.y))
+    def kind(self) -> TargetKind:
+        """Whether the target holds classes or numbers."""
+        return kind_of(self.y)
+
+    def require_classes(self, what: str) -> None:
+        """Refuse numbers, for what is there for classes only."""
+        if self.kind.task != "classification":
+            raise DataError(
+                f"the target holds numbers, and {what} is for classes. Use `bisvm "
+                "tune` without it, or --task classification.",
+                path=self.table.path,
+                column=self.target,
+            )
 
 
 def reading_options(options: Namespace) -> dict[str, Any]:
@@ -99,7 +107,9 @@ def read(
 def read_task(options: Namespace) -> Task:
     """Read a table with its target, and split it."""
     table = read(options, labels=options.target or "y")
-    rest, y, name, notes = split_target(table, options.target, options.merge_labels)
+    rest, y, name, notes = split_target(
+        table, options.target, options.task, options.merge_labels
+    )
     for note in notes:
         say(f"note: {note}.")
     groups = None
@@ -113,8 +123,7 @@ def read_task(options: Namespace) -> Task:
     task = Task(rest, *parts, name, own, doubts)
     _check_positive(options, task)
     n, d = table.frame.shape[0], rest.frame.shape[1]
-    classes = len(np.unique(task.y))
-    say(f"{table.path}: {n} rows, {d} columns, {classes} classes of {name!r}.")
+    say(f"{table.path}: {n} rows, {d} columns, {task.kind.counted(task.y, name)}.")
     return task
 
 
@@ -122,6 +131,8 @@ def _doubts(
     rest: Table, y: Array, test: Array, options: Namespace
 ) -> tuple[TableWarning, ...]:
     """Say what the table should be doubted for."""
+    if y.dtype.kind == "f":
+        return ()
     grouped = options.groups is not None
     found = check_table(rest.frame, y, test=test, grouped=grouped, ignored=options.drop)
     for one in found:
@@ -146,6 +157,8 @@ def _split(
         train, test = hold_out(y, options.test_size, options.seed, groups)
     except ValueError as error:
         raise DataError(str(error), path=rest.path, column=name) from None
+    if y.dtype.kind == "f":
+        return train, test
     unseen = [one for one in np.unique(y[train]) if one not in y[test]]
     if len(test) and unseen:
         shown = ", ".join(repr(str(one)[:60]) for one in unseen[:5])
@@ -159,6 +172,7 @@ def _split(
 
 def machine_of(
     options: Namespace,
+    kind: TargetKind,
     callback: Callable[[Progress], object] | None = None,
     checkpoint: Path | None = None,
 ) -> BaseEstimator:
@@ -170,13 +184,27 @@ def machine_of(
         callback=callback,
         checkpoint=checkpoint,
         random_state=options.seed,
+    )
+    return kind.machine(options.kernel, {**settings, **_of_classes(options, kind)})
+
+
+def _of_classes(options: Namespace, kind: TargetKind) -> dict[str, object]:
+    """Arguments by options that are for classes; refused with a target of numbers."""
+    settings = dict(
         criterion=options.criterion,
         class_weight=by_class(options.class_weight, "--class-weight"),
         threshold=threshold_of(options),
     )
-    if options.kernel == "linear":
-        return BilevelLinearSVC(**settings)
-    return BilevelSVC(options.kernel, **settings)
+    if kind.task == "classification":
+        return settings
+    given = {name for name, value in settings.items() if value not in (None, "auto")}
+    if given or options.positive is not None:
+        names = sorted(given) or ["positive"]
+        raise DataError(
+            f"--{names[0].replace('_', '-')} is for classes, and the target holds "
+            "numbers. Leave it out, or use --task classification."
+        )
+    return {}
 
 
 def by_class(
@@ -230,43 +258,6 @@ def say_how_columns_were_read(model: Pipeline) -> None:
     for name, why in getattr(types, "dropped_", {}).items():
         if name not in types.drop:
             say(f"note: column {name!r} {why}: not used.")
-
-
-def expected(machine: BaseEstimator) -> dict[str, float] | None:
-    """The accuracy to expect on new data, with its 90% interval."""
-    score = getattr(machine, "expected_score_", None)
-    if score is None:
-        return None
-    low, high = score.interval()
-    return {"accuracy": score.value, "low": low, "high": high}
-
-
-def quality(model: Pipeline, X: UserData, y: Array) -> Quality | None:
-    """The quality on rows with known labels, if there are any."""
-    return quality_of(model, X, y) if len(y) else None
-
-
-def figures(found: Quality | None) -> dict[str, object] | None:
-    """Accuracy with its 95% interval, and what it does not tell."""
-    if found is None:
-        return None
-    low, high = found.accuracy_interval()
-    return {
-        "accuracy": found.accuracy,
-        "low": low,
-        "high": high,
-        "rows": round(float(found.rows.sum())),
-        "guess": found.guess,
-        "balanced_accuracy": found.balanced_accuracy,
-        "auc": found.auc,
-        "log_loss": found.log_loss,
-        "calibration_error": found.calibration_error,
-        "no_better_than_guessing": found.no_better_than_guessing,
-        "by_class": {
-            name: {"rows": n, "recall": r, "precision": p}
-            for name, n, r, p in found.by_class()
-        },
-    }
 
 
 def importances(found: Importance | None) -> dict[str, dict[str, float]] | None:

@@ -1,4 +1,4 @@
-"""bisvm tune: learn a classifier from a table."""
+"""bisvm tune: learn a classifier, or a regression, from a table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from sklearn.pipeline import Pipeline
 from bisvm.cli.describing import (
     importance_of,
     page,
-    quality_on_test,
     remember_findings,
 )
 from bisvm.cli.output import (
@@ -25,12 +24,9 @@ from bisvm.cli.output import (
 )
 from bisvm.cli.tasks import (
     Task,
-    expected,
-    figures,
     importances,
     machine_of,
     prepared,
-    quality,
     read_task,
     reading_options,
     say_how_columns_were_read,
@@ -55,16 +51,19 @@ def run(options: Namespace) -> int:
     if options.report is not None:
         check_can_report(options.report, options.details)
     task = read_task(options)
+    if options.report is not None:
+        task.require_classes("a report")
     step = ProgressLine("")
     with _ending_with_a_model(options, step) as signals:
         model, seconds = tuned(options, task, step)
-        test = quality(model, task.X_test, task.y_test)
+        of_test = task.kind.quality(model, task.X_test, task.y_test)
         importance = None if signals else _importance(task, model)
         remember(model, task.table.form)
-        remember_findings(model, importance, test)
+        remember_findings(model, importance, of_test)
         saved = options.save is None or _written(lambda: _save(options, model))
         interrupted = next(iter(signals), None)
-    result = {**summary(task, model), "seconds": seconds}
+    test = task.kind.scores(model, task.X_test, task.y_test)
+    result = {**summary(task, model), "test": test, "seconds": seconds}
     if options.save is not None and saved:
         result["saved"] = str(options.save)
     reported = True
@@ -74,25 +73,30 @@ def run(options: Namespace) -> int:
         reported = _written(lambda: write_report(options, task, model, seconds))
         if reported:
             result["report"] = str(options.report)
-    _write(options, model, result)
+    said = task.kind.said(test, task.y, task.y_test)
+    _write(options, model, result, said)
     if interrupted is not None:
         return exit_code(interrupted)
     return 0 if saved and reported else 1
 
 
 def _importance(task: Task, model: Pipeline) -> Importance | None:
+    if task.kind.task != "classification":
+        return None
     with ProgressLine("shuffling columns"):
         return column_importance(model, task.X, task.X_test, task.y_test, task.groups)
 
 
-def _write(options: Namespace, model: Pipeline, result: dict[str, object]) -> None:
+def _write(
+    options: Namespace, model: Pipeline, result: dict[str, object], said: list[str]
+) -> None:
     """Write the result for people, or for machines."""
     if options.json:
         write_json(result)
     elif options.tsv:
         write_pairs(result)
     else:
-        write_lines(page(model))
+        write_lines(page(model, said))
 
 
 def _save(options: Namespace, model: Pipeline) -> None:
@@ -140,7 +144,7 @@ def tuned(options: Namespace, task: Task, step: ProgressLine) -> tuple[Pipeline,
 
         # With several processes, the callback would not run in this one.
         callback = show if options.n_jobs in (None, 1) else None
-        machine = machine_of(options, callback, options.resume)
+        machine = machine_of(options, task.kind, callback, options.resume)
         model = prepared(options, task, machine)
         given = {} if task.groups is None else {"machine__groups": task.groups}
         say_how_columns_were_read(model.fit(task.X, task.y, **given))
@@ -158,7 +162,8 @@ def summary(task: Task, model: Pipeline) -> dict[str, object]:
     return {
         "file": str(task.table.path),
         "target": task.target,
-        "classes": len(machine.classes_),
+        "task": task.kind.task,
+        **task.kind.facts(task.y),
         "rows": len(task.y) + len(task.y_test),
         "inputs": machine.n_features_in_,
         "kernel": str(machine.kernel_).split("(")[0],
@@ -167,11 +172,9 @@ def summary(task: Task, model: Pipeline) -> dict[str, object]:
         "importance": importances(importance_of(model)),
         "relevance": relevances_by_column(model),
         "loss": machine.criterion_value_,
-        "train": figures(quality(model, task.X, task.y)),
-        "held_out": figures(machine.quality_),
-        "test": figures(quality_on_test(model)),
-        "expected": expected(machine),
-        "largest_class": task.largest_class,
+        "train": task.kind.scores(model, task.X, task.y),
+        "held_out": task.kind.held_out(machine),
+        "expected": task.kind.expected(machine),
         "warnings": [str(one) for one in task.warnings],
         "converged": all(one.converged for one in certificates_of(machine)),
         "evaluations": len(machine.history_),

@@ -3,11 +3,23 @@
 May import `core`, `data` and `losses`. A new criterion is a subclass of `Criterion` in
 `validation.py` with a name in `VALIDATION`, or in its own file if points interact
 (`smoothed.py`, `ranking.py`, `multinomial.py`, `structural.py`) with a name in
-`CRITERIA`. A new prior goes into `priors.py`.
+`CRITERIA`. Criteria for regression are in `residual.py`. A new prior goes into
+`priors.py`.
 """
 
 from bisvm.criteria.multinomial import Multinomial
 from bisvm.criteria.ranking import PairwiseRanking
+from bisvm.criteria.residual import (
+    RESIDUAL_CRITERIA,
+    AbsoluteResidual,
+    GaussianLikelihood,
+    HuberResidual,
+    PinballResidual,
+    ResidualCriterion,
+    SquaredResidual,
+    StudentLikelihood,
+    get_residual_criterion,
+)
 from bisvm.criteria.smoothed import SmoothedError, SmoothedF1
 from bisvm.criteria.structural import (
     L1,
@@ -43,7 +55,9 @@ __all__ = [
     "L1",
     "L2",
     "REGULARIZERS",
+    "RESIDUAL_CRITERIA",
     "VALIDATION",
+    "AbsoluteResidual",
     "Automatic",
     "Blend",
     "CalibratedLogistic",
@@ -51,20 +65,27 @@ __all__ = [
     "Criterion",
     "CriterionValue",
     "DistanceFromOne",
+    "GaussianLikelihood",
+    "HuberResidual",
     "MeanHinge",
     "MeanLogistic",
     "MeanSquaredError",
     "MeanSquaredHinge",
     "Multinomial",
     "PairwiseRanking",
+    "PinballResidual",
     "Points",
     "Regularizer",
+    "ResidualCriterion",
     "SmoothedError",
     "SmoothedF1",
     "SquaredL1",
     "SquaredL2",
+    "SquaredResidual",
     "StructuralRisk",
+    "StudentLikelihood",
     "Weighted",
     "get_criterion",
     "get_regularizer",
+    "get_residual_criterion",
 ]

@@ -1,5 +1,7 @@
 """Criteria: what the upper level minimises, as a function of held-out margins.
 
+Those of held-out residuals, for regression, are in `residual.py`.
+
 With v_i = y_i f(x_i) the margin of held-out point i under the machine that was trained
 without it, and weights w_i >= 0 that sum to one, most of them are weighted means::
 
@@ -16,7 +18,7 @@ tells which of them are the decision values of one row, one for each class task.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -27,9 +29,11 @@ from scipy.special import expit
 from bisvm import losses
 from bisvm.core.parts import Part, deferred, resolve
 from bisvm.core.types import Array
-from bisvm.data.splits import Points
+from bisvm.data.splits import Points, row_kinds
 
 TINY = float(np.finfo(float).tiny)
+# By how much a constant machine prefers one of several classes.
+PREFERENCE = 0.1
 
 
 class CriterionValue(NamedTuple):
@@ -59,11 +63,14 @@ class Criterion(Part):
     ----------
     on_training : bool
         Whether it is a function of the training problem instead of held-out points.
+    of_residuals : bool
+        Whether it is for targets of a regression instead of class labels.
     class_weight : "balanced", dict or None
         Weights of the classes in validation; None for those of the estimator.
     """
 
     on_training: ClassVar[bool] = False
+    of_residuals: ClassVar[bool] = False
     class_weight: Any = None
 
     @property
@@ -71,12 +78,62 @@ class Criterion(Part):
         """Whether it needs a row's values of pairs of classes without its own."""
         return False
 
+    def variable(self, f: Array, y: Array) -> tuple[Array, Array]:
+        """Return what H is a function of, and its derivative by f.
+
+        The margin u = y f here; criteria for regression see residuals.
+
+        Parameters
+        ----------
+        f, y : arrays of one shape
+            Decision values, and labels +1 or -1 or targets.
+        """
+        return y * f, y
+
     def for_many(self) -> Criterion:
         """Return what to minimise where the entries of a vector may differ."""
         return self
 
+    def for_baselines(self) -> Criterion:
+        """Return what simple rules are judged by: here, whatever their scale."""
+        return get_criterion("blend")
+
+    def errors(self, f: Array, y: Array, weights: Array) -> Array:
+        """Return what counts against each point where two rules are compared.
+
+        Minus the weights of points on the right side; arrays of one shape.
+        """
+        wrong: Array = -(weights * (y * f > 0))
+        return wrong
+
+    def constants(self, y: Array, weights: Array) -> list[Array]:
+        """Return constant rules (q,) for labels and weights of shape (n, q).
+
+        The mean label, or the label of the majority.
+        """
+        mean = np.einsum("ij,ij->j", weights, y) / weights.sum(axis=0)
+        return [mean, np.sign(mean)]
+
+    def constant_rules(self, y: Array, weights: Array) -> Iterator[Array]:
+        """Yield decision values (n, q) of constant machines, as C to zero gives them.
+
+        Here one for every class, of the largest classes first. Of several classes none
+        may have half of the rows. Then constant machines, one against the rest, reject
+        all of them, and one of them a little less.
+        """
+        _, some, count = np.unique(row_kinds(y), return_index=True, return_counts=True)
+        usual = np.where(np.sum(y * weights, axis=0) > 0, 1.0, -1.0)
+        for number in np.argsort(-count, kind="stable"):
+            own = y[some[number]]
+            yield np.broadcast_to(own, y.shape)
+            if len(count) > 2:
+                yield np.broadcast_to(usual + PREFERENCE * own, y.shape)
+
     def at_zero(self, n_classes: int = 2) -> float:
-        """Return H of decision values that are all zero, classes in equal shares."""
+        """Return H of decision values that are all zero, classes in equal shares.
+
+        For regression, targets have mean zero and standard deviation one.
+        """
         return 1.0
 
     def check(self, points: Points) -> None:
@@ -90,7 +147,7 @@ class Criterion(Part):
         Parameters
         ----------
         u : array_like of shape (n,)
-            Margins of held-out points.
+            Margins of held-out points, or what `variable` says.
         weights : array_like of shape (n,)
             Non-negative, summing to one.
         points : Points, optional
@@ -586,6 +643,12 @@ def get_criterion(criterion: str | Criterion) -> Criterion:
     >>> get_criterion("balanced_mse")
     Weighted(criterion='mse')
     """
+    if isinstance(criterion, Criterion) and criterion.of_residuals:
+        raise ValueError(
+            f"criterion={criterion!r} is for numbers. For classes use one of "
+            f"{', '.join(map(repr, CRITERIA))}; for numbers use BilevelSVR or "
+            "BilevelLinearSVR."
+        )
     if isinstance(criterion, str) and criterion.startswith(BALANCED):
         return Weighted(criterion.removeprefix(BALANCED)).validate()
     found: Criterion = resolve("criterion", criterion, CRITERIA, Criterion)

@@ -1,11 +1,10 @@
-"""Splits, class tasks and groups: from labels to the training problems, as columns."""
+"""Splits and groups: from labels or targets to the training problems, as columns."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ from sklearn.utils.multiclass import _ovr_decision_function
 
 from bisvm.core.types import Array, ArrayLike, UserData, UserVector
 from bisvm.core.warning import warn_user
+from bisvm.data.targets import CLASS_LABELS, Targets, class_pairs
 
 Split: TypeAlias = tuple[Array, Array]
 
@@ -38,7 +38,7 @@ _FEW = 5
 class Points(NamedTuple):
     """Which rows held-out margins belong to, for criteria that need to know.
 
-    labels : +1 or -1, so that labels * margins are decision values
+    labels : +1 or -1, so that labels * margins are decision values; or targets
     task : number of the class task
     column : number of the training problem, one split of one task
     row : number of the held-out row, another one in every split. Points of one number
@@ -116,13 +116,14 @@ class SampleGroups:
 class FoldColumns:
     """Training problems as columns, one for every split and class task.
 
-    labels : (n, q), +1 or -1
+    labels : (n, q), +1 or -1, or the targets of a regression
     train : (n, q), relative weight of a point's training loss, 0 where it is held out
     validation : (n, q), weight of a point's validation loss; they sum to one, and all
         columns that hold out points of their classes have an equal share
     task : (q,), number of the class task of every column
     split : (q,), number of the split of every column
     pairs : (n_tasks, 2), as in `Points`
+    targets : what the labels are
     """
 
     labels: Array
@@ -131,6 +132,7 @@ class FoldColumns:
     task: Array
     split: Array
     pairs: Array | None = None
+    targets: Targets = CLASS_LABELS
 
     @property
     def points(self) -> Points:
@@ -169,40 +171,8 @@ class FoldColumns:
             self.task[own],
             self.split[own],
             self.pairs,
+            self.targets,
         )
-
-
-def class_tasks(y: Array, n_classes: int, multi_class: str) -> Array:
-    """Binary tasks (n, n_tasks): +1, -1, or 0 for a point that is not in the task.
-
-    y holds class numbers 0 .. n_classes - 1. Two classes are one task; more are one
-    task per class ("ovr") or per pair ("ovo", +1 for the first of the pair).
-    """
-    if multi_class not in ("ovr", "ovo"):
-        raise ValueError(
-            f"Unknown multi_class {multi_class!r}: expected 'ovr' or 'ovo'."
-        )
-    if n_classes == 2:
-        return np.where(y == 1, 1.0, -1.0)[:, None]
-    if multi_class == "ovr":
-        return np.where(y[:, None] == np.arange(n_classes), 1.0, -1.0)
-    pairs = class_pairs(n_classes)
-    tasks = [1.0 * (y == first) - 1.0 * (y == second) for first, second in pairs]
-    return np.stack(tasks, axis=1)
-
-
-def class_pairs(n_classes: int) -> Array:
-    """(n_pairs, 2), all pairs of classes: 0 and 1, 0 and 2, ..."""
-    return np.array(list(combinations(range(n_classes), 2)))
-
-
-def pairs_of(tasks: Array) -> Array | None:
-    """The classes of every task, if tasks are several pairs of classes."""
-    n_tasks = tasks.shape[1]
-    if n_tasks == 1 or np.all(tasks != 0):
-        return None
-    # n_tasks = K (K - 1) / 2 for K classes.
-    return class_pairs(round(np.sqrt(2.0 * n_tasks) + 0.5))
 
 
 def decisions(
@@ -242,13 +212,17 @@ def chosen(decision: Array, classes: Array) -> Array:
     return np.asarray(classes[decision.argmax(axis=1)])
 
 
-def training_columns(tasks: Array, weight: Array) -> FoldColumns:
+def training_columns(
+    tasks: Array, weight: Array, targets: Targets = CLASS_LABELS
+) -> FoldColumns:
     """One column per task, trained on all points: the final machine."""
-    labels = np.where(tasks == 0, 1.0, tasks)
-    train = np.where(tasks == 0, 0.0, weight[:, None])
+    inside = targets.inside(tasks)
+    labels = np.where(inside, tasks, 1.0)
+    train = np.where(inside, weight[:, None], 0.0)
     n = tasks.shape[1]
+    number, split = np.arange(n), np.zeros(n, dtype=int)
     return FoldColumns(
-        labels, train, np.zeros_like(train), np.arange(n), np.zeros(n, dtype=int)
+        labels, train, np.zeros_like(train), number, split, targets=targets
     )
 
 
@@ -257,6 +231,7 @@ def split_columns(
     splits: Sequence[Split],
     weight: Array,
     validation_weight: Array | None = None,
+    targets: Targets = CLASS_LABELS,
 ) -> FoldColumns:
     """One column for every split and task that can be trained.
 
@@ -266,20 +241,22 @@ def split_columns(
     weight in training and validation unless `validation_weight` is given.
     """
     held_weight = weight if validation_weight is None else validation_weight
-    whole = training_columns(tasks, weight)
+    whole = training_columns(tasks, weight, targets)
+    inside_task = targets.inside(tasks)
     columns: list[tuple[Array, Array, Array, int, int]] = []
     for number, (rows, held_out) in enumerate(splits):
         inside, outside = np.zeros((2, len(weight)))
         inside[rows] = 1.0
         outside[held_out] = 1.0
-        for k, task in enumerate(tasks.T):
+        for k, labels in enumerate(whole.labels.T):
             fit = whole.train[:, k] * inside
-            check = (task != 0) * held_weight * outside
-            if len(np.unique(task[fit > 0])) == 2 and held_weight[held_out].any():
-                columns.append((whole.labels[:, k], fit, check, k, number))
+            check = inside_task[:, k] * held_weight * outside
+            trainable = targets.members(labels[:, None], fit[:, None])[0] > 0
+            if trainable and held_weight[held_out].any():
+                columns.append((labels, fit, check, k, number))
         if not any(one[-1] == number and one[2].any() for one in columns):
             raise ValueError(
-                f"Split {number} cannot be used: its training part has one class only, "
+                f"Split {number} cannot be used: {targets.untrainable}, "
                 "or its validation part is empty. Use a stratified splitter or fewer "
                 "folds."
             )
@@ -293,7 +270,8 @@ def split_columns(
         equal_shares(np.stack(validation, axis=1)),
         np.array(number_of_task),
         np.array(number_of_split),
-        pairs_of(tasks),
+        targets.pairs(tasks),
+        targets,
     )
 
 
@@ -393,6 +371,38 @@ def freeze_splits(
             f"{source}; expected one or more (train, validation) pairs of indices."
         )
     return pairs
+
+
+def draw_folds(
+    folds: int,
+    n: int,
+    groups: UserVector = None,
+    spread: Array | None = None,
+    random_state: np.random.RandomState | None = None,
+) -> list[Split]:
+    """Draw shuffled folds of n rows, whatever their targets.
+
+    There are fewer, with a warning, if there are fewer rows or groups.
+
+    Parameters
+    ----------
+    groups : array of shape (n,), optional
+        Groups that folds keep together.
+    spread : array of shape (n,), optional
+        Numbers of groups of which every fold gets its share.
+    """
+    if folds < 2:
+        raise ValueError(f"cv={folds}: at least two folds are needed.")
+    if n < 2:
+        raise ValueError(
+            f"There is {n} sample only, and tuning holds some out: collect more, or "
+            "use scikit-learn's SVR."
+        )
+    if n < folds:
+        warn_user(f"There are {n} samples, fewer than cv={folds} folds; using {n}.")
+    own = None if groups is None else np.asarray(groups)
+    one_kind = np.zeros(n, dtype=int)
+    return _folds(min(folds, n), one_kind, own, spread, random_state)
 
 
 def validated_on(splits: Iterable[Split], rows: ArrayLike) -> list[Split]:

@@ -18,11 +18,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from bisvm.core.types import ArrayLike
-from bisvm.criteria import Criterion, get_criterion
-from bisvm.criteria.priors import Prior, get_prior
+from bisvm.criteria import (
+    Criterion,
+    PinballResidual,
+    get_criterion,
+    get_residual_criterion,
+)
+from bisvm.criteria.priors import Prior, Shrinkage, get_prior
 from bisvm.data.splits import Folds
 from bisvm.kernels import Kernel
-from bisvm.losses import Loss, get_loss
+from bisvm.losses import Loss, Pinball, ResidualLoss, get_loss, get_residual_loss
 from bisvm.machines.base import Intercept
 from bisvm.machines.model import CHOICES, Model
 from bisvm.machines.regularization import (
@@ -43,6 +48,10 @@ from bisvm.search.settings import (
 )
 from bisvm.solvers import FISTA, Solver, get_solver
 
+# What loss="auto" means, chosen by the table of docs/methods/regression.md.
+USUAL_LOSS = "huber"
+# Strength of a prior on the widths of a regression, chosen there too.
+USUAL_STRENGTH = 0.01
 # Machines of `ensemble=True`.
 MEMBERS = 5
 
@@ -60,8 +69,7 @@ Constraints: TypeAlias = dict[str, list[Any]]
 
 # What arguments may be. Parts (kernel, loss, criterion, optimizer, ...) are checked
 # where their names are resolved.
-COMMON: Constraints = {
-    "multi_class": [StrOptions({"ovr", "ovo"})],
+SEARCH: Constraints = {
     "shared": ["boolean"],
     "tol": [Interval(Real, 0, None, closed="neither")],
     "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -71,16 +79,24 @@ COMMON: Constraints = {
     "callback": [callable, None],
     "random_state": ["random_state"],
 }
-CLASSIFIER: Constraints = {
-    **COMMON,
-    "multi_class": [StrOptions({"auto", "ovr", "ovo"})],
+COMMON: Constraints = {**SEARCH, "multi_class": [StrOptions({"ovr", "ovo"})]}
+MACHINE: Constraints = {
+    **SEARCH,
     "fit_intercept": ["boolean", StrOptions({"penalized"})],
     "ensemble": ["boolean", Interval(Integral, 1, None, closed="left")],
 }
-KERNEL_CLASSIFIER: Constraints = {
-    **CLASSIFIER,
+KERNEL: Constraints = {
     "approximation": [StrOptions(set(CHOICES))],
     "max_memory": [_POSITIVE, None],
+}
+CLASSIFIER: Constraints = {
+    **MACHINE,
+    "multi_class": [StrOptions({"auto", "ovr", "ovo"})],
+}
+REGRESSOR: Constraints = {
+    **MACHINE,
+    "epsilon": [Interval(Real, 0, None, closed="neither"), StrOptions({"scale"})],
+    "quantile": [Interval(Real, 0, 1, closed="neither"), None],
 }
 # What machines call the values of `fit_intercept`.
 _INTERCEPTS: dict[bool | str, Intercept] = {
@@ -99,9 +115,7 @@ class SearchArguments(BaseEstimator):
     cv: Folds = 5
     learn: str | Sequence[str] | None = "all"
     optimizer: str | Optimizer = "auto"
-    multi_class: MultiClass = "ovr"
     shared: bool = True
-    class_weight: Literal["balanced", "learn"] | Mapping[Any, float] | None = None
     tol: float = 1e-3
     max_iter: int = 100
     time_limit: float | None = None
@@ -120,10 +134,17 @@ class SearchArguments(BaseEstimator):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ClassifierArguments(SearchArguments):
-    """Arguments of `BilevelLinearSVC`; `BilevelSVC` adds its kernel."""
+class ClassArguments(SearchArguments):
+    """Arguments of all classifiers."""
 
-    multi_class: MultiClass = "auto"
+    multi_class: MultiClass = "ovr"
+    class_weight: Literal["balanced", "learn"] | Mapping[Any, float] | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MachineArguments(SearchArguments):
+    """Arguments of all machines that are trained by `bisvm.machines`."""
+
     C: Literal["scale"] | float | ArrayLike = "scale"
     regularization: Literal["shared", "per_feature", "per_group"] | Regularization = (
         "shared"
@@ -132,12 +153,7 @@ class ClassifierArguments(SearchArguments):
     prior: Literal["auto"] | Prior | None = "auto"
     solver: str | Solver = "auto"
     starts: Literal["auto"] | int | Sequence[Mapping[str, Any]] = "auto"
-    threshold: Goal | None = None
     ensemble: bool | int = False
-
-    @property
-    def _learns_class_weight(self) -> bool:
-        return _is(self.class_weight, "learn")
 
     @property
     def _intercept(self) -> Intercept:
@@ -151,6 +167,38 @@ class ClassifierArguments(SearchArguments):
             return MEMBERS if self.ensemble else 1
         return int(self.ensemble)
 
+    def _loss(self) -> Loss:
+        """The loss of the lower level."""
+        return get_loss(self.loss)
+
+    def _criterion(self) -> Criterion:
+        """The loss of the upper level."""
+        return get_criterion(self.criterion)
+
+    def _regularization(self) -> Regularization:
+        """How C enters the machine."""
+        return get_regularization(self.regularization)
+
+    def _prior(self) -> Prior | None:
+        """What pulls the entries of a vector of hyperparameters together."""
+        return get_prior(self.prior)
+
+    def _more_settings(self) -> dict[str, Any]:
+        """Further fields of `Settings`, by what y holds."""
+        return {}
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ClassifierArguments(MachineArguments, ClassArguments):
+    """Arguments of `BilevelLinearSVC`; `BilevelSVC` adds its kernel."""
+
+    multi_class: MultiClass = "auto"
+    threshold: Goal | None = None
+
+    @property
+    def _learns_class_weight(self) -> bool:
+        return _is(self.class_weight, "learn")
+
     def _regularization(self) -> Regularization:
         """How C enters the machine; classes whose weights are learned are groups."""
         regularization = get_regularization(self.regularization)
@@ -163,9 +211,65 @@ class ClassifierArguments(SearchArguments):
             )
         return PerGroup(regularization.C_bounds)
 
+    def _more_settings(self) -> dict[str, Any]:
+        more: dict[str, Any] = {
+            "multi_class": self.multi_class,
+            "class_weight": self.class_weight,
+            "threshold": self.threshold,
+        }
+        return more | ({"grouping": "classes"} if self._learns_class_weight else {})
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RegressorArguments(MachineArguments):
+    """Arguments of `BilevelLinearSVR`; `BilevelSVR` adds its kernel."""
+
+    loss: str | Loss = "auto"
+    epsilon: Literal["scale"] | float = "scale"
+    quantile: float | None = None
+
+    def _loss(self) -> ResidualLoss:
+        """The loss, with the epsilon given; the pinball loss for a quantile."""
+        loss = self._loss_by_name()
+        if _is(self.epsilon, "scale"):
+            return loss
+        if "epsilon" not in loss.names:
+            raise ValueError(
+                f"epsilon={self.epsilon!r} is given, and {loss!r} has none. Use "
+                "epsilon='scale', or a loss with a tube such as "
+                "'smooth_epsilon_insensitive'."
+            )
+        return loss.replace(epsilon=float(self.epsilon)).validate()
+
+    def _loss_by_name(self) -> ResidualLoss:
+        automatic = _is(self.loss, "auto")
+        if self.quantile is None:
+            return get_residual_loss(USUAL_LOSS if automatic else self.loss)
+        if automatic or _is(self.loss, "pinball"):
+            return Pinball(float(self.quantile)).validate()
+        raise ValueError(
+            f"quantile={self.quantile!r} needs the pinball loss; got "
+            f"loss={self.loss!r}. Use loss='auto', or quantile=None."
+        )
+
+    def _criterion(self) -> Criterion:
+        criterion = get_residual_criterion(self.criterion)
+        if self.quantile is None or not _is(self.criterion, "auto"):
+            return criterion
+        return PinballResidual(float(self.quantile)).validate()
+
+    def _prior(self) -> Prior | None:
+        """A weaker one: H of a good regression is far below that of a constant."""
+        if _is(self.prior, "auto"):
+            return Shrinkage(USUAL_STRENGTH)
+        return get_prior(self.prior)
+
+    def _more_settings(self) -> dict[str, Any]:
+        return {"multi_class": "ovr"}
+
 
 def settings_of(
-    arguments: ClassifierArguments,
+    arguments: MachineArguments,
     kernel: Kernel,
     *,
     open_kernel: bool = False,
@@ -176,7 +280,7 @@ def settings_of(
 
     Parameters
     ----------
-    arguments : ClassifierArguments
+    arguments : MachineArguments
         The estimator.
     kernel : Kernel
         The kernel that is named, or the richest candidate of kernel="auto".
@@ -186,8 +290,8 @@ def settings_of(
         Further fields of `Settings`.
     """
     arguments._validate_params()
-    criterion = get_criterion(arguments.criterion)
-    loss = get_loss(arguments.loss)
+    criterion = arguments._criterion()
+    loss = arguments._loss()
     solver = get_solver(arguments.solver, loss)
     solver.check(loss)
     if isinstance(solver, FISTA) and not loss.twice_differentiable:
@@ -211,16 +315,13 @@ def settings_of(
             intercept=arguments._intercept,
         ),
         criterion=criterion,
-        prior=get_prior(arguments.prior),
+        prior=arguments._prior(),
         solver=solver,
         optimizer=optimizer,
         cv=arguments.cv,
         learn=arguments.learn,
         starts=check_starts(arguments.starts),
-        multi_class=arguments.multi_class,
         shared=arguments.shared,
-        class_weight=arguments.class_weight,
-        threshold=arguments.threshold,
         tol=arguments.tol,
         max_iter=arguments.max_iter,
         time_limit=arguments.time_limit,
@@ -229,12 +330,11 @@ def settings_of(
         checkpoint=arguments.checkpoint,
         open_kernel=open_kernel,
         pairwise=pairwise,
-        grouping="classes" if arguments._learns_class_weight else by_group,
         chosen_optimizer=_is(arguments.optimizer, "auto"),
         method=_method(arguments.cv, optimizer, criterion),
         arguments=arguments.get_params(deep=False),
         estimator=type(arguments).__name__,
-        **more,
+        **{"grouping": by_group, **arguments._more_settings(), **more},
     )
 
 

@@ -9,8 +9,8 @@ from bisvm.bilevel.objective import COLD, PUBLIC_TOL, Objective, WarmStart
 from bisvm.bilevel.problem import Evaluation, Problem
 from bisvm.core.space import Space
 from bisvm.core.types import Array, ArrayLike, UserData, UserVector
+from bisvm.estimators.bilevel_estimator import BilevelEstimator
 from bisvm.estimators.inputs import Given
-from bisvm.estimators.svc import BilevelClassifier
 
 
 class BilevelObjective:
@@ -26,7 +26,7 @@ class BilevelObjective:
 
     Parameters
     ----------
-    estimator : BilevelSVC or BilevelLinearSVC
+    estimator : BilevelSVC, BilevelLinearSVC, BilevelSVR or BilevelLinearSVR
         Unfitted; its settings say what is learned and how.
     X, y, groups, sample_weight, sample_groups :
         As for the estimator's `fit`.
@@ -53,7 +53,7 @@ class BilevelObjective:
 
     def __init__(
         self,
-        estimator: BilevelClassifier,
+        estimator: BilevelEstimator,
         X: UserData,
         y: UserVector,
         *,

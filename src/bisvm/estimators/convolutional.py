@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.criteria import Criterion
 from bisvm.data.matrices import RowBlocks
-from bisvm.estimators.arguments import Callback, SearchArguments
+from bisvm.estimators.arguments import Callback, ClassArguments
 from bisvm.estimators.callbacks import CallbackSupportMixin, Watched, with_callbacks
 from bisvm.estimators.docstrings import LIMITS
 from bisvm.estimators.fitted import holds_out
@@ -56,7 +56,7 @@ image_shape : (length,), (height, width) or (height, width, channels), optional
 
 
 @dataclass(eq=False, repr=False)
-class ConvolutionalSVC(CallbackSupportMixin, ClassifierMixin, SearchArguments):
+class ConvolutionalSVC(CallbackSupportMixin, ClassifierMixin, ClassArguments):
     __doc__ = f"""Kernel SVM on feature maps x * f, with the filters f learned along
     with C.
 

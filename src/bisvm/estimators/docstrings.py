@@ -28,20 +28,85 @@ tol : float, default=1e-3
     random_state : int, RandomState or None, default=None
         Seed of the splits and of random starts."""
 
-PARAMETERS = f"""\
+KERNEL_PARAMETERS = """\
+kernel : str or Kernel, default="auto"
+        "auto" tries candidates from simple to rich, as long as held-out rows gain
+        beyond their noise: linear, one gamma, one gamma per feature, a Laplacian kernel
+        in place of the Gaussian one, one kernel per group of features (columns of one
+        order of magnitude).
+        `print(model.kernel_choice_)` says what it chose and why. Others: "rbf" (one
+        gamma), "ard" (one per feature), "linear", "poly", "laplacian", "matern32",
+        "matern52", "chi2", "additive_chi2", "mkl" (a weight for each of several kinds)
+        and "precomputed" (X holds k(x_i, x_j)). Kernel objects combine:
+        `RBF().on(["age", "bmi"]) + Linear()`, `k1 * k2`, `RBF() @ Convolution2D(...)`.
+    approximation : {"auto", "none", "nystroem"}, default="auto"
+        "none" trains on the whole Gram matrix, n^2 numbers, "nystroem" on the kernel
+        with a few hundred landmark rows. "auto" uses all rows up to 6000, if the Gram
+        matrix fits, and searches on landmarks where a tenth of the rows is enough.
+        Smooth losses only.
+    max_memory : float, optional
+        Bytes that a fit may take for what grows with the rows: Gram matrices,
+        landmarks, values of every fold. By default a quarter of the free memory.
+        Working memory of fixed size, at most 100 MB, comes on top. With a number the
+        model is the same on every computer. Without one, a warning and `approximation_`
+        say where the free memory has changed the model. It also limits how many of
+        `n_jobs` searches run at a time (on a Dask cluster, it is for each)."""
+
+_C = """\
 C : "scale", float or array, default="scale"
         Start of C, or its value if `learn` leaves it out. C multiplies the summed loss,
         1/2 |f|^2 + C sum_i s_i loss(u_i), as in scikit-learn. "scale" is 1 for kernels
         with k(x, x) = 1, 1 / (n_features variance) for a linear machine, and 1 / the
         variance in the kernel's own space for others, each divided by the mean sample
         weight: neither the unit of X nor that of the weights matters. It is 1 with
-        criterion="structural_risk", which does not learn C.
-    regularization : {{"shared", "per_feature", "per_group"}} or Regularization, \
+        criterion="structural_risk", which does not learn C."""
+_REGULARIZATION = """\
+regularization : {"shared", "per_feature", "per_group"} or Regularization, \
 default="shared"
         One C; or, for linear machines, one per feature; or one per group of samples in
         `fit(X, y, sample_groups=...)`, where groups with a small C count little. The C
         of groups differ without a test of significance: they are asked for. Only the
-        prior pulls them together, with 0.3 of its strength.
+        prior pulls them together, with 0.3 of its strength."""
+_FIT_INTERCEPT = """\
+fit_intercept : {True, "penalized", False}, default=True
+        "penalized" treats the intercept as the weight of a constant feature."""
+_LEARN = """\
+learn : "all", None, or names such as "C" or ("C", "gamma"), default="all"
+        Hyperparameters that are learned. Learning starts from C and the arguments of
+        the kernel; what is not learned stays there. "gamma" also means "k1__gamma" and
+        "k2__gamma"."""
+_PRIOR = """\
+prior : "auto", None or Prior, default="auto"
+        Pulls the entries of a vector of hyperparameters together. "auto" is
+        `criteria.priors.Shrinkage(0.1)`, weakened where held-out points gain by it."""
+_OPTIMIZER = """\
+optimizer : str or Optimizer, default="auto"
+        "auto" is BFGS, and a scan where the exact hinge leaves one hyperparameter.
+        Others: "bfgs", "lbfgs", "scan", "grid", and those of `bisvm.published`:
+        "rprop", "gradient", "nesterov", "armijo", "spg", "bundle",
+        "variable-metric-bundle", and for one C of a linear machine with the hinge on
+        both levels and no free intercept "fold-newton", "sgd-dcd" and "bilevel-sgd",
+        which ignore max_iter, time_limit and callback."""
+_SOLVER = """\
+solver : str or Solver, default="auto"
+        Solver of the lower level: "newton", "newton-cg" or "fista"; for the exact hinge
+        "smo" (LIBSVM), "dcd" (without a free intercept), "pegasos" or "sharpening".
+        "auto" chooses by loss and machine."""
+_STARTS = """\
+starts : "auto", int or list of dicts, default="auto"
+        "auto" starts from one common value per vector of hyperparameters, and lets its
+        entries differ only where that lowers the held-out losses beyond their noise. 1
+        starts from the given arguments alone. A larger number adds the widths at which
+        local averages of the labels predict best, then random ones."""
+_ENSEMBLE = """\
+ensemble : bool or int, default=False
+        Number of machines (True: five) that are tuned on different splits, `n_jobs` at
+        a time; the decision function is their mean. `time_limit` is for all of them,
+        and `checkpoint` has a file for each."""
+
+PARAMETERS = f"""\
+{_C}
+    {_REGULARIZATION}
     loss : {{"quartic", "modified_log", "squared_hinge", "logistic", "hinge"}} or Loss,
     \
 default="quartic"
@@ -65,31 +130,12 @@ default="quartic"
         `sample_groups`. The only member of a class is in all training parts, and never
         held out. Splits are drawn once per fit. With `SwapHoldout()` points change
         places between two parts during the search.
-    fit_intercept : {{True, "penalized", False}}, default=True
-        "penalized" treats the intercept as the weight of a constant feature.
-    learn : "all", None, or names such as "C" or ("C", "gamma"), default="all"
-        Hyperparameters that are learned. Learning starts from C and the arguments of
-        the kernel; what is not learned stays there. "gamma" also means "k1__gamma" and
-        "k2__gamma".
-    prior : "auto", None or Prior, default="auto"
-        Pulls the entries of a vector of hyperparameters together. "auto" is
-        `criteria.priors.Shrinkage(0.1)`, weakened where held-out points gain by it.
-    optimizer : str or Optimizer, default="auto"
-        "auto" is BFGS, and a scan where the exact hinge leaves one hyperparameter.
-        Others: "bfgs", "lbfgs", "scan", "grid", and those of `bisvm.published`:
-        "rprop", "gradient", "nesterov", "armijo", "spg", "bundle",
-        "variable-metric-bundle", and for one C of a linear machine with the hinge on
-        both levels and no free intercept "fold-newton", "sgd-dcd" and "bilevel-sgd",
-        which ignore max_iter, time_limit and callback.
-    solver : str or Solver, default="auto"
-        Solver of the lower level: "newton", "newton-cg" or "fista"; for the exact hinge
-        "smo" (LIBSVM), "dcd" (without a free intercept), "pegasos" or "sharpening".
-        "auto" chooses by loss and machine.
-    starts : "auto", int or list of dicts, default="auto"
-        "auto" starts from one common value per vector of hyperparameters, and lets its
-        entries differ only where that lowers the held-out losses beyond their noise. 1
-        starts from the given arguments alone. A larger number adds the widths at which
-        local averages of the labels predict best, then random ones.
+    {_FIT_INTERCEPT}
+    {_LEARN}
+    {_PRIOR}
+    {_OPTIMIZER}
+    {_SOLVER}
+    {_STARTS}
     multi_class : {{"auto", "ovr", "ovo"}}, default="auto"
         One class against the rest, or one class against another. "auto" takes what
         gives held-out rows the lower log-loss, and the former for more than eleven
@@ -106,10 +152,43 @@ default="quartic"
         best threshold for this goal on the held-out points. A dict from class to number
         says what an error on its members costs. F1 is that of `classes_[1]`, or of the
         class that is named.
-    ensemble : bool or int, default=False
-        Number of machines (True: five) that are tuned on different splits, `n_jobs` at
-        a time; the decision function is their mean. `time_limit` is for all of them,
-        and `checkpoint` has a file for each.
+    {_ENSEMBLE}
+    {LIMITS}"""
+
+REGRESSION_PARAMETERS = f"""\
+{_C}
+    epsilon : "scale" or float, default="scale"
+        Start of epsilon, in units of y, or its value if `learn` leaves it out:
+        half-width of the tube in which residuals cost nothing, or of the rounded part
+        of other losses. "scale" is a tenth of the standard deviation of y.
+    {_REGULARIZATION}
+    loss : {{"auto", "smooth_epsilon_insensitive", "squared_epsilon_insensitive", \
+"squared", "huber", "pinball"}} or ResidualLoss, default="auto"
+        Loss of the lower level, a function of the residual.
+        "smooth_epsilon_insensitive" is that of the SVR with rounded corners. "auto" is
+        "huber", or "pinball" for a quantile.
+    quantile : float, optional
+        Between 0 and 1: predict this quantile of y instead of its mean, by the pinball
+        loss on both levels.
+    criterion : str or Criterion, default="auto"
+        Loss of the upper level, on held-out residuals in units of the standard
+        deviation of y: "mse", "mae", "huber", "pinball", or a likelihood with fitted
+        scale, "gaussian" or "student". "auto" is "mae", or "pinball" for a quantile.
+        "structural_risk" holds no points out, as for classes.
+    cv : int, splitter or list of (train, validation) index pairs, default=5
+        An int means shuffled folds, which keep `groups` together and spread
+        `sample_groups`. Splits are drawn once per fit.
+    {_FIT_INTERCEPT}
+    {_LEARN}
+    prior : "auto", None or Prior, default="auto"
+        Pulls the entries of a vector of hyperparameters together. "auto" is
+        `criteria.priors.Shrinkage(0.01)`, weakened where held-out points gain by it.
+    {_OPTIMIZER}
+    {_SOLVER}
+    {_STARTS}
+    shared : bool, default=True
+        Whether all outputs have the same hyperparameters.
+    {_ENSEMBLE}
     {LIMITS}"""
 
 ATTRIBUTES = """\
@@ -172,3 +251,47 @@ C_ : float or array
     class_weight_, shape_fit_, fit_status_ : as in scikit-learn's SVC
         Factors of the weights of the classes, shape of the rows of positive weight, and
         0 if the final machine has converged, else 1."""
+
+
+# What all estimators have.
+_SEARCHED = """\
+group_names_, group_weights_ : array of labels, and dict from label to C
+        Of the groups (or classes) that have their own C; None without such groups.
+    kernel_ : Kernel
+        The kernel at the learned values.
+    relevance_ : array of shape (n_features,)
+        Share of every feature in the mean squared slope of the decision function; None
+        for a precomputed kernel.
+    certificate_ : `bisvm.search.history.Certificate`
+        How close to optimal both levels are, and why the search stopped.
+    history_ : list of `bisvm.search.history.Record`
+        One for every evaluation.
+    coordinates_ : list of (name, "log" or "linear")
+        What theta is in these records.
+    n_svm_evaluations_ : int
+        Lower-level problems solved, for all evaluations, kernels and checks.
+    result_ : OptimizeResult
+        Of the descent that was chosen."""
+
+REGRESSION_ATTRIBUTES = f"""\
+C_, epsilon_ : float or array
+        Of the final machine, in units of y, as scikit-learn's `SVR` takes them. For
+        several outputs, in units of their standard deviations. epsilon_ is None for a
+        loss without one.
+    hyperparameters_ : dict
+        All hyperparameters, in natural units.
+    criterion_value_ : float
+        H without the prior: mean validation loss over the folds at the optimum, for y
+        in units of its standard deviation.
+    expected_score_ : `bisvm.estimators.expected_fit.ExpectedFit`, or None
+        R^2 and RMSE to expect on new data, `expected_score_.value` and
+        `expected_score_.rmse`, with their 90% intervals, `interval()` and
+        `rmse_interval()`. None without held-out points.
+    generalization_gap_ : float, or None
+        By how much the held-out R^2 is too good because it was searched by;
+        `expected_score_` is without it.
+    {_SEARCHED}
+    estimators_ : None, or list
+        Members of an ensemble, whose prediction is their mean; the first is the machine
+        of ensemble=False if `random_state` is a number.
+    n_features_in_, feature_names_in_ : as in scikit-learn"""

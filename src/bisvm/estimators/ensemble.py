@@ -9,9 +9,8 @@ is the machine of `ensemble=False`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from math import ceil
 from numbers import Integral
 from os import fsdecode
@@ -21,16 +20,13 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.utils import check_random_state
 
-from bisvm.criteria import get_criterion
 from bisvm.data.matrices import RowBlocks
 from bisvm.data.splits import Folds
-from bisvm.estimators.arguments import Callback, ClassifierArguments
+from bisvm.estimators.arguments import Callback, MachineArguments
 from bisvm.estimators.callbacks import fitted_state
-from bisvm.estimators.fitted import FittedClassifier
+from bisvm.estimators.fitted_machine import FittedMachine, mean_of
 from bisvm.estimators.inputs import Given, in_blocks
-from bisvm.search.calibration import mean_calibration
 from bisvm.search.history import Progress
-from bisvm.search.settings import MultiClass
 
 # What predicts in a single machine.
 _PREDICTS = (
@@ -43,7 +39,7 @@ _PREDICTS = (
     "_kernels",
 )
 
-Member = TypeVar("Member", bound=FittedClassifier)
+Member = TypeVar("Member", bound=FittedMachine)
 
 
 def fit_members(estimator: Member, given: Given) -> list[Member]:
@@ -56,20 +52,19 @@ def fit_members(estimator: Member, given: Given) -> list[Member]:
     if not apart:
         return _one_by_one(members, given)
     first: list[Member] = []
-    if estimator.multi_class == "auto" and len(np.unique(np.asarray(given.y))) > 2:
-        # All members have the class tasks that are chosen for the first.
+    if estimator._first_decides(given):
         first, members = _one_by_one(members[:1], given), members[1:]
-    kind = first[0].multi_class_ if first else estimator.multi_class
-    fits = (delayed(_fit_with)(member, kind, given) for member in members)
+    fixed = first[0]._fixed_by_first() if first else {}
+    fits = (delayed(_fit_with)(member, fixed, given) for member in members)
     fitted: list[Member] = Parallel(n_jobs=estimator.n_jobs, prefer="threads")(fits)
     return [*first, *fitted]
 
 
-def _fit_with(member: Member, kind: MultiClass, given: Given) -> Member:
-    """Fit with these class tasks, and leave the argument as it was given."""
-    asked = member.multi_class
-    member.set_params(multi_class=kind).fit(*given)
-    member.set_params(multi_class=asked)
+def _fit_with(member: Member, fixed: Mapping[str, Any], given: Given) -> Member:
+    """Fit with these arguments, and leave them as they were given."""
+    asked = {name: getattr(member, name) for name in fixed}
+    member.set_params(**fixed).fit(*given)
+    member.set_params(**asked)
     return member
 
 
@@ -110,10 +105,10 @@ def _other_splits(cv: Folds, seed: int) -> Folds:
     return splitter
 
 
-def _check_drawable(estimator: ClassifierArguments) -> None:
+def _check_drawable(estimator: MachineArguments) -> None:
     """Refuse an ensemble whose members would all be the same."""
     cv = estimator.cv
-    if get_criterion(estimator.criterion).on_training:
+    if estimator._criterion().on_training:
         raise ValueError(
             f"ensemble={estimator.ensemble!r} needs splits: members are tuned on other "
             f"ones. criterion={estimator.criterion!r} holds no points out, and all "
@@ -142,8 +137,8 @@ def _one_by_one(members: Sequence[Member], given: Given) -> list[Member]:
         callback = member.callback
         if callback is not None:
             member.set_params(callback=_noted(callback, stopped))
-        kind = found[0].multi_class_ if found else member.multi_class
-        found.append(_fit_with(member, kind, given).set_params(callback=callback))
+        fixed = found[0]._fixed_by_first() if found else {}
+        found.append(_fit_with(member, fixed, given).set_params(callback=callback))
         if stopped:
             break
     return found
@@ -161,7 +156,7 @@ def _noted(callback: Callback, stopped: list[bool]) -> Callback:
     return tell
 
 
-def mean_attributes(members: Sequence[FittedClassifier]) -> dict[str, Any]:
+def mean_attributes(members: Sequence[FittedMachine]) -> dict[str, Any]:
     """Fitted attributes of the ensemble.
 
     Those of the first member, and means, sums or lists over all where that makes sense.
@@ -181,25 +176,10 @@ def mean_attributes(members: Sequence[FittedClassifier]) -> dict[str, Any]:
     relevances = [one.relevance_ for one in members if one.relevance_ is not None]
     if relevances:
         found["relevance_"] = np.mean(relevances, axis=0)
-    found["criterion_value_"] = _mean(members, "criterion_value_")
-    found["threshold_"] = _mean(members, "threshold_")
-    found["calibration_"] = mean_calibration([one.calibration_ for one in members])
+    found["criterion_value_"] = mean_of(members, "criterion_value_")
     certificates = [member.certificate_ for member in members]
     found["certificate_"] = [
         one for own in certificates for one in (own if isinstance(own, list) else [own])
     ]
     found["n_svm_evaluations_"] = sum(one.n_svm_evaluations_ for one in members)
-    scores = [one.expected_score_ for one in members if one.expected_score_ is not None]
-    if len(scores) == len(members):
-        # Members hold out the same rows: together they are no more certain than one.
-        found["expected_score_"] = replace(
-            scores[0],
-            value=float(np.mean([score.value for score in scores])),
-            n_effective=float(np.mean([score.n_effective for score in scores])),
-        )
-        found["generalization_gap_"] = _mean(members, "generalization_gap_")
-    return found
-
-
-def _mean(members: Sequence[FittedClassifier], name: str) -> float:
-    return float(np.mean([getattr(one, name) for one in members]))
+    return found | type(first)._mean_attributes(members)

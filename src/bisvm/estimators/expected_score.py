@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy import stats
@@ -37,7 +37,7 @@ from bisvm.search.settings import Data, TaskKind
 
 # Probability of the intervals that are shown.
 LEVEL = 0.9
-# Share of the correction for common training rows (`_variance_factor`) that is made. On
+# Share of the correction for common training rows (`variance_factor`) that is made. On
 # 26 sets, six splits, with one gamma and many, 60 and 500 rows, 90% intervals covered
 # 81 to 85% of the test scores with 0, 89 to 94% with 0.4 to 0.6, and 95 to 97% with 1.
 CORRECTED = 0.5
@@ -79,10 +79,7 @@ class ExpectedScore:
             interval. None is for the accuracy itself, on any number of rows.
         level : float, default=0.9
         """
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"level must be between 0 and 1; got {level!r}.")
-        if n_new is not None and not n_new >= 1:
-            raise ValueError(f"n_new must be a number of rows or None; got {n_new!r}.")
+        check_interval(n_new, level)
         tails = 0.5 * (1.0 - level), 0.5 * (1.0 + level)
         a = self.n_effective * self.value + 0.5
         b = self.n_effective * (1.0 - self.value) + 0.5
@@ -99,6 +96,14 @@ class ExpectedScore:
     def __str__(self) -> str:
         low, high = self.interval()
         return f"{self.value:.3f} ({LEVEL:.0%}: {low:.3f} to {high:.3f})"
+
+
+def check_interval(n_new: int | None, level: float) -> None:
+    """Refuse arguments of an interval that make no sense."""
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must be between 0 and 1; got {level!r}.")
+    if n_new is not None and not n_new >= 1:
+        raise ValueError(f"n_new must be a number of rows or None; got {n_new!r}.")
 
 
 def expected_score(
@@ -120,17 +125,29 @@ def expected_score(
     if not judged.any():
         return None, None
     groups = None if data.groups is None else data.groups[judged]
-    gap = _gap(judge, hits, known, data.groups)
+    gap = gap_of(judge, hits, known, data.groups)
     value = float(np.clip(hits[judged].mean() - gap.value, 0.0, 1.0))
-    rows = _independent(hits[judged], groups) / _variance_factor(data, gap.constant)
+    rows = _independent(hits[judged], groups) / variance_factor(data, gap.constant)
     spread = value * (1.0 - value)
     if gap.variance > 0.0 and spread > 0.0:
         rows = spread / (spread / rows + gap.variance)
     return ExpectedScore(value, float(rows)), float(gap.value)
 
 
+class Judge(Protocol):
+    """From predictions of held-out rows to how good each of them is."""
+
+    def hits(self, values: Sequence[Array]) -> tuple[Array, Array]:
+        """How good the prediction of every row is (n,), and which were judged."""
+        ...
+
+    def is_constant(self, hits: Array, judged: Array) -> bool:
+        """Whether these are the predictions of a constant machine."""
+        ...
+
+
 class _Gap(NamedTuple):
-    """By how much the accuracy on held-out rows is too good.
+    """By how much the score on held-out rows is too good.
 
     value, variance : the gap, at least zero, and its variance
     constant : share of the samples of rows by which a constant machine is chosen
@@ -171,15 +188,15 @@ class _Judge:
         return bool(np.array_equal(hits[judged], self._y[judged] == found[0]))
 
 
-def _gap(
-    judge: _Judge, hits: Array, parts: Sequence[HeldOut], groups: Array | None
+def gap_of(
+    judge: Judge, hits: Array, parts: Sequence[HeldOut], groups: Array | None
 ) -> _Gap:
     """From theta chosen without the rows where that was done, else from competitors."""
     again, judged = judge.hits([part.refitted for part in parts])
     if judged.any():
         difference = (hits - again)[judged]
         own = None if groups is None else groups[judged]
-        rows = _sums(difference - difference.mean(), own)
+        rows = sums(difference - difference.mean(), own)
         variance = float(np.sum(rows**2)) / len(difference) ** 2
         # The mean was estimated from the same few observations.
         variance *= len(rows) / max(len(rows) - 1, 1)
@@ -190,7 +207,7 @@ def _gap(
 
 
 def _gap_of_competitors(
-    judge: _Judge, hits: Array, part: HeldOut, groups: Array | None
+    judge: Judge, hits: Array, part: HeldOut, groups: Array | None
 ) -> _Gap:
     """Hits of the machine chosen on rows drawn with replacement, on those not drawn.
 
@@ -198,11 +215,11 @@ def _gap_of_competitors(
     each kernel, and a richer kernel where it is better by the standard errors needed.
     """
     _, judged = judge.hits([part.values])
-    count = _sums(1.0 * judged, groups)
+    count = sums(1.0 * judged, groups)
     found = [
         judge.hits([v])[0] * judged for one in part.competitors for v in one.values
     ]
-    own = np.array([_sums(right, groups) for right in found])
+    own = np.array([sums(right, groups) for right in found])
     shares = [share for one in part.competitors for share in one.shares]
     drawn = _draws([*shares, *own, count])
     left = 1.0 * (drawn == 0)
@@ -213,7 +230,7 @@ def _gap_of_competitors(
     constant = np.array([judge.is_constant(right, judged) for right in found])
     choice = _choices(part.competitors, drawn)
     by_choice = (left @ own.T)[np.arange(BOOTSTRAPS), choice]
-    by_answer = left @ _sums(hits * judged, groups)
+    by_answer = left @ sums(hits * judged, groups)
     gap = np.mean((by_answer - by_choice)[kept] / total[kept])
     return _Gap(max(float(gap), 0.0), constant=float(np.mean(constant[choice])))
 
@@ -263,7 +280,7 @@ def _better(
     return better
 
 
-def _sums(values: Array, groups: Array | None) -> Array:
+def sums(values: Array, groups: Array | None) -> Array:
     """Sums over the rows of each group."""
     return values if groups is None else np.bincount(groups, values)
 
@@ -274,14 +291,14 @@ def _independent(hits: Array, groups: Array | None) -> float:
     if groups is None:
         return float(n)
     n_groups = len(np.unique(groups))
-    variance = np.sum(_sums(hits - mean, groups) ** 2) / n**2
+    variance = np.sum(sums(hits - mean, groups) ** 2) / n**2
     variance *= n_groups / max(n_groups - 1, 1)
     if variance == 0.0:
         return float(n_groups)
     return float(min(mean * (1.0 - mean) / variance, n))
 
 
-def _variance_factor(data: Data, constant: float = 0.0) -> float:
+def variance_factor(data: Data, constant: float = 0.0) -> float:
     """Factor of the variance because splits have training rows in common.
 
     With J splits that hold out the share r, every row t times, Nadeau and Bengio (2003)

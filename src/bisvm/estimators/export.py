@@ -7,6 +7,7 @@ are such functions, and can be loaded without this library.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add, mul
@@ -16,6 +17,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process import kernels as gp
+from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import (
     additive_chi2_kernel,
     chi2_kernel,
@@ -24,10 +26,11 @@ from sklearn.metrics.pairwise import (
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer, LabelBinarizer
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC, SVR, LinearSVC
 
 from bisvm.core.types import Array
 from bisvm.estimators.fitted import FittedClassifier
+from bisvm.estimators.fitted_regressor import FittedRegressor
 from bisvm.kernels import (
     RBF,
     AdditiveChi2,
@@ -41,7 +44,53 @@ from bisvm.kernels import (
     Sum,
     Transformed,
 )
-from bisvm.losses import SquaredHinge, get_loss
+from bisvm.losses import EpsilonInsensitive, Loss, Squared, SquaredHinge, get_loss
+
+
+def regression_to_sklearn(estimator: FittedRegressor) -> Pipeline:
+    """Make an unfitted Pipeline with the hyperparameters of a fitted regressor.
+
+    The tube with rounded corners becomes the exact one of scikit-learn's SVR, and a
+    linear machine with squared loss becomes Ridge, with alpha = 1 / (2 C).
+    """
+    loss, kernel = estimator._loss(), estimator.kernel_
+    linear = isinstance(kernel, Linear)
+    reasons = {
+        "it is a mean of several machines": estimator.estimators_ is not None,
+        "each output has hyperparameters of its own (shared=False)": isinstance(
+            kernel, list
+        ),
+        "several outputs share C and epsilon in units of their own": (
+            not estimator._one_output
+        ),
+        "groups of samples, or features, have a C of their own": (
+            estimator.group_names_ is not None or np.ndim(estimator.C_) > 0
+        ),
+        "SVR and Ridge have a free intercept, fit_intercept=True": (
+            estimator._intercept != "free"
+        ),
+        f"it has no kernel machine with {loss!r}; use "
+        "loss='smooth_epsilon_insensitive', or loss='squared' for a linear machine": (
+            not (isinstance(loss, EpsilonInsensitive) or _is_ridge(loss, linear))
+        ),
+    }
+    _refuse(reasons)
+    C = float(estimator.C_)
+    if _is_ridge(loss, linear):
+        return Pipeline([("svr", Ridge(alpha=0.5 / C))])
+    tube = {"epsilon": float(estimator.hyperparameters_["epsilon"])}
+    if linear:
+        return Pipeline([("svr", SVR(kernel="linear", C=C, **tube))])
+    if estimator._predicts_from_gram:
+        return Pipeline([("svr", SVR(kernel="precomputed", C=C, **tube))])
+    (own,) = estimator._kernels
+    stock = _stock(own, estimator.n_features_in_)
+    machine = SVR(C=C * stock.factor, **tube, **stock.settings)
+    return Pipeline([*stock.steps(), ("svr", machine)])
+
+
+def _is_ridge(loss: Loss, linear: bool) -> bool:
+    return linear and isinstance(loss, Squared)
 
 
 def to_sklearn(estimator: FittedClassifier) -> Pipeline:
@@ -62,19 +111,11 @@ def to_sklearn(estimator: FittedClassifier) -> Pipeline:
         machine = SVC(kernel="precomputed", C=float(C), class_weight=class_weight)
     else:
         (kernel,) = estimator._kernels
-        try:
-            stock = stock_kernel(kernel, estimator.n_features_in_)
-        except ValueError as error:
-            raise ValueError(f"{_REFUSED}: {error}.") from None
+        stock = _stock(kernel, estimator.n_features_in_)
         scale, matrix = stock.scale, stock.matrix
         C = float(C) * stock.factor
         machine = SVC(C=C, class_weight=class_weight, **stock.settings)
-    steps = []
-    if matrix is not None:
-        steps.append(("map", FunctionTransformer(np.dot, kw_args={"b": matrix})))
-    # A partial of a NumPy function can be pickled and loaded without bisvm.
-    times = None if scale is None else FunctionTransformer(partial(np.multiply, scale))
-    steps.append(("scale", times or "passthrough"))
+    steps = _before(matrix, scale)
     if len(estimator.classes_) > 2:
         kinds = {"ovr": OneVsRestClassifier, "ovo": OneVsOneClassifier}
         machine = kinds[estimator.multi_class_](machine)
@@ -82,6 +123,31 @@ def to_sklearn(estimator: FittedClassifier) -> Pipeline:
 
 
 _REFUSED = "scikit-learn cannot express this model"
+
+
+def _before(matrix: Array | None, scale: Array | None) -> list[tuple[str, Any]]:
+    """Steps in front of a machine: a linear map, and factors of the features."""
+    steps: list[tuple[str, Any]] = []
+    if matrix is not None:
+        steps.append(("map", FunctionTransformer(np.dot, kw_args={"b": matrix})))
+    # A partial of a NumPy function can be pickled and loaded without bisvm.
+    times = None if scale is None else FunctionTransformer(partial(np.multiply, scale))
+    return [*steps, ("scale", times or "passthrough")]
+
+
+def _stock(kernel: Kernel, n_features: int) -> Stock:
+    """The counterpart of a kernel, or an error that names the model."""
+    try:
+        return stock_kernel(kernel, n_features)
+    except ValueError as error:
+        raise ValueError(f"{_REFUSED}: {error}.") from None
+
+
+def _refuse(reasons: Mapping[str, bool]) -> None:
+    """Raise an error with the first reason that holds."""
+    for reason, holds in reasons.items():
+        if holds:
+            raise ValueError(f"{_REFUSED}: {reason}.")
 
 
 def fitted_to_sklearn(estimator: FittedClassifier) -> Pipeline:
@@ -232,9 +298,7 @@ def _check_expressible(estimator: FittedClassifier) -> None:
             )
         ),
     }
-    for reason, holds in reasons.items():
-        if holds:
-            raise ValueError(f"{_REFUSED}: {reason}.")
+    _refuse(reasons)
 
 
 def _linear_svc(estimator: FittedClassifier, C: float, weight: Any) -> BaseEstimator:
@@ -267,6 +331,10 @@ class Stock:
     scale: Array | None = None
     matrix: Array | None = None
     factor: float = 1.0
+
+    def steps(self) -> list[tuple[str, Any]]:
+        """Steps in front of a machine with k'."""
+        return _before(self.matrix, self.scale)
 
 
 def stock_kernel(kernel: Kernel, n_features: int) -> Stock:

@@ -1,18 +1,14 @@
-"""Fitted attributes: the one place where they are set, and what is computed from
-them."""
+"""Fitted attributes of classifiers, and what is computed from them."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from scipy.optimize import OptimizeResult
 from sklearn.base import ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,12 +16,11 @@ from bisvm.core.interrupts import plain_interrupts
 from bisvm.core.types import Array, Matrix, UserData, UserVector
 from bisvm.core.warning import warn_user
 from bisvm.criteria import get_criterion
-from bisvm.data.matrices import RowBlocks, column_moments, stack
+from bisvm.data.matrices import RowBlocks, stack
 from bisvm.data.splits import chosen, decisions
 from bisvm.estimators.arguments import ClassifierArguments, Goal
-from bisvm.estimators.callbacks import CallbackSupportMixin
-from bisvm.estimators.decision_functions import DecisionFunctions
 from bisvm.estimators.expected_score import ExpectedScore, expected_score
+from bisvm.estimators.fitted_machine import FittedMachine, mean_of, warn_of_doubt
 from bisvm.estimators.importance import (
     Importance,
     Judge,
@@ -33,28 +28,20 @@ from bisvm.estimators.importance import (
     importance_of,
     judge_of_folds,
 )
-from bisvm.estimators.inputs import class_factors, in_blocks, validate_inputs
+from bisvm.estimators.inputs import (
+    Given,
+    class_factors,
+    in_blocks,
+    validate_inputs,
+)
 from bisvm.estimators.prediction_sets import EQUAL, Folds, check_coverage, folds_of
 from bisvm.estimators.quality import Quality, held_out_quality
 from bisvm.estimators.thresholds import best_threshold, check_goal
-from bisvm.kernels import Factors, Kernel
-from bisvm.machines import Coefficients
-from bisvm.machines.landmarks import LeftOut
-from bisvm.search.calibration import Calibration, calibrate
-from bisvm.search.history import Certificate, Record
-from bisvm.search.kernel_choice import KernelChoice
-from bisvm.search.observer import CALLBACK_STOP, INTERRUPT_STOP
+from bisvm.search.calibration import Calibration, calibrate, mean_calibration
 from bisvm.search.results import HeldOut, Trained
 from bisvm.search.settings import Data, Settings, TaskKind
 from bisvm.search.task_choice import TaskChoice
 from bisvm.search.units import Found
-
-# Rows by which the mean slope of the decision function is estimated.
-SLOPE_ROWS = 500
-# Rows times class tasks of these means, and the fewest rows for many tasks.
-SLOPES, FEW_SLOPE_ROWS = 20_000, 100
-# Attributes that only one of the two kinds of machines has.
-_ONE_KIND = ("coef_", "support_", "support_vectors_", "n_support_", "dual_coef_")
 
 
 @dataclass(frozen=True)
@@ -107,42 +94,18 @@ def has_folds(estimator: Any) -> bool:
     return True
 
 
-class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArguments):
+class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
     """What a fit sets, and what a fitted classifier can do."""
 
     classes_: Array
-    n_features_in_: int
     shape_fit_: tuple[int, int]
     fit_status_: int
     class_weight_: Array
-    kernel_choice_: KernelChoice | None
     multi_class_: TaskKind
     multi_class_choice_: TaskChoice | None
-    hyperparameters_: dict[str, Any]
-    C_: float | Array
-    group_names_: Array | None
-    group_weights_: dict[Any, Any] | None
-    kernel_: Kernel | list[Kernel]
     # Model files that were written before there were probabilities have none.
     calibration_: Calibration | None = None
-    estimators_: list[FittedClassifier] | None
-    coef_: Array
-    support_: Array
-    support_vectors_: Matrix
-    n_support_: Array
-    dual_coef_: Array
-    intercept_: Array
-    history_: list[Record]
-    coordinates_: list[tuple[str, str]]
-    criterion_value_: float
-    n_svm_evaluations_: int
-    n_iter_: int
-    result_: OptimizeResult | list[OptimizeResult]
-    certificate_: Certificate | list[Certificate]
-    # Model files that were written before it was kept have none.
-    feature_scale_: Array | None = None
-    relevance_: Array | None
-    approximation_: LeftOut | list[LeftOut | None] | None
+    estimators_: list[Self] | None
     threshold_: float
     expected_score_: ExpectedScore | None
     generalization_gap_: float | None
@@ -152,23 +115,6 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
     _decisions: HeldOutDecisions | None = None
     # None also in model files that were written before there were prediction sets.
     _folds: Folds | None = None
-    _kernels: list[Kernel]
-    _linear: bool
-    _matrix: Array | None
-
-    @abstractmethod
-    def fit(self, X: UserData, y: Any = None, *given: Any) -> Self:
-        """Learn the hyperparameters, and train the final machine."""
-
-    @property
-    def _pairwise(self) -> bool:
-        """Whether X holds values of the kernel instead of features."""
-        return False
-
-    @property
-    def _predicts_from_gram(self) -> bool:
-        """The same of the fitted machine; `kernel` may have been set since then."""
-        return self._matrix is not None
 
     # --- what a fit sets --------------------------------------------------------------
 
@@ -177,6 +123,7 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         tuned, settings, data = found.tuned, found.settings, found.data
         self._set_machine(data, settings, [one.trained for one in tuned])
         self._set_report(found)
+        self.multi_class_choice_ = found.task_choice
         held_out = [one.held_out for one in tuned]
         self.calibration_, shift = calibrate(settings, data, held_out)
         if self.calibration_ is not None:
@@ -196,24 +143,14 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
             None if self.calibration_ is None else self._log_proba_of,
             certificates,
         )
-        _warn_of_doubt(certificates, self.quality_)
-
-    def _set_ensemble(self, attributes: dict[str, Any]) -> None:
-        """Set the fitted attributes of an ensemble (`ensemble.mean_attributes`)."""
-        self._remove(*_ONE_KIND, "intercept_", "_kernels")
-        self.__dict__.update(attributes)
+        _warn_of_no_use(self.quality_)
+        warn_of_doubt(certificates)
 
     def _set_machine(
-        self,
-        data: Data,
-        settings: Settings,
-        trained: Sequence[Trained],
+        self, data: Data, settings: Settings, trained: Sequence[Trained]
     ) -> None:
-        """Set what was learned, and what predicts."""
-        one = len(trained) == 1
-        values = [t.values for t in trained]
+        super()._set_machine(data, settings, trained)
         self.classes_ = data.classes
-        self.n_features_in_ = data.n_features
         self.shape_fit_ = (len(data.y), data.n_features)
         stopped = any(one.solution.status == "max_iter" for one in trained)
         self.fit_status_ = int(stopped)
@@ -221,80 +158,11 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         self.class_weight_ = class_factors(
             given, data.classes, data.y, data.sample_weight
         )
-        self._remove("feature_names_in_")
-        if data.feature_names is not None:
-            self.feature_names_in_ = np.array(data.feature_names, dtype=object)
-        self.kernel_choice_ = self.multi_class_choice_ = None
-        self.hyperparameters_ = (
-            values[0]
-            if one
-            else {name: np.array([v[name] for v in values]) for name in values[0]}
-        )
-        self.C_ = self.hyperparameters_["C"]
-        groups = data.sample_groups
-        self.group_names_ = None if groups is None else groups.names
-        self.group_weights_ = None if groups is None else groups.by_name(self.C_)
-        model = settings.model_on(data)
-        self._kernels = [model.kernel_at(v) for v in values]
-        # As it was given, with names of features where it has some.
-        named = [settings.model.kernel_at(v) for v in values]
-        self.kernel_ = named[0] if one else named
-        self.multi_class_ = settings.task_kind
+        self.multi_class_, self.multi_class_choice_ = settings.task_kind, None
         self.calibration_, self.threshold_, self._folds = None, 0.0, None
-        self._matrix = data.matrix
-        self.estimators_ = None
-        self._set_coefficients(data, trained)
-        if any(kernel.vanishes for kernel in self._kernels):
-            warn_user(
-                "All weights of the kernel have gone to zero: the machine is constant. "
-                "Weaken the regulariser, or use Sum(..., scale='log')."
-            )
 
-    def _set_coefficients(self, data: Data, trained: Sequence[Trained]) -> None:
-        x = Coefficients(
-            np.hstack([one.solution.x.coef for one in trained]),
-            np.concatenate([one.solution.x.intercept for one in trained]),
-        )
-        frame = trained[0].frame
-        self._linear = frame is not None
-        self._remove(*_ONE_KIND)
-        if frame is not None:
-            x = frame.unscaled(x)
-            self.coef_ = x.coef.T
-        else:
-            used = np.flatnonzero(np.any(x.coef != 0, axis=1))
-            self.support_ = data.rows[used]
-            self.support_vectors_ = data.X[used]
-            self.n_support_ = np.bincount(data.y[used], minlength=len(data.classes))
-            self.dual_coef_ = x.coef[used].T
-        self.intercept_ = x.intercept
-
-    def _set_report(self, found: Found) -> None:
-        """Set what is known of the search, and of the machine."""
-        tuned, data = found.tuned, found.data
-        self.kernel_choice_ = found.choice
-        self.multi_class_choice_ = found.task_choice
-        one = len(tuned) == 1
-        best = [t.descent.best for t in tuned]
-        self.history_ = [record for t in tuned for record in t.history]
-        self.coordinates_ = tuned[0].coordinates
-        self.criterion_value_ = float(
-            sum(b.value for b in best)
-            if found.settings.criterion.on_training
-            else np.mean([b.criterion for b in best])
-        )
-        choices = (found.choice, found.task_choice)
-        others = sum(c.n_svm_evaluations for c in choices if c is not None)
-        self.n_svm_evaluations_ = sum(t.solves for t in tuned) + others
-        self.n_iter_ = len(self.history_)
-        results = [t.descent.result for t in tuned]
-        self.result_ = results[0] if one else results
-        certificates = [t.certificate for t in tuned]
-        self.certificate_ = certificates[0] if one else certificates
-        self.feature_scale_ = self._feature_scale(data)
-        self.relevance_ = self._relevance(data.X, data.weight)
-        left_out = [t.trained.left_out for t in tuned]
-        self.approximation_ = left_out[0] if one else left_out
+    def _count_support(self, data: Data, used: Array) -> Array:
+        return np.bincount(data.y[used], minlength=len(data.classes))
 
     def _shift_intercepts(
         self, shift: Array, known: list[HeldOut | None]
@@ -324,10 +192,32 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         self._decisions = HeldOutDecisions.of(data, moved)
         return [moved]
 
-    def _remove(self, *names: str) -> None:
-        """Remove attributes of an earlier fit, which may have had another machine."""
-        for name in names:
-            self.__dict__.pop(name, None)
+    # --- ensembles --------------------------------------------------------------------
+
+    def _fixed_by_first(self) -> dict[str, Any]:
+        return {"multi_class": self.multi_class_}
+
+    def _first_decides(self, given: Given) -> bool:
+        """All members have the class tasks that are chosen for the first."""
+        return self.multi_class == "auto" and len(np.unique(np.asarray(given.y))) > 2
+
+    @classmethod
+    def _mean_attributes(cls, members: Sequence[Self]) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "threshold_": mean_of(members, "threshold_"),
+            "calibration_": mean_calibration([one.calibration_ for one in members]),
+        }
+        known = (one.expected_score_ for one in members)
+        scores = [score for score in known if score is not None]
+        if len(scores) == len(members):
+            # Members hold out the same rows: together they are no more certain.
+            found["expected_score_"] = replace(
+                scores[0],
+                value=float(np.mean([score.value for score in scores])),
+                n_effective=float(np.mean([score.n_effective for score in scores])),
+            )
+            found["generalization_gap_"] = mean_of(members, "generalization_gap_")
+        return found
 
     # --- prediction -------------------------------------------------------------------
 
@@ -352,28 +242,6 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
     def _pair_scale(self) -> float | None:
         known = self.calibration_
         return None if known is None else known.pair_scale
-
-    def _scores(self, X: Matrix) -> Array:
-        """Decision values of every class task."""
-        if self.estimators_ is None or self._linear:
-            return self._machine.values(X, self._kernel_blocks())
-        scores: Array = sum(member._scores(X) for member in self.estimators_)  # type: ignore[assignment]
-        return scores / len(self.estimators_)
-
-    @property
-    def _machine(self) -> DecisionFunctions:
-        if self._linear:
-            return DecisionFunctions(self.coef_.T, self.intercept_)
-        coef, intercept = self.dual_coef_.T, self.intercept_
-        if self._predicts_from_gram:
-            return DecisionFunctions(coef, intercept, support=self.support_)
-        return DecisionFunctions(coef, intercept, vectors=self.support_vectors_)
-
-    def _kernel_blocks(self) -> list[tuple[Kernel, Array]]:
-        """Every kernel with the class tasks that it serves."""
-        tasks = np.arange(len(self.intercept_))
-        blocks = np.array_split(tasks, len(self._kernels))
-        return list(zip(self._kernels, blocks, strict=True))
 
     def predict(self, X: UserData) -> Array:
         """Predict the classes of the rows of X.
@@ -643,73 +511,8 @@ class FittedClassifier(CallbackSupportMixin, ClassifierMixin, ClassifierArgument
         held_out = found.values, found.positive, found.weight
         return best_threshold(*held_out, goal, self.classes_)
 
-    # --- relevance of features --------------------------------------------------------
 
-    def _feature_scale(self, data: Data) -> Array | None:
-        """Standard deviations of the features; None with a precomputed kernel."""
-        if self._predicts_from_gram:
-            return None
-        return np.asarray(np.sqrt(column_moments(data.X, data.weight).variance))
-
-    def _relevance(self, X: Matrix | RowBlocks, weight: Array) -> Array | None:
-        """Share of every feature in the mean squared slope of the decision function.
-
-        r_d is proportional to the mean over rows and tasks of (sd_d df/dx_d)^2, with
-        sd_d the standard deviation of feature d, so that its unit does not matter.
-        """
-        deviation = self.feature_scale_
-        if deviation is None:
-            return None
-        if self._linear:
-            effect = np.mean((self.coef_ * deviation) ** 2, axis=0)
-        else:
-            n_tasks = len(self.intercept_)
-            n = min(len(weight), SLOPE_ROWS, max(SLOPES // n_tasks, FEW_SLOPE_ROWS))
-            rows = np.linspace(0, len(weight) - 1, n).astype(int)
-            effect = self._squared_slopes(X[rows], deviation)
-        share: Array = effect / max(effect.sum(), np.finfo(float).tiny)
-        return share
-
-    def _squared_slopes(self, X: Matrix, deviation: Array) -> Array:
-        """Mean over tasks and rows of (deviation_d df/dx_d)^2."""
-        total = np.zeros(X.shape[1])
-        vectors = self.support_vectors_
-        for kernel, block in self._kernel_blocks():
-            gram = kernel.gram(X, vectors)
-            for k in block:
-                weights = Factors(np.ones((X.shape[0], 1)), self.dual_coef_[[k]].T)
-                gradient = kernel.pullback(X, vectors, gram, weights, inputs=True)
-                if gradient.X is None:
-                    raise ValueError(
-                        f"{type(kernel).__name__}.pullback(..., inputs=True) returned "
-                        "no gradient for X; bisvm.testing.check_kernel says more."
-                    )
-                total += np.mean((gradient.X * deviation) ** 2, axis=0)
-        mean: Array = total / len(self.intercept_)
-        return mean
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self._pairwise
-        tags.input_tags.pairwise = self._pairwise
-        return tags
-
-
-def _warn_of_doubt(
-    certificates: Sequence[Certificate], quality: Quality | None
-) -> None:
-    """Warn of predictions of no use, and of every search that did not converge."""
+def _warn_of_no_use(quality: Quality | None) -> None:
+    """Warn of predictions that are no better than guessing."""
     if quality is not None and quality.no_better_than_guessing and quality.ranks:
         warn_user(" ".join([quality.headline, *quality.remarks]), UserWarning)
-    for certificate in certificates:
-        if certificate.converged:
-            continue
-        asked = certificate.reason in (CALLBACK_STOP, INTERRUPT_STOP)
-        advice = "" if asked else f"{certificate.advice} "
-        doubtful = certificate.no_better_than_constant or certificate.beaten_by
-        early = "" if doubtful else "Tuning stopped early: "
-        warn_user(
-            f"{early}{certificate.reason} {advice}The best model found is fitted; "
-            "print(certificate_) says how far the search got.",
-            ConvergenceWarning,
-        )

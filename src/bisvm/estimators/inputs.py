@@ -7,13 +7,19 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Real
-from typing import Any, Literal, NamedTuple
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import (
+    assert_all_finite,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+)
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from bisvm.core.types import Array, Matrix, UserData, UserVector
@@ -21,13 +27,16 @@ from bisvm.core.warning import warn_user
 from bisvm.criteria import Criterion
 from bisvm.data.chunks import Chunks
 from bisvm.data.matrices import RowBlocks, keep
-from bisvm.data.splits import Folds, SampleGroups, Split, class_tasks, freeze_splits
+from bisvm.data.splits import Folds, SampleGroups, Split, draw_folds, freeze_splits
+from bisvm.data.targets import ClassLabels, Numbers, class_tasks
 from bisvm.kernels import Precomputed
 from bisvm.machines.model import Model
 from bisvm.search.settings import Data, Grouping, Settings, TaskKind
 
 # What is asked of inputs, in fit and in predict.
 INPUTS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
+# What is asked of y that holds numbers.
+NUMBERS: dict[str, Any] = {"multi_output": True, "y_numeric": True}
 # A memory-mapped array of more bytes than this, as float64, is read block by block.
 MAPPED_LIMIT = 2**28
 # The largest absolute value in X, and one over the least spread: the squares of both
@@ -41,6 +50,18 @@ LARGEST_EXPONENT = 302
 _FEW_NAMES = 5
 
 ClassWeight = Literal["balanced", "learn"] | Mapping[Any, float] | None
+
+
+class Prepare(Protocol):
+    """Makes validated data of the arguments of `fit`, whose vectors are in memory."""
+
+    def __call__(
+        self,
+        estimator: BaseEstimator,
+        given: Given,
+        settings: Settings,
+        random_state: np.random.RandomState,
+    ) -> Data: ...
 
 
 class Given(NamedTuple):
@@ -62,6 +83,7 @@ def validate(
     given: Given,
     settings: Settings,
     random_state: np.random.RandomState,
+    prepare: Prepare,
 ) -> Data:
     """Validate the arguments of `fit`, and draw the splits; nothing is written.
 
@@ -69,21 +91,15 @@ def validate(
     ----------
     estimator : BaseEstimator
         Named in scikit-learn's messages.
+    prepare : callable
+        `class_data` or `number_data`, by what y holds.
     """
     model, X = settings.model, given.X
     if model.linear or not isinstance(X, np.memmap):
         X = in_blocks(X)
     _check_readable(X, model)
-    data = prepare(
-        estimator,
-        given._replace(X=X).in_memory(),
-        random_state,
-        criterion=settings.criterion,
-        cv=settings.cv,
-        multi_class=settings.task_kind,
-        class_weight=settings.class_weight,
-        grouping=settings.grouping,
-    )
+    read = given._replace(X=X).in_memory()
+    data = prepare(estimator, read, settings, random_state)
     if settings.pairwise:
         return _precomputed(data, np.shape(given.y)[0])
     check_range(data.X, data.weight)
@@ -155,6 +171,93 @@ def _precomputed(data: Data, n_rows: int) -> Data:
     return replace(data, X=numbers, matrix=matrix)
 
 
+def class_data(
+    estimator: BaseEstimator,
+    given: Given,
+    settings: Settings,
+    random_state: np.random.RandomState,
+) -> Data:
+    """Return validated data whose y holds classes."""
+    return prepare(
+        estimator,
+        given,
+        random_state,
+        criterion=settings.criterion,
+        cv=settings.cv,
+        multi_class=settings.task_kind,
+        class_weight=settings.class_weight,
+        grouping=settings.grouping,
+    )
+
+
+def number_data(
+    estimator: BaseEstimator,
+    given: Given,
+    settings: Settings,
+    random_state: np.random.RandomState,
+) -> Data:
+    """Return validated data whose y holds numbers: one output, or several."""
+    _check_numbers(given.y)
+    X, y, seen = _validated(estimator, given.X, given.y, NUMBERS)
+    X = _sorted_csr(X)
+    groups = None if given.groups is None else group_labels(given.groups, X, "groups")
+    weight = _sample_weight(given, X)
+    if not weight.any():
+        raise ValueError("All sample weights are zero: there is nothing to fit.")
+    _check_weights(weight)
+    rows = np.flatnonzero(weight > 0)
+    grouping = settings.grouping
+    spread = _sample_groups(given.sample_groups, X, rows, grouping)
+    if grouping == "groups":
+        _warn_of_small_groups(spread)
+    own = y.reshape(len(y), -1)[rows]
+    centred = settings.model.intercept == "free"
+    targets = Numbers.of(own, weight[rows], centred=centred)
+    splits = _number_splits(settings.cv, X, y, rows, groups, spread, random_state)
+    _warn_of_constant(own)
+    return Data(
+        X=keep(X, rows),
+        y=y[rows],
+        rows=rows,
+        weight=weight[rows],
+        sample_weight=weight[rows],
+        held_weight=weight[rows],
+        tasks=targets.tasks(own, settings.task_kind),
+        splits=splits,
+        targets=targets,
+        classes=np.empty(0),
+        n_features=seen.n_features_in_,
+        feature_names=_names(seen),
+        groups=_numbered(groups, rows),
+        sample_groups=spread if grouping == "groups" else None,
+    )
+
+
+def _check_numbers(y: Any) -> None:
+    """Refuse text, which scikit-learn would say is in X."""
+    values = np.asarray(y)
+    if values.dtype.kind not in "OUS" or sparse.issparse(y):
+        return
+    try:
+        values.astype(float)
+    except (TypeError, ValueError):
+        text = [one for one in values.ravel() if not isinstance(one, Real)]
+        raise ValueError(
+            f"y has values that are not numbers, such as {str(text[0])!r}. Regression "
+            "needs numbers; for classes use BilevelSVC or BilevelLinearSVC."
+        ) from None
+
+
+def _warn_of_constant(y: Array) -> None:
+    constant = np.ptp(y, axis=0) == 0
+    if constant.any():
+        which = "y" if y.shape[1] == 1 else f"Output {constant.argmax()} of y"
+        warn_user(
+            f"{which} is constant, {y[0, constant.argmax()]:g}: so are its "
+            "predictions, and nothing can be learned from it."
+        )
+
+
 def prepare(
     estimator: BaseEstimator,
     given: Given,
@@ -178,16 +281,11 @@ def prepare(
         What has its own C.
     """
     X, y, seen = _validated(estimator, given.X, given.y)
-    check_classification_targets(y)
-    if sparse.issparse(X):
-        X = sparse.csr_array(X)
-        X.sort_indices()
+    _check_class_labels(y)
+    X = _sorted_csr(X)
     classes, codes = np.unique(y, return_inverse=True)
     groups = None if given.groups is None else group_labels(given.groups, X, "groups")
-    _refuse_masked(given.sample_weight, "sample_weight", "Use 0 for rows without one")
-    sample_weight = _check_sample_weight(
-        given.sample_weight, X, dtype=np.float64, ensure_non_negative=True
-    )
+    sample_weight = _sample_weight(given, X)
     _check_classes(classes, codes, sample_weight)
 
     def weighted(by: ClassWeight) -> Array:
@@ -204,9 +302,9 @@ def prepare(
     classes, codes = _with_weight(classes, codes, rows)
     spread = _sample_groups(given.sample_groups, X, rows, grouping)
     if grouping == "groups":
-        _warn_of_small_groups(spread, codes[rows])
+        _warn_of_small_groups(spread)
+        _warn_of_one_class(spread, codes[rows])
     by_class = SampleGroups(classes, codes[rows]) if grouping == "classes" else None
-    names = getattr(seen, "feature_names_in_", None)
     return Data(
         X=keep(X, rows),
         y=codes[rows],
@@ -218,17 +316,45 @@ def prepare(
         splits=[(np.arange(len(rows)), np.arange(0))]
         if cv is None
         else _splits(cv, classes, X, codes, rows, groups, spread, random_state),
+        targets=ClassLabels(len(classes)),
         classes=classes,
         n_features=seen.n_features_in_,
-        feature_names=None if names is None else [str(name) for name in names],
-        groups=(
-            None if groups is None else np.unique(groups[rows], return_inverse=True)[1]
-        ),
+        feature_names=_names(seen),
+        groups=_numbered(groups, rows),
         sample_groups=spread if grouping == "groups" else by_class,
     )
 
 
 # --- inputs ---------------------------------------------------------------------------
+
+
+def _sorted_csr(X: Any) -> Any:
+    if not sparse.issparse(X):
+        return X
+    X = sparse.csr_array(X)
+    X.sort_indices()
+    return X
+
+
+def _sample_weight(given: Given, X: Matrix | RowBlocks) -> Array:
+    _refuse_masked(given.sample_weight, "sample_weight", "Use 0 for rows without one")
+    weight: Array = _check_sample_weight(
+        given.sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    return weight
+
+
+def _names(seen: Any) -> list[str] | None:
+    """Names of the features that an estimator has seen."""
+    names = getattr(seen, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def _numbered(groups: Array | None, rows: Array) -> Array | None:
+    """Numbers 0, 1, ... of the groups of these rows."""
+    if groups is None:
+        return None
+    return np.unique(groups[rows], return_inverse=True)[1]
 
 
 def in_blocks(X: UserData) -> UserData:
@@ -338,29 +464,52 @@ def _refuse_masked(given: Any, name: str, advice: str) -> None:
 
 
 def _validated(
-    estimator: BaseEstimator, X: UserData, y: UserVector
+    estimator: BaseEstimator,
+    X: UserData,
+    y: UserVector,
+    rules: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[Any, Array, BaseEstimator]:
     """X and y as scikit-learn validates them, and an estimator that has seen X.
 
     scikit-learn notes the features of X on an estimator. Here that is a copy, so that
     a fit that fails changes nothing.
+
+    rules : what is asked of y, in scikit-learn's words
     """
     seen = type(estimator)(**estimator.get_params(deep=False))
     if not isinstance(X, RowBlocks):
-        return *validated(seen, X, y, **INPUTS), seen
+        return *validated(seen, X, y, **INPUTS, **rules), seen
     validate_inputs(seen, X, reset=True)
     y = X.y if y is None else y
     if y is None:
         raise ValueError(
             f"{X!r} has no labels: pass them as y, or let every chunk be a pair (X, y)."
         )
-    labels = column_or_1d(y, warn=True)
+    labels = (
+        check_array(y, dtype=float, ensure_2d=False, input_name="y")
+        if rules
+        else column_or_1d(y, warn=True)
+    )
     assert_all_finite(labels, input_name="y")
     check_consistent_length(X, labels)
     return X, labels, seen
 
 
 # --- classes --------------------------------------------------------------------------
+
+
+def _check_class_labels(y: Array) -> None:
+    """Refuse continuous y, with what to use for it."""
+    try:
+        check_classification_targets(y)
+    except ValueError as error:
+        if not type_of_target(y).startswith("continuous"):
+            raise
+        raise ValueError(
+            f"{error} y holds numbers such as {np.ravel(y)[0]}: for regression use "
+            "BilevelSVR or BilevelLinearSVR; for classes, make it text or whole "
+            "numbers."
+        ) from None
 
 
 def _check_classes(classes: Array, codes: Array, weight: Array) -> None:
@@ -497,7 +646,7 @@ def _is_missing(label: object) -> bool:
         return True
 
 
-def _warn_of_small_groups(groups: SampleGroups | None, y: Array) -> None:
+def _warn_of_small_groups(groups: SampleGroups | None) -> None:
     """Warn of groups whose learned C says little about how far to trust them."""
     assert groups is not None
     if len(groups) == 1:
@@ -512,6 +661,12 @@ def _warn_of_small_groups(groups: SampleGroups | None, y: Array) -> None:
             f"Groups with one sample only: {_first_names(alone)}. Their C rests on it "
             "alone, and mostly on the prior; join small groups if they are alike."
         )
+
+
+def _warn_of_one_class(groups: SampleGroups | None, y: Array) -> None:
+    """Warn of groups whose C also weighs one class against the others."""
+    assert groups is not None
+    members = np.bincount(groups.codes)
     present = np.zeros((len(groups), y.max() + 1), dtype=bool)
     present[groups.codes, y] = True
     one_class = groups.names[(present.sum(axis=1) == 1) & (members > 1)]
@@ -529,6 +684,28 @@ def _first_names(names: Array) -> str:
 
 
 # --- splits ---------------------------------------------------------------------------
+
+
+def _number_splits(
+    cv: Folds,
+    X: Matrix | RowBlocks,
+    y: Array,
+    rows: Array,
+    groups: Array | None,
+    spread: SampleGroups | None,
+    random_state: np.random.RandomState,
+) -> list[Split]:
+    """Index pairs into the rows of positive weight, for y that holds numbers."""
+    if hasattr(cv, "draw_splits"):
+        raise ValueError(
+            f"cv={cv!r} draws splits by classes. For regression use a number of folds, "
+            "a splitter such as KFold, or index pairs."
+        )
+    if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
+        together = None if groups is None else groups[rows]
+        own = None if spread is None else spread.codes
+        return draw_folds(int(cv), len(rows), together, own, random_state)
+    return _given_splits(cv, X, y, rows, groups, random_state)
 
 
 def _splits(
@@ -552,8 +729,7 @@ def _splits(
         labels = classes[codes[rows]]
         drawn: list[Split] = own(labels, together, spread_codes, random_state)
         return drawn
-    by_rule = hasattr(cv, "split") and not isinstance(cv, str)
-    if isinstance(cv, (int, np.integer)) or by_rule:
+    if isinstance(cv, (int, np.integer)):
         return freeze_splits(
             cv,
             keep(X, rows),
@@ -564,8 +740,29 @@ def _splits(
             spread=spread_codes,
             numbers=rows,
         )
-    pairs = freeze_splits(cv, X, codes, random_state=random_state)
-    place = np.full(len(codes), -1)
+    return _given_splits(cv, X, codes, rows, groups, random_state)
+
+
+def _given_splits(
+    cv: Folds,
+    X: Matrix | RowBlocks,
+    y: Array,
+    rows: Array,
+    groups: Array | None,
+    random_state: np.random.RandomState,
+) -> list[Split]:
+    """Index pairs of a splitter, or those given."""
+    if hasattr(cv, "split") and not isinstance(cv, str):
+        return freeze_splits(
+            cv,
+            keep(X, rows),
+            y[rows],
+            groups=None if groups is None else groups[rows],
+            random_state=random_state,
+            numbers=rows,
+        )
+    pairs = freeze_splits(cv, X, y, random_state=random_state)
+    place = np.full(len(y), -1)
     place[rows] = np.arange(len(rows))
     places = [(place[train], place[held_out]) for train, held_out in pairs]
     return [(train[train >= 0], out[out >= 0]) for train, out in places]

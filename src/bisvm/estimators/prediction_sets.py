@@ -166,7 +166,7 @@ def folds_of(
     known = [part for part in parts if part is not None]
     if not known or len(known) < len(parts):
         return None
-    columns = _columns_of_splits(data, known)
+    columns = columns_of_splits(data, known)
     used = np.flatnonzero((columns >= 0).all(axis=1))
     if not len(used):
         return None
@@ -174,11 +174,11 @@ def folds_of(
     values = [np.column_stack([every[j] for j in columns[k]]) + shift for k in used]
     rows = [data.splits[k][1] for k in used]
     held_out = _held_out_scores(data, rows, [log_proba(own) for own in values])
-    machines = _stacked(data, known, columns[used].ravel())
+    machines = stacked(data, known, columns[used].ravel())
     return Folds(_shifted(machines, shift), held_out, len(used))
 
 
-def _columns_of_splits(data: Data, parts: Sequence[FoldMachines]) -> Array:
+def columns_of_splits(data: Data, parts: Sequence[FoldMachines]) -> Array:
     """(n_splits, n_tasks), places of columns among those of all parts; -1 for none."""
     n_tasks = data.tasks.shape[1]
     places = np.full((len(data.splits), n_tasks), -1)
@@ -192,7 +192,7 @@ def _columns_of_splits(data: Data, parts: Sequence[FoldMachines]) -> Array:
     return places
 
 
-def _stacked(
+def stacked(
     data: Data, parts: Sequence[FoldMachines], columns: Array
 ) -> DecisionFunctions:
     """The machines of all parts, with common rows, in the order of `columns`."""
@@ -235,13 +235,13 @@ def _held_out_scores(
     split = np.repeat(np.arange(len(rows)), [len(own) for own in rows])
     in_class = np.empty(len(row))
     for c in np.unique(y):
-        in_class[y == c] = _weights(data, row[y == c])
+        in_class[y == c] = observation_weights(data, row[y == c])
     order = np.argsort(scores, kind="stable")
-    found = scores, y, split, _weights(data, row), in_class, data.rows[row]
+    found = scores, y, split, observation_weights(data, row), in_class, data.rows[row]
     return HeldOutScores(*(one[order] for one in found))
 
 
-def _weights(data: Data, row: Array) -> Array:
+def observation_weights(data: Data, row: Array) -> Array:
     """Weights of held-out rows, which sum to the number of observations.
 
     A row that several splits hold out shares its weight among them. The rows of a group
@@ -255,13 +255,18 @@ def _weights(data: Data, row: Array) -> Array:
     return np.asarray(weight / np.bincount(group, weight)[group])
 
 
-def check_coverage(coverage: object) -> float:
-    """Return the coverage, or raise a ValueError if it is none."""
+def check_coverage(
+    coverage: object, meaning: str = "whose class should be in their set"
+) -> float:
+    """Return the coverage, or raise a ValueError if it is none.
+
+    meaning : of the rows that are covered
+    """
     if isinstance(coverage, Real) and not isinstance(coverage, bool):
         value = float(coverage)
         if 0.0 < value < 1.0:
             return value
     raise ValueError(
         f"coverage={coverage!r} is not understood; expected a number between 0 and 1, "
-        "such as 0.9: the share of new rows whose class should be in their set."
+        f"such as 0.9: the share of new rows {meaning}."
     )

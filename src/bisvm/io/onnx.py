@@ -52,6 +52,7 @@ ESTIMATORS = (
     "ConvolutionalSVC",
     "ConvolutionalLinearSVC",
 )
+REGRESSORS = ("BilevelSVR", "BilevelLinearSVR")
 # ReduceSum and Unsqueeze take their axes as an input from here on.
 LEAST_OPSET = 18
 # Smallest denominator of the chi-square kernels, as in `bisvm.kernels`: 0/0 is zero.
@@ -140,10 +141,11 @@ class Graph:
 def to_onnx(model: BaseEstimator, X: UserData = None, **options: object) -> Foreign:
     """Write a fitted estimator, or a pipeline that ends with one, as an ONNX model.
 
-    The model has the outputs "label", "scores", the values of `decision_function`, and
-    "probabilities" if there are any. It computes in double precision; with inputs of
-    type float32 scores and probabilities are rounded to that. `SerializeToString()`
-    gives the bytes of a file.
+    A classifier has the outputs "label", "scores", the values of `decision_function`,
+    and "probabilities" if there are any; a regression has the output "variable", of
+    shape (n_samples, n_outputs), as those of scikit-learn do. The model computes in
+    double precision; with inputs of type float32 outputs are rounded to that.
+    `SerializeToString()` gives the bytes of a file.
 
     Parameters
     ----------
@@ -199,6 +201,14 @@ def register() -> ModuleType:
             parser=_parse,
             overwrite=True,
         )
+    for name in REGRESSORS:
+        skl2onnx.update_registered_converter(
+            getattr(bisvm, name),
+            f"Bisvm{name}",
+            _regression_shapes,
+            _convert_regression,
+            overwrite=True,
+        )
     skl2onnx.update_registered_converter(
         FeatureSelector,
         "BisvmFeatureSelector",
@@ -207,6 +217,29 @@ def register() -> ModuleType:
         overwrite=True,
     )
     return skl2onnx
+
+
+def _regression_shapes(operator: Foreign) -> None:
+    """One output in the precision of the inputs."""
+    inputs, n_outputs = operator.inputs[0], len(_intercept(operator.raw_operator))
+    types = import_module("skl2onnx.common.data_types")
+    double = isinstance(inputs.type, types.DoubleTensorType)
+    kind = types.DoubleTensorType if double else types.FloatTensorType
+    operator.outputs[0].type = kind([inputs.get_first_dimension(), n_outputs])
+
+
+def _intercept(model: BaseEstimator) -> Array:
+    """That of the first member of an ensemble whose machines are no linear ones."""
+    members = getattr(model, "estimators_", None) or [model]
+    return np.asarray(members[0].intercept_)
+
+
+def _convert_regression(scope: Foreign, operator: Foreign, container: Foreign) -> None:
+    _check_opset(container)
+    graph, (out,) = Graph(scope, container), operator.outputs
+    x = graph.cast(operator.inputs[0].full_name, "double")
+    number = "float" if "Float" in type(out.type).__name__ else "double"
+    graph.cast(_scores(graph, operator.raw_operator, x), number, out.full_name)
 
 
 def _columns_kept(operator: Foreign) -> None:
@@ -261,11 +294,15 @@ def _shapes(operator: Foreign) -> None:
         one.type.shape = [rows, n_classes]
 
 
-def _convert(scope: Foreign, operator: Foreign, container: Foreign) -> None:
+def _check_opset(container: Foreign) -> None:
     if container.target_opset < LEAST_OPSET:
         raise ValueError(
             f"target_opset={container.target_opset} is too old: {LEAST_OPSET} or later."
         )
+
+
+def _convert(scope: Foreign, operator: Foreign, container: Foreign) -> None:
+    _check_opset(container)
     model, graph = operator.raw_operator, Graph(scope, container)
     label, scores, *probabilities = operator.outputs
     x = graph.cast(operator.inputs[0].full_name, "double")

@@ -1,8 +1,9 @@
-"""Losses l(f, y) of a decision value f and its label y.
+"""Losses l(f, y) of a decision value f and its label or target y.
 
 The lower level minimises E = 1/2 |f|^2 + C sum_i l(f_i, y_i). All derivatives are with
-respect to f. The losses here are functions of the margin u = y f: convex, decreasing,
-with slope y l'(u) and curvature l''(u) for labels y = +-1.
+respect to f. The classes here are functions of the margin u = y f: convex, decreasing,
+with slope y l'(u) and curvature l''(u) for labels y = +-1. Those of the residual
+r = y - f, for regression, are in `residual.py`.
 
 Each loss of the library is defined once, as a branch of the compiled function `at`.
 `Loss.evaluate` applies it to arrays, and solvers call it in loops over all points.
@@ -11,17 +12,62 @@ Each loss of the library is defined once, as a branch of the compiled function `
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import ClassVar, Self
 
 import numpy as np
 
 from bisvm.core.compiling import njit
-from bisvm.core.parts import Part, resolve
+from bisvm.core.parts import Parameter, Part
 from bisvm.core.types import Array, ArrayLike
 
 # A branch of `at`, and the two numbers that it depends on: width and shift.
 Formula = tuple[int, float, float]
 QUARTIC, SOFTPLUS, SQUARED_HINGE, HINGE = 0, 1, 2, 3
+# From here on they are functions of the residual.
+SQUARED, HUBER, TUBE, SQUARED_TUBE, PINBALL = 4, 5, 6, 7, 8
+
+
+@njit(cache=True, nogil=True, inline="always")
+def rounded(t: float, width: float) -> tuple[float, float, float]:
+    """max(t, 0) with a quartic corner over |t| < width: value and two derivatives."""
+    if t <= -width:
+        return 0.0, 0.0, 0.0
+    if t >= width:
+        return t, 1.0, 0.0
+    p = 1.0 + t / width
+    return (
+        width * p * p * p * (4.0 - p) / 16.0,
+        0.25 * p * p * (3.0 - p),
+        0.75 / width * p * (2.0 - p),
+    )
+
+
+@njit(cache=True, nogil=True, inline="always")
+def at_residual(formula: Formula, r: float) -> tuple[float, float, float]:
+    """Value, slope and curvature by f of a loss of r = y - f; see `residual.py`."""
+    kind, width, shift = formula
+    if kind == SQUARED:
+        return r * r, -2.0 * r, 2.0
+    size = abs(r)
+    sign = 1.0 if r > 0.0 else -1.0
+    if kind == HUBER:
+        if size <= shift:
+            return 0.5 * r * r / shift, -r / shift, 1.0 / shift
+        return size - 0.5 * shift, -sign, 0.0
+    if kind == SQUARED_TUBE:
+        if size <= shift:
+            return 0.0, 0.0, 0.0
+        beyond = size - shift
+        return beyond * beyond, -2.0 * beyond * sign, 2.0
+    if kind == TUBE:
+        v, s, c = rounded(r - shift, width)
+        v_low, s_low, c_low = rounded(-r - shift, width)
+        return v + v_low, s_low - s, c + c_low
+    v, s, c = rounded(r, width)
+    v_low, s_low, c_low = rounded(-r, width)
+    low = 1.0 - shift
+    return shift * v + low * v_low, low * s_low - shift * s, shift * c + low * c_low
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -40,6 +86,8 @@ def at(formula: Formula, f: float, y: float) -> tuple[float, float, float]:
             y * (0.25 * p * p * (p - 3.0)),
             0.75 / width * p * (2.0 - p),
         )
+    if kind >= SQUARED:
+        return at_residual(formula, y - f)
     r = shift - y * f
     if kind == SOFTPLUS:
         # In t <= 1 nothing overflows, and both tails keep their relative precision.
@@ -92,22 +140,39 @@ def derivatives_along(
 
 
 class Loss(Part):
-    """A loss of a decision value f and its label y.
+    """A loss of a decision value f and its label or target y.
 
     A subclass implements `_evaluate`, in NumPy. The losses of the library name their
     `formula` instead: a branch of the compiled function `at`.
+
+    A loss may own hyperparameters. Then it implements `parameters`, and the derivatives
+    by them, `value_by_parameters` and `slope_by_parameters`.
 
     Attributes
     ----------
     twice_differentiable : bool
         Whether the curvature is what Newton's method and the adjoint need.
     peak : float
-        The curvature is largest at f = peak * y. A cold Newton start is linearised
-        there, so that every point contributes.
+        The curvature is largest at f = peak * y.
+    degree : int
+        How the loss changes with the unit of y: l(a f, a y) = a^degree l(f, y), if
+        hyperparameters in units of y change as well. Labels have no unit.
+    has_tube : bool
+        Whether residuals below epsilon cost nothing.
     """
 
     twice_differentiable: ClassVar[bool] = True
     peak: ClassVar[float] = 1.0
+    degree: ClassVar[int] = 1
+    has_tube: ClassVar[bool] = False
+
+    def most_curved(self, y: Array) -> Array:
+        """Return decision values at which the curvature is largest.
+
+        A cold Newton start is linearised there, so that every point contributes.
+        """
+        values: Array = self.peak * y
+        return values
 
     @property
     def max_curvature(self) -> float:
@@ -124,6 +189,44 @@ class Loss(Part):
         """Whether `formula` defines this loss, and not a method written in NumPy."""
         return type(self)._evaluate is Loss._evaluate
 
+    # --- hyperparameters --------------------------------------------------------------
+
+    def parameters(self, scale: float = 1.0) -> tuple[Parameter, ...]:
+        """Return the hyperparameters of this loss, in units of y.
+
+        Parameters
+        ----------
+        scale : float
+            Standard deviation of y, the natural unit of what is in units of y.
+        """
+        return ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the hyperparameters."""
+        return tuple(p.name for p in self.parameters())
+
+    def with_values(self, values: Mapping[str, object], scale: float = 1.0) -> Self:
+        """Return the loss of y / scale at hyperparameters that are in units of y."""
+        return self
+
+    def value_by_parameters(
+        self, F: Array, Y: Array, value: Array, slope: Array
+    ) -> list[Array]:
+        """Return dl/d log p for every hyperparameter p, from l and dl/df at F.
+
+        If the latter are weighted, so are the results.
+        """
+        return []
+
+    def slope_by_parameters(
+        self, F: Array, Y: Array, slope: Array, curvature: Array
+    ) -> list[Array]:
+        """Return d2l/df d log p for every p, from dl/df and d2l/df2 at F."""
+        return []
+
+    # --- evaluation -------------------------------------------------------------------
+
     def evaluate(self, f: ArrayLike, y: ArrayLike) -> tuple[Array, Array, Array]:
         """Compute value, slope dl/df and curvature d2l/df2 at every point.
 
@@ -132,8 +235,8 @@ class Loss(Part):
         f : array_like of any shape
             Decision values; infinities are allowed, NaN gives NaN.
         y : array_like
-            Labels, +1 or -1, of a shape that broadcasts to that of `f`. With y = 1,
-            `f` is the margin.
+            Labels, +1 or -1, or targets of a regression, of a shape that broadcasts
+            to that of `f`. With y = 1, `f` is the margin.
 
         Returns
         -------
@@ -329,24 +432,3 @@ class Hinge(Loss):
     @property
     def formula(self) -> Formula:
         return HINGE, 1.0, 1.0
-
-
-LOSSES: dict[str, type[Loss]] = {
-    "quartic": Quartic,
-    "modified_log": ModifiedLog,
-    "squared_hinge": SquaredHinge,
-    "logistic": Logistic,
-    "hinge": Hinge,
-}
-
-
-def get_loss(loss: str | Loss) -> Loss:
-    """Return the loss of that name, or the object given, with valid parameters.
-
-    Examples
-    --------
-    >>> get_loss("quartic")
-    Quartic()
-    """
-    resolved: Loss = resolve("loss", loss, LOSSES, Loss)
-    return resolved

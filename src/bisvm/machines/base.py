@@ -139,12 +139,14 @@ class Sensitivity:
     precision : (d,), d/d log rho_d of a linear machine
     intercept_precision : d/d log rho of a penalised intercept
     kernel : d/d theta of the kernel
+    loss : d/d log of the hyperparameters of the loss
     """
 
     weights: Array
     precision: Array | None = None
     intercept_precision: float = 0.0
     kernel: Array | None = None
+    loss: tuple[float, ...] = ()
 
 
 class Linearization(ABC):
@@ -275,7 +277,7 @@ class Machine(ABC):
 
         The first Newton point from there is the least-squares machine.
         """
-        return self.loss.peak * self.labels
+        return self.loss.most_curved(self.labels)
 
     @cached_property
     def intercept_precision(self) -> Array:
@@ -302,6 +304,17 @@ class Machine(ABC):
         if self.intercept == "free":
             out += 0.5 * INTERCEPT_RIDGE * x.intercept**2 * self.weights
         return out
+
+    def loss_envelope(self, tangent: Tangent) -> tuple[float, ...]:
+        """dE/d log p = sum_ik W_ik dl_ik/d log p, for hyperparameters p of the loss."""
+        at = tangent.fitted, self.labels, tangent.losses, tangent.slope
+        return tuple(float(d.sum()) for d in self.loss.value_by_parameters(*at))
+
+    def loss_sensitivity(self, tangent: Tangent, adjoint: Adjoint) -> tuple[float, ...]:
+        """dH/d log p = -sum_ik lambda_ik dS_ik/d log p."""
+        at = tangent.fitted, self.labels, tangent.slope, tangent.curvature
+        every = self.loss.slope_by_parameters(*at)
+        return tuple(-float(np.sum(adjoint.values * d)) for d in every)
 
     def weights_sensitivity(
         self, x: Coefficients, tangent: Tangent, adjoint: Adjoint

@@ -95,6 +95,16 @@ class Model:
     """Kernel, regularization, loss and intercept: the lower level without its data.
 
     A linear kernel is trained as a linear machine, in w.
+
+    A regression is trained on y / s, with s the standard deviation of y, while its
+    hyperparameters are in units of y. With a loss of degree p (`Loss.degree`)
+
+        1/2 |f|^2 + C sum_i l(f_i, y_i)
+            = s^2 (1/2 |g|^2 + C s^(p-2) sum_i l(g_i, y_i / s)),      f = s g,
+
+    so that machines have C s^(p-2) instead of C.
+
+    target_scale : s; 1 for class labels
     """
 
     kernel: Kernel
@@ -102,6 +112,12 @@ class Model:
     C: ArrayLike | str
     loss: Loss
     intercept: Intercept
+    target_scale: float = 1.0
+
+    @property
+    def C_factor(self) -> float:
+        """s^(p-2), from C in units of y to that of a machine."""
+        return float(self.target_scale ** (self.loss.degree - 2.0))
 
     @property
     def linear(self) -> bool:
@@ -125,8 +141,13 @@ class Model:
             intercept=self.intercept,
             kernel_size=1.0 if self.linear else kernel_size(kernel, X),
             sample_groups=sample_groups,
+            machine_C=1.0 / self.C_factor,
         )
-        return (*of_regularization, *of_kernel)
+        return (
+            *of_regularization,
+            *self.loss.parameters(self.target_scale),
+            *of_kernel,
+        )
 
     def frame(self, X: Inputs, sample_weight: Array | None = None) -> Frame | None:
         """Return the coordinates for a linear machine; None for a kernel.
@@ -143,7 +164,8 @@ class Model:
 
     def kernel_at(self, values: Mapping[str, object]) -> Kernel:
         """Return the kernel at these hyperparameters."""
-        own = {k: v for k, v in values.items() if k not in self.regularization.names}
+        others = {*self.regularization.names, *self.loss.names}
+        own = {name: value for name, value in values.items() if name not in others}
         return self.kernel.with_values(own)
 
     def machine(
@@ -165,24 +187,26 @@ class Model:
         X : matrix of shape (n, d)
             Inputs, in the coordinates `frame` for a linear machine.
         labels, train : arrays of shape (n, q)
-            Labels and relative weights of every column.
+            Labels, or targets over `target_scale`, and relative weights of every
+            column.
         landmarks : array, optional
             Rows of X to which a kernel machine is restricted.
         frame : Frame, optional
         sample_groups : SampleGroups, optional
             Groups of the rows, for a regularization that has one C for each.
         """
-        C = np.asarray(values["C"], dtype=float)
+        C = self.C_factor * np.asarray(values["C"], dtype=float)
         weights = self.regularization.weights(C, train, sample_groups)
+        loss = self.loss.with_values(values, self.target_scale)
         if self.linear:
             precision, for_intercept = self.regularization.precision(C, X.shape[1])
             if frame is not None:
                 precision = precision / frame.scale**2
             return LinearMachine(
-                labels, weights, self.loss, self.intercept, X, precision, for_intercept
+                labels, weights, loss, self.intercept, X, precision, for_intercept
             )
         kernel = self.kernel_at(values)
-        common = labels, weights, self.loss, self.intercept, kernel, X
+        common = labels, weights, loss, self.intercept, kernel, X
         if landmarks is not None:
             return landmark_machine(*common, landmarks)
         # Single precision only if X has it; integers become float64.
@@ -200,9 +224,11 @@ class Model:
         """Return dH by parameter, in the optimizer's coordinates."""
         C = np.asarray(values["C"], dtype=float)
         out = {"C": self.regularization.pullback(C, sensitivity, sample_groups)}
+        of_loss = zip(self.loss.names, sensitivity.loss, strict=True)
+        out |= {name: np.array([gradient]) for name, gradient in of_loss}
         done = 0
         for parameter in parameters:
-            if parameter.name in self.regularization.names:
+            if parameter.name in out:
                 continue
             assert sensitivity.kernel is not None
             out[parameter.name] = sensitivity.kernel[done : done + parameter.size]

@@ -78,6 +78,7 @@ class Regularization(Part):
         intercept: str,
         kernel_size: float = 1.0,
         sample_groups: SampleGroups | None = None,
+        machine_C: float = 1.0,
     ) -> tuple[Parameter, ...]:
         """Return the parameter C, with its start, its bounds and its natural unit.
 
@@ -93,10 +94,13 @@ class Regularization(Part):
         kernel_size : float
             Variance of the points in the kernel's space.
         sample_groups : SampleGroups, optional
+        machine_C : float
+            C, in units of y, where that of a machine is one (`Model`).
         """
         unit, labels, n_summed, expected = self._unit(
             _Data(X, sample_weight, linear, intercept, kernel_size, sample_groups)
         )
+        unit = machine_C * unit
         natural = isinstance(C, str) and C == "scale"
         n_expected = np.size(unit) if labels else 0
         if not natural and np.ndim(C) and np.size(C) != n_expected:

@@ -21,7 +21,7 @@ from bisvm.core.types import Array, ArrayLike, UserData, UserVector
 from bisvm.core.warning import warn_user
 from bisvm.criteria import Criterion, get_criterion
 from bisvm.data.splits import chosen, decisions
-from bisvm.estimators.arguments import COMMON, SearchArguments
+from bisvm.estimators.arguments import COMMON, ClassArguments
 from bisvm.estimators.callbacks import CallbackSupportMixin, Watched, with_callbacks
 from bisvm.estimators.convolutional import (
     IMAGES,
@@ -53,7 +53,7 @@ _STRENGTHS = ("lambda_w", "lambda_f")
 
 
 @dataclass(eq=False, repr=False)
-class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, SearchArguments):
+class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, ClassArguments):
     __doc__ = f"""Linear SVM on feature maps x * f, with learned filters f.
 
     For every class task (a pair of classes as a rule), maps w and filters f::

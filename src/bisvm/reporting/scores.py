@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.criteria import Points, get_criterion
-from bisvm.data.splits import class_tasks
+from bisvm.data.targets import class_tasks
 from bisvm.estimators.inputs import class_factors
 from bisvm.estimators.quality import Quality
 

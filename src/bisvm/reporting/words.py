@@ -15,6 +15,7 @@ from bisvm.selection.comparison import Entry, disagreement
 # What hyperparameters mean, for readers who have not met them.
 MEANINGS: Mapping[str, str] = {
     "C": "weight of training errors against a smooth decision",
+    "epsilon": "size of residuals that count little, in units of the target",
     "gamma": "how quickly similarity falls with distance",
     "offset": "weight of the lower powers of the polynomial",
     "weights": "weights of the added kernels",

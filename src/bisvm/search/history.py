@@ -144,7 +144,7 @@ class TriedStarts:
     ----------
     n_rows : rows of the data that were used: all, or a subsample
     names : of the hyperparameters
-    points : their natural values at each point, the first of them a default SVC
+    points : their natural values at each point, the first of them a default machine
     values : H at each point
     end : where the descent from the best of them ended
     end_value : H there, on the same rows
@@ -206,7 +206,7 @@ class Certificate:
     gain_over_constant : by how much the held-out loss is lower than that of the best
         constant, in standard errors of the paired difference; None if nothing was held
         out
-    beaten_by : simple rules that are right more often on the same held-out rows
+    beaten_by : simple rules that predict the same held-out rows better
     """
 
     lower_residual: float
@@ -238,7 +238,7 @@ class Certificate:
             )
         if self.no_better_than_constant:
             return (
-                "Either the features do not predict the classes, or there are too few "
+                "Either the features do not predict y, or there are too few "
                 "rows to show it; another kernel or standardised features may help."
             )
         if "line search" in self.reason:
@@ -260,7 +260,7 @@ class Certificate:
         if tried is not None:
             said.append(f"H was evaluated at {tried} before the descent.")
             first = tried.values[0] / max(tried.end_value, 1e-300)
-            said.append(f"H of a default SVC: {first:.4g} times as high.")
+            said.append(f"H of a default machine: {first:.4g} times as high.")
             if tried.next_best is not None:
                 said.append(f"Lowest H elsewhere: {tried.next_best:.4g} times as high.")
         if self.gain_over_constant is not None:

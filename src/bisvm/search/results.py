@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from itertools import islice
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from bisvm.bilevel.objective import Objective, WarmStart
 from bisvm.bilevel.problem import Evaluation, Problem
 from bisvm.core.types import Array
 from bisvm.data.matrices import Inputs
-from bisvm.data.splits import FoldColumns, Split, row_kinds, training_columns
+from bisvm.data.splits import Split, training_columns
 from bisvm.machines import Coefficients, KernelMachine, Machine
 from bisvm.machines.landmarks import LeftOut
 from bisvm.machines.model import Approximation, Frame
@@ -40,8 +41,6 @@ EFFORT = 0.2
 RELATIVE_WORK = 0.5
 # Number of competitors that are kept, for no more rows than COMPETITOR_ROWS.
 COMPETITORS = 40
-# By how much a constant machine prefers one of several classes.
-PREFERENCE = 0.1
 
 GUESSING = (
     "The model is no better than guessing: its held-out loss does not differ from that "
@@ -82,7 +81,7 @@ def train(
     fitted : values to start from, those of the machines on the splits
     landmarks : rows that have coefficients, if not all
     """
-    columns = training_columns(data.tasks[:, tasks], data.weight)
+    columns = training_columns(data.tasks[:, tasks], data.weight, data.targets)
 
     def machine(X: Inputs) -> Machine:
         return problem.model.machine(
@@ -285,7 +284,7 @@ def held_out_values(search: Search, trace: Trace, descent: Descent) -> HeldOut |
 def _competitors(
     objective: Objective, trace: Trace, best: Evaluation, where: Array
 ) -> Competitors:
-    """The answer, points that lost, and a constant machine for every class.
+    """The answer, points that lost, and constant machines, such as one per class.
 
     Points with a lower H were rejected for another reason.
     """
@@ -294,7 +293,9 @@ def _competitors(
     points = [best, *sorted(lost, key=lambda e: e.criterion)[:COMPETITORS]]
     shares, values = [e.shares for e in points], [e.held_out for e in points]
     n_points = len(values)
-    for constant in _constants(objective.problem.columns):
+    columns, criterion = objective.problem.columns, objective.problem.criterion
+    rules = criterion.constant_rules(columns.labels, columns.train)
+    for constant in islice(rules, 2 * COMPETITORS):
         _, share = objective.loss_of(constant)
         if np.isfinite(share).all():
             shares.append(share)
@@ -304,23 +305,6 @@ def _competitors(
     return Competitors(
         np.array(shares), np.array(values), weights, n_constant=n_constant
     )
-
-
-def _constants(columns: FoldColumns) -> Iterator[Array]:
-    """(n, q) decision values that give all rows one class, for the largest classes.
-
-    Of several classes none may have half of the rows. Then constant machines, one
-    against the rest, reject all of them, and one of them a little less.
-    """
-    labels = columns.labels
-    _, some, count = np.unique(row_kinds(labels), return_index=True, return_counts=True)
-    trained = np.sum(labels * columns.train, axis=0)
-    usual = np.where(trained > 0, 1.0, -1.0)
-    for number in np.argsort(-count, kind="stable")[:COMPETITORS]:
-        own = labels[some[number]]
-        yield np.broadcast_to(own, labels.shape)
-        if len(count) > 2:
-            yield np.broadcast_to(usual + PREFERENCE * own, labels.shape)
 
 
 def _refitted(search: Search, trace: Trace, descent: Descent, where: Array) -> Array:
@@ -459,7 +443,7 @@ class Tuned(Searched):
             return found
         if found.beaten_by:
             rules = " and ".join(found.beaten_by)
-            why = f"More held-out rows are right by {rules}."
+            why = f"Held-out rows are predicted better by {rules}."
             return replace(found, converged=False, reason=why)
         if found.no_better_than_constant:
             return replace(found, converged=False, reason=GUESSING)

@@ -13,13 +13,8 @@ from bisvm.core.types import Array, Matrix
 from bisvm.criteria import Criterion
 from bisvm.criteria.priors import Prior
 from bisvm.data.matrices import RowBlocks
-from bisvm.data.splits import (
-    SampleGroups,
-    Split,
-    class_tasks,
-    split_columns,
-    training_columns,
-)
+from bisvm.data.splits import SampleGroups, Split, split_columns, training_columns
+from bisvm.data.targets import Targets
 from bisvm.kernels import Kernel, Precomputed
 from bisvm.machines.model import (
     Approximation,
@@ -64,14 +59,16 @@ class Data:
     """Validated training data: rows of positive weight, classes as numbers.
 
     X : dense, CSR, or in blocks of rows; row numbers with a precomputed kernel
-    y : (n,), numbers of the classes
+    y : (n,), numbers of the classes; (n,) or (n, n_outputs) for regression
     rows : number of each row in the X that was given
     weight : sample weight times class weight
     sample_weight : as it was given
     held_weight : weight of held-out points, with the class weights of the criterion
-    tasks : (n, n_tasks), binary labels of every class task, 0 for rows outside of it
+    tasks : (n, n_tasks), binary labels of every class task, 0 for rows outside of it;
+        or scaled outputs of a regression
     splits : index pairs (train, validation) into the rows
-    classes : labels of the classes
+    targets : what the tasks are
+    classes : labels of the classes; none for regression
     n_features : of the X that was given
     feature_names : of the X that was given, or None
     groups : (n,), numbers of groups that splits keep together, or None
@@ -87,6 +84,7 @@ class Data:
     held_weight: Array
     tasks: Array
     splits: list[Split]
+    targets: Targets
     classes: Array
     n_features: int
     feature_names: list[str] | None = None
@@ -96,7 +94,7 @@ class Data:
 
     def with_tasks(self, kind: TaskKind) -> Data:
         """Return the same data with one task for every class, or for every pair."""
-        return replace(self, tasks=class_tasks(self.y, len(self.classes), kind))
+        return replace(self, tasks=self.targets.tasks(self.y, kind))
 
     def subsample(self, rows: Array) -> Data:
         """Return some of the rows, with what is left of the splits."""
@@ -184,10 +182,16 @@ class Settings:
         return "ovr" if self.multi_class == "auto" else self.multi_class
 
     def for_data(self, data: Data) -> Settings:
-        """Return settings with the values of a precomputed kernel, if there is one."""
+        """Return settings with what the data decide.
+
+        The values of a precomputed kernel, if there is one, and the scale of y.
+        """
+        settings, scale = self, data.targets.common_scale
+        if scale != self.model.target_scale:
+            settings = replace(self, model=replace(self.model, target_scale=scale))
         if data.matrix is None:
-            return self
-        return self.with_kernel(Precomputed(data.matrix))
+            return settings
+        return settings.with_kernel(Precomputed(data.matrix))
 
     def model_on(self, data: Data) -> Model:
         """Return the model with names of features replaced by their numbers."""
@@ -218,9 +222,11 @@ def problem_of(
     approximation = None if model.linear else approximation
     on_training = criterion.on_training
     columns = (
-        training_columns(tasks, data.weight)
+        training_columns(tasks, data.weight, data.targets)
         if on_training
-        else split_columns(tasks, data.splits, data.weight, data.held_weight)
+        else split_columns(
+            tasks, data.splits, data.weight, data.held_weight, data.targets
+        )
     )
     return Problem.of(
         model,
@@ -241,9 +247,9 @@ def problem_of(
 
 
 def _learned(settings: Settings, data: Data) -> Argument:
-    """What is learned on the training problem itself: all but C."""
+    """What is learned on the training problem itself: all but C and epsilon."""
     model, learn = settings.model_on(data), settings.learn
-    weights = model.regularization.names
+    weights = (*model.regularization.names, *model.loss.names)
     if isinstance(learn, str) and learn == "all":
         parameters = model.parameters(data.X, data.weight, data.sample_groups)
         return tuple(p.name for p in parameters if p.name not in weights)
@@ -252,7 +258,8 @@ def _learned(settings: Settings, data: Data) -> Argument:
     if any(name.split("[")[0] in weights for name in asked):
         raise ValueError(
             "The structural risk is least at C = 0: it cannot tell what C should "
-            "be. Leave 'C' out of `learn`, or use a criterion on held-out points."
+            f"be. Leave {' and '.join(map(repr, weights))} out of `learn`, or use a "
+            "criterion on held-out points."
         )
     return learn
 

@@ -415,8 +415,7 @@ def _subsample(
     order = np.lexsort((random_state.permutation(n), kind, fold))
     places = np.linspace(0, n - 1, size).round().astype(int)
     rows = np.sort(order[places])
-    trained = columns.labels[rows] * (columns.train[rows] > 0)
-    members = np.minimum((trained > 0).sum(axis=0), (trained < 0).sum(axis=0))
+    members = columns.targets.members(columns.labels[rows], columns.train[rows])
     return rows if members.min() >= SAMPLE_MEMBERS else None
 
 

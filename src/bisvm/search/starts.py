@@ -4,8 +4,8 @@ A descent is local: it ends in the basin where it began, and a plateau looks lik
 minimum. Baselines that cost little say where to begin and what to compare with:
 
 - the best *constant*, the same for all rows;
-- the machine at the start of all hyperparameters, a default SVC;
-- the *local average* of the labels at each of several widths,
+- the machine at the start of all hyperparameters, a default SVC or SVR;
+- the *local average* of the labels or targets at each of several widths,
 
       f(x) = sum_j w_j k(x, x_j) y_j / sum_j w_j k(x, x_j),
 
@@ -35,7 +35,7 @@ from bisvm.bilevel.objective import Objective
 from bisvm.bilevel.problem import Evaluation
 from bisvm.core.parts import INVERSE_WIDTH, PENALTY
 from bisvm.core.types import Array, Matrix
-from bisvm.criteria import get_criterion
+from bisvm.criteria import Criterion
 from bisvm.data.matrices import RowBlocks, column_moments, positive
 from bisvm.kernels import Kernel
 from bisvm.search.descent import SharedValues
@@ -91,7 +91,6 @@ PLATEAU = 1e-3
 # Starts further apart than this are in different valleys, of which so many are tried.
 FAR = 1.5 * SCAN_STEP
 MOST_VALLEYS = 3
-BLEND = get_criterion("blend")
 
 # --- baselines ------------------------------------------------------------------------
 
@@ -102,15 +101,15 @@ class Baseline:
 
     words : what it is
     rows : the rows that it was tried on
-    shares : (len(rows),), what is right at every row, weighted
-    loss, constant_loss : its loss on held-out rows, calibrated ("blend"), and that of a
-        constant
+    errors : (len(rows),), what counts against it at every row (`Criterion.errors`)
+    loss, constant_loss : its loss on held-out rows (`Criterion.for_baselines`), and
+        that of a constant
     start : where a machine that is about as good would begin, if it says that
     """
 
     words: str
     rows: Array
-    shares: Array
+    errors: Array
     loss: float
     constant_loss: float
     start: Array | None = None
@@ -121,20 +120,19 @@ class Baseline:
         return max(self.constant_loss - self.loss, 0.0)
 
     def beats(self, objective: Objective, best: Evaluation) -> bool:
-        """Whether more of the same held-out rows are right than with a machine."""
-        columns = objective.problem.columns
+        """Whether it makes fewer errors on the same held-out rows than a machine."""
+        columns, criterion = objective.problem.columns, objective.problem.criterion
         decisions = np.zeros(columns.validation.shape)
         decisions[columns.outside] = best.held_out
-        right = _right(decisions, columns.labels, columns.validation)[self.rows]
+        of_columns = decisions, columns.labels, columns.validation
+        errors = _errors(criterion, *(part[self.rows] for part in of_columns))
         weights = columns.validation[self.rows].sum(axis=1)
-        parts = [right, self.shares, weights / weights.sum()]
+        parts = [errors, self.errors, weights / weights.sum()]
         groups = objective.problem.groups
         if groups is not None:
             # Rows of one group are one observation.
             parts = [np.bincount(groups[self.rows], part) for part in parts]
-        # A difference is what losses fall by, and what is right has the opposite sign.
-        difference = PairedDifference.of(-parts[0], -parts[1], parts[2])
-        return difference.exceeds(BASELINE_ERRORS)
+        return PairedDifference.of(*parts).exceeds(BASELINE_ERRORS)
 
 
 class _HeldOutRows:
@@ -164,21 +162,25 @@ class _HeldOutRows:
         self._labels = columns.labels[self.rows]
         self._validation = columns.validation[self.rows]
         self._held_out = self._validation > 0
+        self._points = columns.points_at(_rows_of(columns.validation, self.rows))
+        self._criterion = problem.criterion
+        self._judge = problem.criterion.for_baselines()
         self.constant_loss = self.loss(np.broadcast_to(self.mean, self._labels.shape))
 
     def loss(self, decisions: Array) -> float:
-        margins = (self._labels * decisions)[self._held_out]
-        if not np.isfinite(margins).all():
+        of_held_out = decisions[self._held_out], self._labels[self._held_out]
+        u, _ = self._judge.variable(*of_held_out)
+        if not np.isfinite(u).all():
             return np.inf
         weights = self._validation[self._held_out]
-        return BLEND.evaluate(margins, weights / weights.sum()).value
+        return self._judge.evaluate(u, weights / weights.sum(), self._points).value
 
     def baseline(
         self, words: str, decisions: Array, start: Array | None = None
     ) -> Baseline:
-        shares = _right(decisions, self._labels, self._validation)
-        loss = self.loss(decisions)
-        return Baseline(words, self.rows, shares, loss, self.constant_loss, start)
+        at_rows = decisions, self._labels, self._validation
+        errors, loss = _errors(self._criterion, *at_rows), self.loss(decisions)
+        return Baseline(words, self.rows, errors, loss, self.constant_loss, start)
 
     def local_average(self, kernel: Kernel) -> tuple[Array, float]:
         """The averages, and how many neighbours a row has in the median."""
@@ -260,7 +262,7 @@ def _best_local_average(
         x = shared.moved(x, AVERAGE_STEP)
     _, theta, average = min(found, key=lambda one: one[0])
     start = shared.moved(view.reduce(theta), -AVERAGE_NARROWER)
-    words = "local averages of the labels"
+    words = f"local averages of the {objective.problem.columns.targets.words}"
     return held_out.baseline(words, average, view.expand(start))
 
 
@@ -270,21 +272,31 @@ def _mean_label(train: Array, labels: Array) -> Array:
     return mean
 
 
-def _right(decisions: Array, labels: Array, validation: Array) -> Array:
-    """Per row, the weight of the held-out points whose label is right."""
-    right: Array = (validation * (labels * decisions > 0)).sum(axis=1)
-    return right
+def _errors(
+    criterion: Criterion, decisions: Array, labels: Array, validation: Array
+) -> Array:
+    """Per row, what counts against the decision values of its held-out points."""
+    total: Array = criterion.errors(decisions, labels, validation).sum(axis=1)
+    return total
+
+
+def _rows_of(validation: Array, rows: Array) -> Array:
+    """(n, q), the held-out points among some of the rows."""
+    chosen = np.zeros((len(validation), 1), dtype=bool)
+    chosen[rows] = True
+    found: Array = chosen & (validation > 0)
+    return found
 
 
 def gain_over_constant(objective: Objective, best: Evaluation) -> PairedDifference:
     """Return by how much the criterion is lower than that of the best constant.
 
-    The constant of a training part is its mean label, or the label of its majority:
-    whichever the criterion prefers.
+    The constant of a training part is one that `Criterion.constants` proposes, such as
+    its mean label or the label of its majority: whichever the criterion prefers.
     """
-    columns = objective.problem.columns
-    mean, shape = _mean_label(columns.train, columns.labels), columns.labels.shape
-    constants = (np.broadcast_to(b, shape) for b in (mean, np.sign(mean)))
+    columns, criterion = objective.problem.columns, objective.problem.criterion
+    values = criterion.constants(columns.labels, columns.train)
+    constants = (np.broadcast_to(b, columns.labels.shape) for b in values)
     _, shares = min(map(objective.loss_of, constants), key=lambda one: one[0])
     return PairedDifference.of(shares, best.shares, best.share_weights)
 

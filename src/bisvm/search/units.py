@@ -294,7 +294,7 @@ def _by_pairs(found: _Chosen) -> _Chosen:
 
     They are smaller machines, and the better ones with values that were not tuned.
     """
-    if len(found.data.classes) == 2 or not found.settings.shared:
+    if len(found.data.classes) <= 2 or not found.settings.shared:
         return found
     return replace(
         found,

@@ -167,7 +167,8 @@ def check_target(cells: DataFrame, like: TableFormat, *, by_name: bool) -> list[
         return []
     if like.target not in cells:
         return [] if by_name else _without_target(cells, like)
-    if not is_text(cells[like.target]):
+    # A target of numbers has no classes.
+    if not is_text(cells[like.target]) or not like.labels:
         return []
     found = without_words(cells[[like.target]], like.missing)[like.target].dropna()
     strange = found[~found.isin(like.labels)]

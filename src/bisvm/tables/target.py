@@ -6,7 +6,7 @@ import math
 import warnings
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold, train_test_split
@@ -21,33 +21,42 @@ from bisvm.tables.text import MISSING, is_text, without_words
 if TYPE_CHECKING:
     from pandas import Series
 
-# With more different values, numbers are a quantity and not classes.
+# With more different values, they are a quantity or names, and not classes.
 MOST_CLASSES = 100
+# Whole numbers with more different values are a quantity; 26 letters are still classes.
+MOST_WHOLE = 30
+# Classes that are whole numbers, from which on a note says how they are understood.
+NOTED = 3
 # Training rows that a class must keep: a fold holds out one of them.
 LEAST = 2
 
+TargetTask = Literal["auto", "classification", "regression"]
+
 
 def split_target(
-    table: Table, target: str | None, merge: bool = False
+    table: Table, target: str | None, task: TargetTask = "auto", merge: bool = False
 ) -> tuple[Table, Array, str, list[str]]:
     """Split a table into features and target.
 
-    Labels are spelled as in the file. Empty cells are missing. The usual words for
-    missing values are classes here, but those given to `read_table(missing=...)` are
-    not.
+    A target of numbers with many different values is a quantity: y then holds floating
+    point numbers, for regression. Other targets are classes. Labels are spelled as in
+    the file. Empty cells are missing. The usual words for missing values are classes
+    here, but those given to `read_table(missing=...)` are not.
 
     Parameters
     ----------
     table : Table
     target : a name, or a number from one; negative numbers count from the end
         None means the labels that the format has, or else the last column.
+    task : {"auto", "classification", "regression"}
+        What the target holds; "auto" decides by its values.
     merge : bool
         Whether labels that differ in case or spaces only are one class.
 
     Returns
     -------
     rest : Table without the target
-    y : labels
+    y : labels as text, or numbers
     name : name of the target
     notes : list of str, what was guessed
     """
@@ -57,19 +66,17 @@ def split_target(
         if not len(known):
             raise DataError("the target has no value at all.", column=name)
         dropped, labels = len(labels) - len(known), labels.iloc[known]
-        y = _spelled(labels, name)
-        y = merged(y) if merge else y
-        _check_classes(table, name, y)
+        y, notes = _values(table, name, labels, known, task, merge)
     except DataError as error:
         raise error.at(table.path) from None
     rest = rest[known] if table.is_sparse else rest.iloc[known]
-    classes = tuple(str(one) for one in np.unique(y))
+    numeric = y.dtype.kind == "f"
+    classes = () if numeric else tuple(str(one) for one in np.unique(y))
     form = replace(table.form, labels=classes)
-    notes = []
     if table.labels is None:
         if target is None:
             notes.append(f"no --target was given; the last column, {name!r}, is used")
-        columns = [] if table.cells is None else list(rest)
+        columns = [] if table.cells is None or numeric else list(rest)
         like = [one for one in columns if table.cells[one].isin(classes).all()]
         form = replace(form, target=name, like_labels=tuple(like))
     if dropped:
@@ -82,6 +89,53 @@ def split_target(
     ]
     rest_table = replace(table, frame=rest, labels=None, form=form, cells=None)
     return rest_table, y, name, notes
+
+
+def _values(
+    table: Table,
+    name: str,
+    labels: Series,
+    known: Array,
+    task: TargetTask,
+    merge: bool,
+) -> tuple[Array, list[str]]:
+    """Numbers or spelled classes, and notes on which of both they are."""
+    numbers = None if task == "classification" else _numbers(table, name, labels, known)
+    if task == "regression" and numbers is None:
+        raise DataError(
+            "the target has values that are not numbers, and regression needs numbers. "
+            "Choose another --target, or --task classification.",
+            column=name,
+        )
+    different = 0 if numbers is None else len(np.unique(numbers))
+    if task == "regression" or (numbers is not None and _is_quantity(numbers)):
+        assert numbers is not None
+        if different < 2:
+            raise DataError(
+                f"all {len(numbers)} rows have the target {numbers[0]:g}: expected two "
+                "or more values.",
+                column=name,
+            )
+        note = (
+            f"{name!r} holds {different} different numbers: regression. Use --task "
+            "classification if they are classes"
+        )
+        return numbers, [] if task == "regression" else [note]
+    y = _spelled(labels, name)
+    y = merged(y) if merge else y
+    _check_classes(name, y, numbers is None and task == "auto")
+    note = (
+        f"{name!r} holds {different} different numbers, which are taken for classes. "
+        "Use --task regression to predict them as numbers"
+    )
+    return y, [note] if different >= NOTED else []
+
+
+def _numbers(table: Table, name: str, labels: Series, known: Array) -> Array | None:
+    """The target as numbers, in the decimal sign of the file; None if it has text."""
+    read = labels if table.cells is None else table.frame[name].iloc[known]
+    found = pandas().to_numeric(read, errors="coerce").to_numpy(dtype=float)
+    return found if np.isfinite(found).all() else None
 
 
 def merged(y: Array) -> Array:
@@ -135,7 +189,8 @@ def _column(table: Table, target: str | None) -> str:
     raise DataError(f"there is no column {target!r}; there are {listed(names)}.{hint}")
 
 
-def _check_classes(table: Table, name: str, y: Array) -> None:
+def _check_classes(name: str, y: Array, guessed: bool) -> None:
+    """Refuse one class, classes of one row, and names, if classes are a guess."""
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
         raise DataError(
@@ -143,12 +198,10 @@ def _check_classes(table: Table, name: str, y: Array) -> None:
             "two or more classes.",
             column=name,
         )
-    # Numbers with a decimal point, if the file has a decimal comma.
-    values = classes if table.cells is None else table.frame[name].dropna().unique()
-    if len(classes) > max(MOST_CLASSES, len(y) // 4) or _is_quantity(values, len(y)):
+    if guessed and len(classes) > max(MOST_CLASSES, len(y) // 4):
         raise DataError(
-            f"the target has {len(classes)} different values in {len(y)} rows, like a "
-            "quantity or a name; expected classes. Choose another --target, or make "
+            f"the target has {len(classes)} different values in {len(y)} rows, like "
+            "names; expected classes or numbers. Choose another --target, or make "
             "classes of it.",
             column=name,
         )
@@ -160,12 +213,11 @@ def _check_classes(table: Table, name: str, y: Array) -> None:
         )
 
 
-def _is_quantity(classes: Array, n: int) -> bool:
-    """Whether the values are fractions, and too many to be classes."""
-    if len(classes) <= 20 or len(classes) * 5 < n:
-        return False
-    numbers = pandas().to_numeric(pandas().Series(classes), errors="coerce")
-    return bool(numbers.notna().all() and (numbers % 1 != 0).any())
+def _is_quantity(numbers: Array) -> bool:
+    """Whether numbers have too many different values to be classes."""
+    values = np.unique(numbers)
+    fractions = bool(np.any(values % 1 != 0))
+    return len(values) > (20 if fractions else MOST_WHOLE)
 
 
 def take_groups(table: Table, column: str) -> tuple[Table, Array]:
@@ -203,11 +255,12 @@ def hold_out(
 ) -> tuple[Array, Array]:
     """Split rows into training and held-out rows, with the same shares of classes.
 
-    A class that would keep fewer than two training rows is not held out.
+    Numbers are held out at random. A class that would keep fewer than two training rows
+    is not held out.
 
     Parameters
     ----------
-    y : labels
+    y : labels, or numbers
     share : share of the rows to hold out, from 0 to 1
     random_state : int
     groups : array, optional
@@ -220,9 +273,19 @@ def hold_out(
     count = math.ceil(share * len(y))
     if not count:
         return np.arange(len(y)), np.arange(0)
+    numbers = y.dtype.kind == "f"
+    if numbers and groups is None:
+        if len(y) - count < LEAST:
+            raise ValueError(
+                f"{len(y)} rows are too few to hold out {count}: choose another "
+                "--test-size, or 0 to hold out none."
+            )
+        order = np.random.RandomState(random_state).permutation(len(y))
+        return np.sort(order[count:]), np.sort(order[:count])
     classes, codes, sizes = np.unique(y, return_inverse=True, return_counts=True)
     if groups is not None:
-        return _hold_out_groups(codes, share, random_state, groups)
+        kinds = np.zeros_like(codes) if numbers else codes
+        return _hold_out_groups(kinds, share, random_state, groups)
     # The only row of a class is for training.
     single = np.flatnonzero((sizes == 1)[codes])
     rest = np.setdiff1d(np.arange(len(y)), single)

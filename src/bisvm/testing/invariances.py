@@ -4,8 +4,8 @@
 
 A change of rows (their order, copies) leaves the rows to be predicted as they are; a
 change of columns or units applies to them as well. The answer is what is predicted for
-the rows of X (decision values, or else predicted classes or kept features), and the
-validation loss, if the estimator has one.
+the rows of X (decision values, or else predicted numbers or classes, or kept features),
+and the validation loss, if the estimator has one.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from typing import Any, Literal, TypeAlias
 import joblib
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator, clone, is_regressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.validation import has_fit_parameter
 
 from bisvm.core.types import Array, ArrayLike, Matrix, UserData
@@ -168,6 +168,14 @@ class Fits:
         if missing:
             raise NotApplicable(f"it has no argument {', '.join(sorted(missing))}")
 
+    def require_classes(self) -> None:
+        if is_regressor(self.estimator):
+            raise NotApplicable("its y holds numbers")
+
+    def require_numbers(self) -> None:
+        if not is_regressor(self.estimator):
+            raise NotApplicable("its y holds classes")
+
     def require_weights(self) -> None:
         if not has_fit_parameter(self.estimator, "sample_weight"):
             raise NotApplicable("its fit takes no sample_weight")
@@ -188,10 +196,12 @@ def answer(model: Any, X: UserData) -> Array:
 
 
 def _by_class(model: Any, X: UserData) -> Array:
-    """Decision values, (n, n_classes); else predicted classes; else kept features."""
+    """Decision values, (n, n_classes); else what is predicted; else kept features."""
     if hasattr(model, "decision_function"):
         values = np.asarray(model.decision_function(X), dtype=float)
         return np.column_stack([-values, values]) if values.ndim == 1 else values
+    if is_regressor(model):
+        return np.asarray(model.predict(X), dtype=float).reshape(X.shape[0], -1)
     if hasattr(model, "predict"):
         hit: Array = np.asarray(model.predict(X))[:, None] == model.classes_
         return hit.astype(float)
@@ -330,14 +340,36 @@ def _plain(X: UserData) -> Matrix:
 
 def labels_renamed(fits: Fits) -> float:
     """Give the classes other names, in the same order."""
+    fits.require_classes()
     names = np.array([f"class {k:03d}" for k in range(len(np.unique(fits.y)))])
     return fits.apart(answer(fits.fit(y=names[_codes(fits.y)]), fits.X))
 
 
 def classes_reversed(fits: Fits) -> float:
     """Give the classes names in the opposite order."""
+    fits.require_classes()
     changed = answer(fits.fit(y=-_codes(fits.y)), fits.X)
     changed[:, :-1] = changed[:, :-1][:, ::-1]
+    return fits.apart(changed)
+
+
+def units_of_y(fits: Fits) -> float:
+    """Multiply numbers to be predicted by one number, which may be negative."""
+    fits.require_numbers()
+    found = []
+    for factor in (*UNITS, -1.0):
+        changed = answer(fits.fit(y=factor * fits.y), fits.X)
+        changed[:, :-1] /= factor
+        found.append(fits.apart(changed))
+    return max(found)
+
+
+def origin_of_y(fits: Fits) -> float:
+    """Add a number to those to be predicted."""
+    fits.require_numbers()
+    shift = 10.0 * float(np.ptp(fits.y))
+    changed = answer(fits.fit(y=fits.y + shift), fits.X)
+    changed[:, :-1] -= shift
     return fits.apart(changed)
 
 
@@ -514,6 +546,8 @@ INVARIANCES: dict[str, Invariance] = {
     "memory layout": Invariance(memory_layout),
     "labels renamed": Invariance(labels_renamed),
     "classes reversed": Invariance(classes_reversed, _ROUNDED),
+    "units of y": Invariance(units_of_y, _ROUNDED),
+    "origin of y": Invariance(origin_of_y, _ROUNDED),
     "two jobs": Invariance(two_jobs),
     "Dask workers": Invariance(dask_workers),
     "Dask array": Invariance(dask_array, _ROUNDED),
@@ -541,9 +575,9 @@ def measure_invariances(
     Parameters
     ----------
     estimator : estimator
-        A classifier, or a selector of features, with a fixed `random_state`. It is
-        cloned, not fitted. Give a search a small `tol`, such as 1e-6: rounding errors
-        decide where it ends within its tolerance.
+        A classifier, a regressor, or a selector of features, with a fixed
+        `random_state`. It is cloned, not fitted. Give a search a small `tol`, such as
+        1e-6: rounding errors decide where it ends within its tolerance.
     X : array or sparse matrix of shape (n_samples, n_features)
     y : array of shape (n_samples,)
     splits : list of (train, validation), None or "fixed", default="fixed"
@@ -633,7 +667,8 @@ def _fixed(estimator: BaseEstimator, y: Array) -> list[Split] | None:
     """Three folds, if the estimator takes folds."""
     if "cv" not in estimator.get_params():
         return None
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+    kind = KFold if is_regressor(estimator) else StratifiedKFold
+    folds = kind(FOLDS, shuffle=True, random_state=0)
     return list(folds.split(np.zeros(len(y)), y))
 
 

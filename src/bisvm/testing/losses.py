@@ -9,7 +9,7 @@ import numpy as np
 
 from bisvm.core.types import Array
 from bisvm.criteria import Criterion, Points
-from bisvm.losses import Loss
+from bisvm.losses import Loss, ResidualLoss
 from bisvm.testing.basics import (
     GRADIENT_RTOL,
     central_difference,
@@ -29,10 +29,12 @@ NAMES = ("value", "slope", "curvature")
 
 
 def check_loss(loss: Loss) -> None:
-    """Check that a loss of u = y f is convex and decreasing, with right derivatives.
+    """Check that a loss is convex, with right derivatives.
 
-    Derivatives are checked at margins from -3 to 4, the curvature only if the loss is
-    `twice_differentiable`. Margins up to 1e8 must give finite results.
+    A loss of the margin u = y f must decrease; one of the residual r = y - f, a
+    `ResidualLoss`, must grow with |r|. Derivatives are checked at margins from -3 to
+    4, the curvature only if the loss is `twice_differentiable`, and those by the
+    hyperparameters of the loss. Margins up to 1e8 must give finite results.
 
     Parameters
     ----------
@@ -47,8 +49,10 @@ def check_loss(loss: Loss) -> None:
     loss.validate()
     _check_shapes(loss)
     _check_convexity(loss)
-    _check_labels(loss)
+    of_residuals = isinstance(loss, ResidualLoss)
+    (_check_residuals if of_residuals else _check_labels)(loss)
     _check_derivatives(loss)
+    _check_parameters(loss)
     _check_far_out(loss)
     _check_curvature_bound(loss)
 
@@ -70,22 +74,59 @@ def _check_shapes(loss: Loss) -> None:
 def _check_convexity(loss: Loss) -> None:
     value, slope, curvature = loss.evaluate(MARGINS, 1.0)
     require(np.all(value >= 0), "the loss is negative somewhere.")
-    require(np.all(slope <= 0), "the loss increases with the margin somewhere.")
     require(np.all(np.diff(slope) >= -1e-12), "the slope decreases: not convex.")
     require(np.all(curvature >= 0), "the curvature is negative somewhere.")
-    require(slope.min() < -1e-3, "the loss is flat.")
+    require(np.abs(slope).max() > 1e-3, "the loss is flat.")
     message = "value() is not evaluate()[0]"
     require_close(loss.value(MARGINS, 1.0), value, message, rtol=1e-14)
 
 
 def _check_labels(loss: Loss) -> None:
-    """The loss depends on y f only: its slope changes sign with the label."""
+    """The loss depends on y f only, and decreases: its slope has the label's sign."""
     value, slope, curvature = loss.evaluate(MARGINS, 1.0)
+    require(np.all(slope <= 0), "the loss increases with the margin somewhere.")
     opposite = loss.evaluate(-MARGINS, -1.0)
     expected = value, -slope, curvature
     for name, one, other in zip(NAMES, expected, opposite, strict=True):
         message = f"the {name} for y = -1 is not that of -f"
         require_close(other, one, message, rtol=1e-12)
+
+
+def _check_residuals(loss: Loss) -> None:
+    """The loss depends on y - f only, grows with |r|, and l(a f, a y) scales."""
+    expected = loss.evaluate(-MARGINS, 0.0)
+    for name, one, other in zip(
+        NAMES, expected, loss.evaluate(2.0 - MARGINS, 2.0), strict=True
+    ):
+        message = f"the {name} is not a function of y - f"
+        # Where the curvature is steep, 2 - (2 - r) is not quite r.
+        require_close(other, one, message, rtol=1e-9, atol=1e-9)
+    low, high = loss.evaluate([-10.0, 10.0], 0.0)[1]
+    require(low < 0 < high, "the loss does not grow with |r| on both sides.")
+    half = {p.name: p.value for p in loss.parameters()}
+    scaled = loss.with_values(half, 0.5).evaluate(-2.0 * MARGINS, 0.0)[0]
+    message = f"l(2 f, 2 y) is not {2**loss.degree} l(f, y)"
+    usual = loss.with_values(half).value(-MARGINS, 0.0)
+    require_close(scaled, 2.0**loss.degree * usual, message, rtol=1e-12)
+
+
+def _check_parameters(loss: Loss) -> None:
+    """Compare derivatives by logarithms of hyperparameters with differences."""
+    values = {p.name: float(p.natural()) for p in loss.parameters()}
+    one = np.ones_like(MARGINS)
+    value, slope, curvature = loss.evaluate(MARGINS, one)
+    by_value = loss.value_by_parameters(MARGINS, one, value, slope)
+    by_slope = loss.slope_by_parameters(MARGINS, one, slope, curvature)
+    for k, name in enumerate(values):
+        for number, found in ((0, by_value[k]), (1, by_slope[k])):
+
+            def moved(t: Array, name: str = name, number: int = number) -> Array:
+                other = {**values, name: values[name] * float(np.exp(t))}
+                return loss.with_values(other).evaluate(MARGINS, 1.0)[number]
+
+            expected = central_difference(moved, np.zeros(()), STEP)
+            message = f"the derivative of the {NAMES[number]} by log {name} is wrong"
+            require_close(found, expected, message, rtol=GRADIENT_RTOL)
 
 
 def _check_derivatives(loss: Loss) -> None:
@@ -121,7 +162,7 @@ def _check_curvature_bound(loss: Loss) -> None:
         highest <= bound * (1 + 1e-12),
         f"the curvature reaches {highest:.6g}, above max_curvature = {bound:.6g}.",
     )
-    at_peak = float(loss.evaluate(loss.peak, 1.0)[2])
+    at_peak = float(loss.evaluate(loss.most_curved(np.ones(())), 1.0)[2])
     require(
         abs(at_peak - bound) <= 1e-6 * bound,
         f"the curvature at peak = {loss.peak} is {at_peak:.6g}, not max_curvature.",
@@ -131,7 +172,8 @@ def _check_curvature_bound(loss: Loss) -> None:
 def check_criterion(criterion: Criterion) -> None:
     """Check the slopes of a criterion, and its losses as influences of the points.
 
-    Weights, the order of the points and duplicates are checked too.
+    It may be one of margins or of residuals. Weights, the order of the points and
+    duplicates are checked too.
 
     Parameters
     ----------
@@ -183,15 +225,17 @@ def _check_value(
     again = criterion.evaluate(u, weights, points).value
     require(value == again, "it is not reproducible.")
     require(value > 0, "H is negative.")
-    better = criterion.evaluate(np.ones_like(u), weights, points).value
-    require(better < value, "margins of one are not better than margins of all sizes.")
+    right, _ = criterion.variable(points.labels, points.labels)
+    better = criterion.evaluate(right, weights, points).value
+    require(better < value, "decision values y are not better than any others.")
 
 
 def _check_at_zero(criterion: Criterion) -> None:
-    """Compare at_zero with H of zero margins, with equal shares of two classes."""
+    """Compare at_zero with H of zero values, with equal shares of two classes."""
     row, task = np.arange(80), np.zeros(80, dtype=int)
     both = Points(np.repeat([1.0, -1.0], 40), task, row % 2, row)
-    found = criterion.evaluate(np.zeros(80), np.full(80, 1.0 / 80), both).value
+    zeros, _ = criterion.variable(np.zeros(80), both.labels)
+    found = criterion.evaluate(zeros, np.full(80, 1.0 / 80), both).value
     message = "at_zero is not the value at zero"
     require_close(criterion.at_zero(2), found, message, rtol=1e-9)
 

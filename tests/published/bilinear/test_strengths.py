@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bisvm.criteria import get_criterion
-from bisvm.data.splits import class_tasks
+from bisvm.data.targets import class_tasks
 from bisvm.losses import get_loss
 from bisvm.optimizers import get_optimizer
 from bisvm.published.bilinear.joint import minimize, sensitivity

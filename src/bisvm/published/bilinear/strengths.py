@@ -26,7 +26,8 @@ from joblib import Parallel, delayed
 from bisvm.bilevel.problem import Evaluation
 from bisvm.core.types import Array, ArrayLike
 from bisvm.criteria import Criterion, Points
-from bisvm.data.splits import Split, pairs_of
+from bisvm.data.splits import Split
+from bisvm.data.targets import pairs_of
 from bisvm.losses import Loss
 from bisvm.optimizers import Optimizer
 from bisvm.published.bilinear.joint import Stationary, minimize, sensitivity

@@ -1,0 +1,1 @@
+"""Regression that tunes itself: UCI sets, SRBench, Friedman's functions, prices."""
