@@ -12,7 +12,15 @@ import argparse
 import time
 from collections.abc import Callable
 
-from benchmarks import gradient, moons, price, price_report, race_report, scaling
+from benchmarks import (
+    gradient,
+    limits,
+    moons,
+    price,
+    price_report,
+    race_report,
+    scaling,
+)
 from benchmarks import startup as start_up
 from benchmarks.options import Options, add_to
 
@@ -29,6 +37,8 @@ PARTS: dict[str, Callable[[Options], None]] = {
     "startup": start_up.report,
     "gradient": gradient.report,
     "price": price_report.report,
+    "threads": limits.threads,
+    "limits": limits.limits,
     "moons": moons.report,
     "scaling": lambda options: scaling.report(options, exact=False),
     "race": race_report.report,

@@ -8,7 +8,16 @@ from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
 from benchmarks import __main__ as program
-from benchmarks import gradient, price, race, racers, scaling, sets, startup
+from benchmarks import (
+    gradient,
+    limits,
+    price,
+    race,
+    racers,
+    scaling,
+    sets,
+    startup,
+)
 from benchmarks.judge import Judge, accuracy, own_problem
 from benchmarks.options import Options
 from bisvm import BilevelSVC
@@ -161,3 +170,18 @@ def test_unknown_names():
         program.main(["prices"])
     with pytest.raises(ValueError, match="No method is called 'gird'"):
         racers.racers(only=["gird"])
+
+
+def test_limits_and_threads(options, monkeypatch):
+    tiny = {"tiny": limits._made(60, 2)}
+    monkeypatch.setattr(limits, "TESTED", 40)
+    monkeypatch.setattr(limits, "LIMITED", tiny)
+    monkeypatch.setattr(limits, "THREADED", tiny)
+    limits.limits(options)
+    limits.threads(options)
+    with open(options.output / "threads.csv", newline="") as lines:
+        (row,) = csv.DictReader(lines)
+    assert row["same bits"] == "yes"
+    with open(options.output / "limits.csv", newline="") as lines:
+        (row,) = csv.DictReader(lines)
+    assert row["kept"] == "yes"

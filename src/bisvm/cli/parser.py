@@ -225,7 +225,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
         metavar="SECONDS",
         help="stop then, and keep the best model so far",
     ),
-    "--n-jobs": dict(type=int, metavar="N", help="number of processes"),
+    "--n-jobs": dict(
+        type=int,
+        metavar="N",
+        default=-1,
+        help="number of threads (default: one for every processor)",
+    ),
     "--seed": dict(type=_seed, default=0, help="random seed (default: %(default)s)"),
     "--resume": dict(
         help="store every evaluation here; the same command resumes a stopped run",

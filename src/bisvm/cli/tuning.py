@@ -142,9 +142,7 @@ def tuned(options: Namespace, task: Task, step: ProgressLine) -> tuple[Pipeline,
                 left = max(options.time_limit - record.seconds, 0.0)
                 step.detail += f", {left:.0f} s left"
 
-        # With several processes, the callback would not run in this one.
-        callback = show if options.n_jobs in (None, 1) else None
-        machine = machine_of(options, task.kind, callback, options.resume)
+        machine = machine_of(options, task.kind, show, options.resume)
         model = prepared(options, task, machine)
         given = {} if task.groups is None else {"machine__groups": task.groups}
         say_how_columns_were_read(model.fit(task.X, task.y, **given))
