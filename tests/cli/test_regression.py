@@ -41,7 +41,11 @@ def test_numbers_are_recognised_and_predicted(folder, capsys):
     assert expected["low"] < expected["r2"] < expected["high"] < 1.0
     assert expected["rmse_low"] < expected["rmse"] < expected["rmse_high"]
     assert "'price' holds 240 different numbers: regression" in err
-    assert "root mean squared error" in err and "Always predicting the mean" in err
+    assert main(["tune", str(folder / "prices.csv"), *QUICK]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    page = " ".join(" ".join(lines).split())
+    assert "root mean squared error" in page and "Always predicting the mean" in page
+    assert len(lines) <= 25
 
 
 def test_predictions_and_intervals_are_those_of_the_model(folder, capsys):

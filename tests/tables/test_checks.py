@@ -95,3 +95,11 @@ def test_classes_with_few_rows_are_listed():
     (found,) = check_table(CLEAN, y.astype(str))
     assert found.kind == "few rows"
     assert "'once' (1), 'rare' (3)" in found.text
+
+
+def test_numbers_are_doubted_for_what_is_not_of_classes():
+    numbers = RNG.normal(size=N)
+    twice = CLEAN.assign(patient=np.arange(N) // 4, row=RNG.permutation(N))
+    assert kinds(twice, numbers) == [("identifier", "row"), ("entity", "patient")]
+    # The target itself among the columns, and values that are there once, say nothing.
+    assert kinds(CLEAN.assign(copy=numbers), numbers) == []

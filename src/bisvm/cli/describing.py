@@ -70,7 +70,9 @@ def wrapped(lines: list[str]) -> list[str]:
     return [
         part
         for line in lines
-        for part in textwrap.wrap(line, WIDTH, subsequent_indent="  ")
+        for part in textwrap.wrap(
+            line, WIDTH, subsequent_indent="  ", break_on_hyphens=False
+        )
     ]
 
 

@@ -131,8 +131,6 @@ def _doubts(
     rest: Table, y: Array, test: Array, options: Namespace
 ) -> tuple[TableWarning, ...]:
     """Say what the table should be doubted for."""
-    if y.dtype.kind == "f":
-        return ()
     grouped = options.groups is not None
     found = check_table(rest.frame, y, test=test, grouped=grouped, ignored=options.drop)
     for one in found:

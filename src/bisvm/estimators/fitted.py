@@ -23,7 +23,7 @@ from bisvm.estimators.expected_score import ExpectedScore, expected_score
 from bisvm.estimators.fitted_machine import FittedMachine, mean_of, warn_of_doubt
 from bisvm.estimators.importance import (
     Importance,
-    Judge,
+    RowJudge,
     Verdicts,
     importance_of,
     judge_of_folds,
@@ -436,7 +436,7 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
                 random_state=random_state,
             )
 
-    def _judge(self, X: Matrix, y: UserVector) -> tuple[Judge, Array]:
+    def _judge(self, X: Matrix, y: UserVector) -> tuple[RowJudge, Array]:
         """A judge, and the numbers of the rows of X that it judges."""
         if y is not None:
             return self._judge_of_new(np.asarray(y))
@@ -453,7 +453,7 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
         n_classes, kernels = len(self.classes_), self._kernel_blocks()
         return judge_of_folds(self._folds, kernels, n_classes, verdicts), row
 
-    def _judge_of_new(self, y: Array) -> tuple[Judge, Array]:
+    def _judge_of_new(self, y: Array) -> tuple[RowJudge, Array]:
         known = np.flatnonzero(np.isin(y, self.classes_))
         if not len(known):
             raise ValueError("y has none of the classes that the model knows.")
@@ -465,7 +465,7 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
         parts = [(self._scores, np.arange(len(known)))]
         vectors = len(getattr(self, "support_", range(1)))
         n_classes = len(self.classes_)
-        return Judge(parts, codes, n_classes, float(vectors), verdicts), known
+        return RowJudge(parts, codes, n_classes, float(vectors), verdicts), known
 
     def _decisions_of(self, scores: Array) -> Array:
         kind = len(self.classes_), self.multi_class_, self._pair_scale

@@ -104,7 +104,7 @@ class Verdicts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judge:
+class RowJudge:
     """Judges rows by machines that have not seen them.
 
     parts : machines, as functions from rows to decision values of class tasks, each
@@ -133,7 +133,7 @@ class Judge:
             loss[rows] = -logs[np.arange(len(rows)), self.y[rows]]
         return Judged(right, loss)
 
-    def of(self, rows: Array) -> Judge:
+    def of(self, rows: Array) -> RowJudge:
         """Return a judge of some of the rows, given in ascending order."""
         place = np.full(len(self.y), -1)
         place[rows] = np.arange(len(rows))
@@ -147,7 +147,7 @@ def judge_of_folds(
     kernels: Sequence[tuple[Kernel, Array]],
     n_classes: int,
     verdicts: Verdicts,
-) -> Judge:
+) -> RowJudge:
     """Return a judge of the rows that the splits hold out, in their order there."""
     held_out, parts = folds.held_out, []
     machines = [folds.machine(split) for split in range(folds.n_splits)]
@@ -155,11 +155,11 @@ def judge_of_folds(
         own = np.flatnonzero(held_out.split == split)
         parts.append((partial(machine.values, kernels=kernels), own))
     vectors = float(np.mean([machine.coef.shape[0] for machine in machines]))
-    return Judge(parts, held_out.y, n_classes, vectors, verdicts)
+    return RowJudge(parts, held_out.y, n_classes, vectors, verdicts)
 
 
 def importance_of(
-    judge: Judge,
+    judge: RowJudge,
     X: Matrix,
     columns: Sequence[str],
     *,
@@ -227,7 +227,7 @@ def _weights(y: Array) -> tuple[Array, str]:
 
 
 def _shuffled(
-    judge: Judge, X: Matrix, features: Array, rng: np.random.Generator
+    judge: RowJudge, X: Matrix, features: Array, rng: np.random.Generator
 ) -> Judged:
     """Judge the rows with some features of other rows."""
     other = rng.permutation(X.shape[0])

@@ -83,12 +83,13 @@ def check_table(
     Parameters
     ----------
     frame : data frame of the features, or sparse matrix
-    y : (n,), labels
+    y : (n,), labels, or numbers, whose checks are fewer
     test : numbers of the rows that are held out
     grouped : whether rows that belong together are known
     ignored : names of columns that are not used
     """
-    found = [*_labels(y), *_few_rows(y)]
+    classes = y.dtype.kind != "f"
+    found = [*_labels(y), *_few_rows(y)] if classes else []
     if not hasattr(frame, "columns"):
         return found
     used = frame.drop(columns=[name for name in ignored if name in frame])
@@ -100,7 +101,8 @@ def check_table(
     entities = [] if grouped else list(_entities(used, y))
     # What names an entity tells the class of its rows, and is no leak for that.
     named = {one.column for one in entities}
-    leaks = [one for one in _leaks(types, used, y) if one.column not in named]
+    leaks = [] if not classes else list(_leaks(types, used, y))
+    leaks = [one for one in leaks if one.column not in named]
     found += [*leaks, *_identifiers(types, used), *entities]
     return [*found, *_duplicates(used, test)]
 
@@ -258,6 +260,8 @@ def _codes(column: Series) -> tuple[Array | None, int]:
 
 def _is_pure(codes: Array, y: Array) -> bool:
     """Whether rows of one entity nearly always have one class."""
+    if y.dtype.kind == "f":
+        return False
     labels = np.unique(y, return_inverse=True)[1]
     table = np.zeros((codes.max() + 1, labels.max() + 1))
     np.add.at(table, (codes, labels), 1)
