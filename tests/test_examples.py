@@ -23,6 +23,7 @@ PRINTS = {
     "multiple_kernels.py": ["kernels used", "learned plane"],
     "signals.py": ["filter bank, learned", "pass bands"],
     "plot_landscape.py": ["evaluations, validation loss"],
+    "plot_regression.py": ["covered:", "below the 95% quantile"],
     "plot_unbalanced.py": ["as they come", "balanced accuracy"],
     "plot_moons.py": ["most relevant: moons 1 and moons 2", "grid search"],
 }

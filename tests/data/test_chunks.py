@@ -354,7 +354,8 @@ def test_memory_is_that_of_a_chunk(tmp_path):
     model.fit(Chunks(pairs(X[:200], y[:200], 100)))
     _, peak = _peak(lambda: model.fit(data))
     # A search keeps the warm starts that it began with: a few more of those arrays.
-    assert peak < 0.35 * 8 * X.size
+    # Losses, slopes and curvatures count since NumPy allocates them, and not numba.
+    assert peak < 0.4 * 8 * X.size
 
 
 def _mapped(folder, n, d, dtype):

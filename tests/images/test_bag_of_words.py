@@ -272,7 +272,7 @@ def test_not_fitted(images):
         BagOfVisualWords().transform(images)
 
 
-def test_missing_opencv_names_the_extra(images, monkeypatch):
+def test_missing_opencv_is_named(images, monkeypatch):
     imported = builtins.__import__
 
     def without_opencv(name, *arguments, **options):
@@ -281,5 +281,5 @@ def test_missing_opencv_names_the_extra(images, monkeypatch):
         return imported(name, *arguments, **options)
 
     monkeypatch.setattr(builtins, "__import__", without_opencv)
-    with pytest.raises(ImportError, match=r"pip install 'bisvm\[images\]'"):
+    with pytest.raises(ImportError, match="pip install opencv-python-headless"):
         BagOfVisualWords().fit(images)

@@ -25,7 +25,7 @@ def test_what_to_install(monkeypatch):
     X, y = noisy()
     _, program, x = bilevel_program(X, y)
     monkeypatch.setitem(sys.modules, "casadi", None)
-    with pytest.raises(ImportError, match="bisvm\\[nlp\\]"):
+    with pytest.raises(ImportError, match="pip install casadi"):
         Ipopt().solve(program, x, exact_value(program))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -154,10 +154,7 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
         self.shape_fit_ = (len(data.y), data.n_features)
         stopped = any(one.solution.status == "max_iter" for one in trained)
         self.fit_status_ = int(stopped)
-        given = None if settings.grouping == "classes" else settings.class_weight
-        self.class_weight_ = class_factors(
-            given, data.classes, data.y, data.sample_weight
-        )
+        self.class_weight_ = _class_weight(data, settings)
         self.multi_class_, self.multi_class_choice_ = settings.task_kind, None
         self.calibration_, self.threshold_, self._folds = None, 0.0, None
 
@@ -510,6 +507,15 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
             )
         held_out = found.values, found.positive, found.weight
         return best_threshold(*held_out, goal, self.classes_)
+
+
+def _class_weight(data: Data, settings: Settings) -> Array:
+    """Factors of the classes that are left; those without weight are not."""
+    given = None if settings.grouping == "classes" else settings.class_weight
+    if isinstance(given, Mapping):
+        known = data.classes.tolist()
+        given = {name: factor for name, factor in given.items() if name in known}
+    return class_factors(given, data.classes, data.y, data.sample_weight)
 
 
 def _warn_of_no_use(quality: Quality | None) -> None:

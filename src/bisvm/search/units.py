@@ -308,7 +308,8 @@ def _finished(work: Work, found: _Chosen) -> Found:
     """Train the final machines of what was chosen."""
     settings, data = found.settings, found.data
     sets = _sets(settings, data)
-    work = replace(work, settings=settings, data=data, sets=sets)
+    # Here: other processes and computers would need the data once more.
+    work = replace(work, settings=settings, data=data, sets=sets, in_process=True)
     tuned: list[Tuned] = _in_parallel(
         work, finish_unit, list(enumerate(found.searched))
     )
