@@ -28,7 +28,7 @@ QUARTIC, SOFTPLUS, SQUARED_HINGE, HINGE = 0, 1, 2, 3
 SQUARED, HUBER, TUBE, SQUARED_TUBE, PINBALL = 4, 5, 6, 7, 8
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, error_model="numpy")
 def rounded(t: float, width: float) -> tuple[float, float, float]:
     """max(t, 0) with a quartic corner over |t| < width: value and two derivatives."""
     if t <= -width:
@@ -43,7 +43,7 @@ def rounded(t: float, width: float) -> tuple[float, float, float]:
     )
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(cache=True, nogil=True, error_model="numpy")
 def at_residual(formula: Formula, r: float) -> tuple[float, float, float]:
     """Value, slope and curvature by f of a loss of r = y - f; see `residual.py`."""
     kind, width, shift = formula
