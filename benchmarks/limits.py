@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.datasets import make_classification, make_moons
 from sklearn.svm import SVC
 
-from benchmarks.measure import machine, versions
+from benchmarks.measure import versions
 from benchmarks.options import Options, say
 from benchmarks.sets import chosen
 from bisvm import BilevelSVC
@@ -121,7 +121,7 @@ def limits(options: Options) -> None:
         "Wall-clock seconds of BilevelSVC(time_limit=...). A limit is kept if the fit "
         "takes no more than 1.1 times as long and two seconds. Accuracy on new rows, "
         "and its standard error for the default SVC.",
-        f"{versions()}. {machine()}",
+        f"{versions()}.",
     ]
     table = Table("Time limits", columns, rows)
     options.write(Result([table], notes=notes), "limits", "Time limits")
@@ -152,7 +152,7 @@ def threads(options: Options) -> None:
     notes = [
         f"Wall-clock seconds, the shortest of {options.repetitions} by turns; "
         'kernel="rbf".',
-        f"{versions()}. {machine()}",
+        f"{versions()}.",
     ]
     table = Table("One thread and two", columns, rows)
     options.write(Result([table], notes=notes), "threads", "Threads")
