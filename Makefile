@@ -72,8 +72,8 @@ bench: $(RIVALS) ## what tuning costs, in a few minutes: prices, races, scaling,
 bench-full: $(RIVALS) ## the same on every size and data set: hours; goes on where it was
 	$(BIN)/python -m benchmarks --full
 
-experiments: $(READY) ## published tables and figures, into experiments/results/
-	$(BIN)/python -m experiments --all
+experiments: $(READY) ## published tables and figures of less than ten minutes each
+	$(BIN)/python -m experiments --all --within 600
 
 docs: $(SPHINX) ## the documentation, into docs/_build/html; every warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -b html -d docs/_build/doctrees docs docs/_build/html

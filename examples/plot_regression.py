@@ -8,8 +8,11 @@ search give intervals that hold about 90% of new values, without a further fit.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.inspection import PartialDependenceDisplay
+from sklearn.metrics import PredictionErrorDisplay
 
 from bisvm import BilevelSVR
+from bisvm.plots import IntervalDisplay
 
 # %%
 # A function of one feature, with more noise on the right. Two more features say
@@ -46,11 +49,33 @@ axes.legend()
 figure.tight_layout()
 
 # %%
-# Quantiles follow the noise: they are far apart where it is large.
+# All these intervals have about the same width. Locally scaled ones are narrow where
+# rows nearby have small errors.
+
+low, high = model.predict_interval(grid, coverage=0.9, scaled=True).T
+axes.plot(grid[:, 0], low, color="C0", linewidth=1, label="90% interval, scaled")
+axes.plot(grid[:, 0], high, color="C0", linewidth=1)
+axes.legend()
+IntervalDisplay.from_estimator(model, X_new[:80], y_new[:80], scaled=True)
+
+# %%
+# The displays of scikit-learn draw predictions beside true values, errors, and the
+# effect of one feature.
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.5))
+PredictionErrorDisplay.from_estimator(model, X_new, y_new, ax=left)
+PartialDependenceDisplay.from_estimator(model, X, [0], ax=right)
+figure.tight_layout()
+print(model.importance(X_new, y_new))
+
+# %%
+# Quantiles follow the noise too: they are far apart where it is large.
 
 for quantile in (0.05, 0.95):
     bound = BilevelSVR("ard", quantile=quantile, random_state=0).fit(X, y)
-    axes.plot(grid[:, 0], bound.predict(grid), "k:", linewidth=1)
+    name = f"{quantile:.0%} quantile"
+    axes.plot(grid[:, 0], bound.predict(grid), "k:", linewidth=1, label=name)
     below = np.mean(y_new < bound.predict(X_new))
     print(f"below the {quantile:.0%} quantile: {below:.1%} of new rows")
+axes.legend()
 plt.show()

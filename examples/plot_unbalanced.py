@@ -42,11 +42,19 @@ for name, model in models.items():
     )
 
 # %%
-# Neither is the right answer in itself: who needs the rare ones accepts false alarms.
+# Shares of the true classes. Neither is right in itself: to find more of the rare
+# class, one has to accept false alarms.
 figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     ConfusionMatrixDisplay.from_estimator(
-        model, X_test, y_test, ax=ax, cmap="Blues", colorbar=False
+        model,
+        X_test,
+        y_test,
+        ax=ax,
+        cmap="Blues",
+        colorbar=False,
+        normalize="true",
+        values_format=".0%",
     )
     ax.set_title(f"weights: {name}", loc="left")
 plt.show()
@@ -64,5 +72,5 @@ for (name, model), style in zip(models.items(), ("--", "-"), strict=True):
     ax.contour(axis, axis, decision, levels=[0], colors="0.1", linestyles=style)
     ax.plot([], [], style, color="0.1", label=name)
 ax.set(xlim=(-3.5, 4.5), ylim=(-3.5, 3.5))
-ax.legend(frameon=False, fontsize="small", loc="lower left")
+ax.legend(frameon=False, fontsize="small", loc="upper left")
 plt.show()

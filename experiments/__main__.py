@@ -7,8 +7,9 @@ import sys
 import time
 from pathlib import Path
 
-from experiments import Experiment, discover, named
+from experiments import Experiment, discover, named, published
 from experiments.common import Context
+from experiments.provenance import Run, read_runs, record, snapshot, stale
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -16,42 +17,79 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         chosen = (
             discover()
-            if options.all or options.list
+            if not options.names and (options.all or options.list or options.stale)
             else [one for name in options.names for one in named(name)]
         )
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
+    if options.page:
+        path = Path(__file__).parents[1] / "docs" / "published.md"
+        path.write_text(published.page(), encoding="utf-8")
+        print(path)
+        return 0
     if options.list:
         width = max((len(one.name) for one in chosen), default=0)
         for one in chosen:
             print(f"{one.package}  {one.name:{width}}  {one.title}")
+        print(f"\n{published.listing()}")
         return 0
+    if options.stale:
+        return _say_stale(options.output, {one.package for one in chosen})
+    if options.within is not None:
+        chosen = [one for one in chosen if _seconds(one, options) <= options.within]
     if not chosen:
         _parser().print_help()
         return 2
     context = Context(options.splits, options.output, options.only)
     missing = [one.name for one in chosen if not _run(one, context, options.output)]
     if missing:
-        print(f"Without data, not run: {', '.join(missing)}", file=sys.stderr)
+        names = ", ".join(missing)
+        print(f"Not run, without their data or packages: {names}", file=sys.stderr)
     return 1 if missing else 0
 
 
 def _run(experiment: Experiment, context: Context, output: Path) -> bool:
-    """Run one experiment and write what it gives; False if its data are not at hand."""
+    """Run one experiment and write what it gives; False if something is missing."""
     print(f"{experiment.name}: {experiment.title}\n", flush=True)
-    began = time.perf_counter()
+    before, began = snapshot(), time.perf_counter()
     try:
         result = experiment.module.run(context)
-    except FileNotFoundError as error:
+    except (FileNotFoundError, ModuleNotFoundError) as error:
         print(f"{error}\n", file=sys.stderr)
         return False
+    seconds = time.perf_counter() - began
     print(result.to_text())
     folder = output / experiment.package
-    for path in result.write(folder, experiment.name, experiment.title):
+    made = f" in {seconds:.0f} s by `{_command(experiment, context)}`"
+    for path in result.write(folder, experiment.name, experiment.title, made):
         print(f"  {path}")
-    print(f"  {time.perf_counter() - began:.0f} s\n", flush=True)
+    run = Run.now(seconds, context.splits, before)
+    print(f"  {record(folder, experiment.name, run)}")
+    print(f"  {seconds:.0f} s\n", flush=True)
     return True
+
+
+def _command(experiment: Experiment, context: Context) -> str:
+    """What makes this result again."""
+    splits = "" if context.splits == Context.splits else f" --splits {context.splits}"
+    return f"python -m experiments {experiment.package}.{experiment.name}{splits}"
+
+
+def _seconds(experiment: Experiment, options: argparse.Namespace) -> float:
+    """What the last recorded run took; infinite if none is recorded."""
+    runs = read_runs(options.output / experiment.package)
+    run = runs.get(experiment.name)
+    return float("inf") if run is None else run.seconds
+
+
+def _say_stale(output: Path, packages: set[str]) -> int:
+    """List the results whose code has changed since; 1 if there are any."""
+    reasons = stale(output, sorted(packages))
+    for name, reason in reasons.items():
+        print(f"{name}: {reason}")
+    print(f"{len(reasons)} stale results in {', '.join(sorted(packages))}.")
+    return 1 if reasons else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -60,7 +98,21 @@ def _parser() -> argparse.ArgumentParser:
         "names", nargs="*", metavar="NAME", help="such as table_5_1, or a package"
     )
     parser.add_argument("--list", action="store_true", help="name the experiments")
+    parser.add_argument(
+        "--page", action="store_true", help="write docs/published.md from the results"
+    )
     parser.add_argument("--all", action="store_true", help="run all of them")
+    parser.add_argument(
+        "--within",
+        type=float,
+        metavar="SECONDS",
+        help="run only those whose last recorded run took at most so long",
+    )
+    parser.add_argument(
+        "--stale",
+        action="store_true",
+        help="list results that are older than the code they rest on",
+    )
     parser.add_argument(
         "--splits", type=_count, default=20, help="random splits (default: 20)"
     )

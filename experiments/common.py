@@ -170,24 +170,32 @@ class Result:
         blocks = [*(table.to_text() + "\n" for table in self.tables), notes]
         return "\n".join(block for block in blocks if block)
 
-    def to_markdown(self, heading: str, pictures: Sequence[str] = ()) -> str:
+    def to_markdown(
+        self, heading: str, pictures: Sequence[str] = (), made: str = ""
+    ) -> str:
         blocks = [f"# {heading}"]
         blocks += [table.to_markdown() for table in self.tables]
         blocks += [f"![{Path(name).stem}]({name})" for name in pictures]
         if self.notes:
             blocks.append("\n".join(f"- {note}" for note in self.notes))
-        blocks.append(f"Made with commit {commit()}.")
+        blocks.append(f"Made with commit {commit()}{made}.")
         return "\n\n".join(blocks) + "\n"
 
-    def write(self, folder: Path, name: str, heading: str) -> list[Path]:
-        """Write `name`.md, a CSV file a table, a PNG file a figure."""
+    def write(
+        self, folder: Path, name: str, heading: str, made: str = ""
+    ) -> list[Path]:
+        """Write `name`.md, a CSV file a table, a PNG file a figure.
+
+        made : what the last line of the page adds to the commit, such as the seconds
+        """
         folder.mkdir(parents=True, exist_ok=True)
         pictures = []
         for suffix, figure in self.figures.items():
             pictures.append(folder / f"{_joined(name, suffix)}.png")
             save_figure(figure, pictures[-1])
         page = folder / f"{name}.md"
-        page.write_text(self.to_markdown(heading, [path.name for path in pictures]))
+        names = [path.name for path in pictures]
+        page.write_text(self.to_markdown(heading, names, made))
         sheets = []
         for table in self.tables:
             sheets.append(folder / f"{_joined(name, table.name)}.csv")

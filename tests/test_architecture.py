@@ -28,7 +28,8 @@ ALLOWED = {
     "criteria": "core data losses",
     "bilevel": "core data losses kernels machines solvers criteria",
     "optimizers": "core",
-    "search": "core data losses kernels machines solvers criteria bilevel optimizers",
+    "search": "core data losses kernels hinge machines solvers criteria bilevel "
+    "optimizers",
     "estimators": "core data losses transforms kernels machines solvers criteria "
     "bilevel optimizers search",
     "published": "core data losses transforms kernels hinge machines solvers criteria "

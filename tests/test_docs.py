@@ -18,8 +18,10 @@ from typing import NamedTuple
 import pytest
 from sklearn.datasets import load_iris
 
-from bisvm import BilevelLinearSVC, BilevelSVC
+import bisvm.cli.comparing
+from bisvm import BilevelLinearSVC, BilevelLinearSVR, BilevelSVC, BilevelSVR
 from bisvm.cli import main
+from bisvm.cli.tasks import read_task
 from tests.covering import marked
 
 ROOT = Path(__file__).parents[1]
@@ -71,12 +73,21 @@ LONG = {
     "docs/comparison.md",
     "docs/generalisation.md",
     "docs/guide.md",
+    "docs/invariances.md",
+    "docs/methods/bilevel.md",
     "docs/methods/bundle.md",
 }
 # Those of them that `make test` runs with brief searches.
 BRIEF = [
-    ROOT / "README.md",
-    *(ROOT / "docs" / f"{page}.md" for page in ("command_line", "comparison", "guide")),
+    ROOT / name
+    for name in (
+        "README.md",
+        "docs/command_line.md",
+        "docs/comparison.md",
+        "docs/guide.md",
+        "docs/invariances.md",
+        "docs/methods/bilevel.md",
+    )
 ]
 RUN = [
     pytest.param(page, id=name(page), marks=marked(name(page) in LONG))
@@ -98,10 +109,15 @@ def readers_files(tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", BRIEF, ids=name)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_blocks_of_long_pages_run_with_brief_searches(page, readers_files, monkeypatch):
-    for estimator in (BilevelSVC, BilevelLinearSVC):
+    own = {"starts": 1, "max_iter": 2, "cv": 3, "multi_class": "ovr"}
+    for estimator in (BilevelSVC, BilevelLinearSVC, BilevelSVR, BilevelLinearSVR):
         usual = estimator.__init__.__kwdefaults__
-        brief = {**usual, "starts": 1, "max_iter": 2}
+        brief = {name: own.get(name, value) for name, value in usual.items()}
         monkeypatch.setattr(estimator.__init__, "__kwdefaults__", brief)
+    # Forests and boosting take longer than all else; tests/cli compares with them.
+    monkeypatch.setattr(
+        bisvm.cli.comparing, "run", lambda options: read_task(options) is None
+    )
     run_page(page, monkeypatch)
 
 

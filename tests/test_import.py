@@ -35,8 +35,8 @@ def test_every_public_name_is_there(name):
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="no attribute 'SVC'"):
-        bisvm.SVC  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'SVM'"):
+        bisvm.SVM  # noqa: B018
 
 
 COUNT = """

@@ -6,6 +6,7 @@ code is 1 if a file is missing that users need, or one is there that they do not
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tarfile
@@ -19,16 +20,19 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 # What people miss if it is not there.
 IN_WHEEL = (
-    *("bisvm/py.typed", "bisvm/cli/main.py", "bisvm/reporting/report.html"),
+    *("bisvm/py.typed", "bisvm/cli/main.py", "bisvm/reporting/page.html"),
     *("bisvm/reporting/page.css", "bisvm/reporting/page.js"),
 )
 IN_SOURCE = (
     "README.md",
     "LICENSE",
     "CHANGELOG.md",
+    "hatch_build.py",
     "pyproject.toml",
     "src/bisvm/py.typed",
 )
+# A link to a file of the repository, which a package index does not have.
+LINK = re.compile(r"\]\(((?!\w+:|#)[^)]+)\)")
 # Nothing of this belongs into an archive.
 STRANGE = (".pyc", ".npz", ".skops", ".checkpoint", ".log", ".db")
 MOST_BYTES = 5_000_000
@@ -55,6 +59,8 @@ def check_wheel(path: Path) -> list[str]:
         found.append(f"the version is {said['Version']}")
     if said["Description-Content-Type"] != "text/markdown" or not said.get_payload():
         found.append("the README is not the description")
+    links = LINK.findall(str(said.get_payload()))
+    found += [f"a link of the README leads nowhere: {one}" for one in links]
     return found
 
 

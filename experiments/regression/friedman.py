@@ -88,7 +88,7 @@ def run(context: Context) -> Result:
             rows.append(_row(function, n, found))
     columns = {"function": "d", "rows": "d"}
     columns |= {f"RMSE, {method}": ".3f" for method in METHODS}
-    columns |= {"ard / grid": ".2f"}
+    columns |= {"auto / grid": ".2f", "ard / grid": ".2f"}
     columns |= {f"seconds, {method}": ".1f" for method in METHODS}
     return Result([Table("RMSE on 1000 new rows", columns, rows)])
 
@@ -96,8 +96,8 @@ def run(context: Context) -> Result:
 def _row(function: int, n: int, found: dict[str, list[dict[str, Any]]]) -> list[Any]:
     rmse = {m: np.array([one["rmse"] for one in found[m]]) for m in METHODS}
     seconds = [np.mean([one["seconds"] for one in found[m]]) for m in METHODS]
-    ratio = float(np.mean(rmse["ard"] / rmse["grid"]))
-    return [function, n, *(Spread.of(rmse[m]) for m in METHODS), ratio, *seconds]
+    ratios = [float(np.mean(rmse[m] / rmse["grid"])) for m in ("auto", "ard")]
+    return [function, n, *(Spread.of(rmse[m]) for m in METHODS), *ratios, *seconds]
 
 
 def _figures(data: RegressionSet, draw: int, method: str) -> dict[str, float]:

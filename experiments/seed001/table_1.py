@@ -319,7 +319,7 @@ def _notes(
         f"Bilevel-SGD: {_against(found, BILEVEL)}. The share of wins in connect-4 is "
         "72.77%: without an intercept it says one class for all. The published C "
         "there, 1e-4, is the start.",
-        "Connect-4 in 84 columns, two a square, is what the paper must have used: 42 "
+        "That the paper has connect-4 in 84 columns, two a square, is inferred: 42 "
         "columns, o = -1, blank = 0, x = 1, without an intercept give "
         f"{forty_two_columns():.1f}% by SGD+DCD. The program at "
         "github.com/Antongz/SVM-SGD-DCD leaves out the draws, codes so, and has no "

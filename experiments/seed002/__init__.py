@@ -1,4 +1,5 @@
-"""Seed 002: a thesis on convolutional support vector machines, linear and kernelised.
+"""Seed 002: B. Sugg, Convolutional Support Vector Machines for Image Classification,
+master's thesis, University of Exeter, 2018.
 
 Its chapter 3 is the linear model, `bisvm.published.bilinear`; chapter 4 the kernelised
 one.

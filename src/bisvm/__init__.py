@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bisvm.data.chunks import Chunks
     from bisvm.estimators import (
+        SVC,
         BilevelLinearSVC,
         BilevelLinearSVR,
         BilevelObjective,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 __all__ = [
+    "SVC",
     "BilevelLinearSVC",
     "BilevelLinearSVR",
     "BilevelObjective",
@@ -46,6 +48,7 @@ __all__ = [
 # Where the public names are. They are imported when first asked for: compilers and
 # solvers take a moment to load.
 _HOMES = {
+    "SVC": "bisvm.estimators",
     "BilevelLinearSVC": "bisvm.estimators",
     "BilevelLinearSVR": "bisvm.estimators",
     "BilevelObjective": "bisvm.estimators",

@@ -99,7 +99,7 @@ def test_price(options):
 
 @pytest.mark.parametrize(
     "part",
-    ["exact", "gradient", *full("scaling", "startup")],
+    ["gradient", *full("exact", "scaling", "startup")],
 )
 def test_other_parts(options, part):
     program.PARTS[part](options)

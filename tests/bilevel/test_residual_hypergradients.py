@@ -12,9 +12,9 @@ from bisvm.data.targets import Numbers
 from bisvm.estimators.bilevel_objective import BilevelObjective
 from bisvm.kernels import get_kernel
 from bisvm.losses import (
-    EpsilonInsensitive,
     Huber,
     Pinball,
+    SmoothEpsilonInsensitive,
     Squared,
     SquaredEpsilonInsensitive,
     get_residual_loss,
@@ -28,8 +28,8 @@ from tests.covering import crossed
 LOSSES = (
     Squared(),
     Huber(0.9),
-    EpsilonInsensitive(0.8),
-    EpsilonInsensitive(0.6, rounding=1.0),
+    SmoothEpsilonInsensitive(0.8),
+    SmoothEpsilonInsensitive(0.6, rounding=1.0),
     SquaredEpsilonInsensitive(0.5),
     Pinball(0.7, 1.5),
 )
@@ -99,7 +99,7 @@ def kinks(loss, criterion):
     """|r| where third derivatives of a loss, or second ones of a criterion, jump."""
     _, width, shift = loss.formula
     of_loss = {
-        EpsilonInsensitive: (abs(shift - width), shift + width),
+        SmoothEpsilonInsensitive: (abs(shift - width), shift + width),
         Pinball: (width,),
     }
     of_criterion = {"mae": (CORNER,), "pinball": (CORNER,), "huber": (0.5,)}
@@ -137,12 +137,12 @@ def test_loss_criterion_machine_intercept(loss, criterion, machine, intercept):
 
 @pytest.mark.parametrize("criterion", ["mse", "gaussian", "student"])
 def test_several_outputs(criterion):
-    given = objective(EpsilonInsensitive(0.3), criterion, "ard", outputs=3)
+    given = objective(SmoothEpsilonInsensitive(0.3), criterion, "ard", outputs=3)
     check_hypergradient(given, far_from_kinks(given, criterion), step=STEP)
 
 
 def test_the_unit_of_y_does_not_matter():
-    first = objective(EpsilonInsensitive(), "mse")
+    first = objective(SmoothEpsilonInsensitive(), "mse")
     problem = first.problem
     scale = problem.model.target_scale
     assert scale > 2.0

@@ -17,12 +17,13 @@ def test_the_demo_tells_the_whole_story(tmp_path, capsys):
     assert [one.tuned for one in entries] == [0, 2, 2, 13, 0, 2, 2, 31]
     for one in entries:
         assert one.method in out
-        assert f"{one.cross_validated:.1%}" in out and f"{one.right.mean():.1%}" in out
-        assert one.cross_validated > 0.7 and one.right.mean() > 0.7
+        assert f"{one.cross_validated:.1%}" in out and f"{one.scores.mean():.1%}" in out
+        assert one.cross_validated > 0.7 and one.scores.mean() > 0.7
     # It pays among noise, and not where all features say the same.
-    assert entries[3].right.mean() > entries[1].right.mean() + 0.03
+    assert entries[3].scores.mean() > entries[1].scores.mean() + 0.03
     assert out.index("Where it pays") < out.index("Where it does not")
     assert "Learned: C = " in out and "moon x" in out
+    assert "3. Numbers." in out and "intervals hold" in " ".join(out.split())
     # Without a terminal, a line for each step (more for a long one).
     assert len(err.splitlines()) >= 1 + len(entries) and "\r" not in err
     path = tmp_path / "demo" / "report.html"
@@ -37,7 +38,7 @@ def test_accuracy_on_the_folds_is_that_of_the_learned_values():
     assert same.C_ == pytest.approx(model.C_)
     gamma = same.hyperparameters_["gamma"]
     np.testing.assert_allclose(gamma, model.hyperparameters_["gamma"])
-    assert np.mean(found.right) == model.score(rows.X_test, rows.y_test)
+    assert np.mean(found.scores) == model.score(rows.X_test, rows.y_test)
 
 
 def test_chance_is_called_chance():

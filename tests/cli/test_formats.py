@@ -191,6 +191,19 @@ def test_words_for_missing_values_are_those_of_the_model(run):
     assert run("predict", "u,v\nnowhere,1.5\n", *words)[1] == out[:1]
 
 
+def test_what_is_missing_in_numbers_is_missing_in_the_target(run):
+    numbers = X.T.astype(str).astype(object)
+    numbers[0, 5] = "NA"
+    classes = np.where(SIDE, "yes", "no").astype(object)
+    classes[:7] = "NA"
+    table = rows(*numbers, classes, header="u,v,w,class")
+    code, out, err = run("tune", table)
+    assert code == 0 and "classes\t2\n" in out and "rows\t73\n" in out
+    assert "7 rows without a target are dropped; 'NA' means a missing value" in err
+    code, out, err = run("tune", table, "--keep-label", "NA")
+    assert code == 0 and "classes\t3\n" in out and "'NA' is a class" in err
+
+
 @pytest.mark.parametrize("one, two", [("none", "some"), ("+", "-"), ("NA", "n/a")])
 def test_any_word_may_be_a_class(run, one, two):
     classes = np.where(SIDE, one, two).astype(object)

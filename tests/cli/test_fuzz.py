@@ -62,7 +62,7 @@ def check(words, capsys, expected=None):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("count", "seed"), [(40, 0), pytest.param(1000, 1, marks=pytest.mark.full)]
+    ("count", "seed"), [(12, 0), pytest.param(1000, 1, marks=pytest.mark.full)]
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_broken_tables(kind, count, seed, good, tmp_path, capsys):
@@ -74,7 +74,9 @@ def test_broken_tables(kind, count, seed, good, tmp_path, capsys):
         codes.append(check(["tune", str(path), *TUNE], capsys))
         check(["predict", str(good / "model.skops"), str(path)], capsys)
     print(f"{kind}: {np.mean(codes):.1%} of {count} refused")
-    assert 0.2 < np.mean(codes) < 1.0
+    assert np.mean(codes) > 0.2
+    # Among a few, all may be refused.
+    assert count < 100 or np.mean(codes) < 1.0
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -95,3 +95,28 @@ def test_the_linear_machine(folder, capsys):
     words = ["tune", str(folder / "prices.csv"), "--kernel", "linear", "--json"]
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out)["kernel"] == "Linear"
+
+
+def test_a_report_on_numbers(folder, tmp_path, capsys):
+    pytest.importorskip("jinja2")
+    path = tmp_path / "prices.html"
+    words = ["tune", str(folder / "prices.csv"), "--kernel", "linear", "--cv", "3"]
+    assert main([*words, "--report", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert "Points of R^2 lost if a column is shuffled" in out
+    assert "higher: more" in out and f"Report: {path}" in err
+    text = path.read_text(encoding="utf-8")
+    assert "Can we predict price?" in text and 'id="predictions"' in text
+
+
+def test_compare_with_numbers(folder, capsys):
+    words = ["compare", str(folder / "prices.csv"), "--target", "price"]
+    assert main([*words, "--trials", "2", "--kernel", "linear", "--cv", "3"]) == 0
+    out, err = capsys.readouterr()
+    head, *rows = [line.split("\t") for line in out.splitlines()]
+    assert head == ["method", "tuned", "cross_validated", "test", "seconds"]
+    found = {row[0]: row for row in rows}
+    assert float(found["always the mean"][3]) < 0.05
+    assert float(found["linear regression"][2]) > 0.5
+    assert float(found["bisvm"][3]) > 0.5 and "default SVR" in found
+    assert "R^2 on the folds" in err

@@ -83,8 +83,9 @@ def kills(table, tmp_path, capsys, moments, *more):
     return found, total
 
 
+@pytest.mark.full
 def test_killed_and_typed_again(table, tmp_path, capsys):
-    kills(table, tmp_path, capsys, 1, "--kernel", "ard")
+    kills(table, tmp_path, capsys, 1, "--kernel", "rbf")
 
 
 @pytest.mark.full

@@ -80,6 +80,10 @@ def test_thirty_classes_some_of_two_rows(run, tmp_path):
     assert "no row of class 'Sorte 19', 'Sorte 29', 'Sorte 9' is held out" in err
     code, out, _ = run("predict", "new.tsv", many_classes(seed=1), model)
     assert code == 0 and len(list(csv.reader(io.StringIO(out)))) == 169
+
+
+@pytest.mark.full
+def test_thirty_classes_are_compared(run):
     words = ("--target", "Sorte", "--trials", "2", *QUICK)
     code, out, _ = run("compare", "many.tsv", many_classes(), *words)
     assert code == 0 and out.splitlines()[-1].startswith("bisvm\t")

@@ -24,6 +24,7 @@ from bisvm.criteria.priors import Shrinkage
 from bisvm.data.splits import pooled_pairs, split_columns
 from bisvm.data.targets import class_pairs, class_tasks
 from bisvm.testing import central_difference, check_criterion, check_hypergradient
+from tests.covering import crossed
 from tests.problems import make_objective, three_classes
 
 KINDS = ("classes", "classes without intercepts", "two classes", "pairs")
@@ -101,17 +102,16 @@ class Sample:
         return min(found, key=lambda one: one.fun)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("size", [1e-3, 1.0, 1e4])
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize(
+    "kind, size, seed", crossed(KINDS, [1e-3, 1.0, 1e4], [0, 1], strength=1)
+)
 def test_scale_and_intercepts_are_optimal(kind, size, seed):
     sample = Sample(kind, size=size, seed=seed)
     found = sample.evaluate().value
     assert found == pytest.approx(sample.least().fun, rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("size", [1e-6, 1.0, 1e5])
+@pytest.mark.parametrize("kind, size", crossed(KINDS, [1e-6, 1.0, 1e5], strength=1))
 def test_slopes_are_the_derivatives_of_the_value(kind, size):
     sample = Sample(kind, n=16, size=size)
     slopes = sample.evaluate().slopes

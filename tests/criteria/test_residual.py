@@ -138,3 +138,17 @@ def test_names_of_the_other_kind_say_what_to_use():
     for bad in (PinballResidual(2.0), StudentLikelihood(0.0), AbsoluteResidual(-1.0)):
         with pytest.raises(ValueError):
             get_residual_criterion(bad)
+
+
+def test_auto_is_mse_for_marks():
+    auto, rng = get_residual_criterion("auto"), np.random.default_rng(0)
+    y, even = rng.normal(size=(100, 1)), np.ones(100)
+    assert auto.for_targets(y, even) == AbsoluteResidual()
+    marks = np.clip(np.round(2.0 * y), -3.0, 3.0)
+    assert auto.for_targets(marks, even) == SquaredResidual()
+    assert auto.for_targets(np.hstack([y, marks]), even) == SquaredResidual()
+    # Neither few rows nor a constant are marks.
+    assert auto.for_targets(y[:6], even[:6]) == AbsoluteResidual()
+    assert auto.for_targets(np.ones((100, 1)), even) == AbsoluteResidual()
+    # What is given stays.
+    assert get_residual_criterion("mae").for_targets(marks, even) == AbsoluteResidual()

@@ -85,7 +85,7 @@ def kill_a_worker(client):
     return address
 
 
-def assert_same_fit(a, b, X, rtol=1e-10):
+def assert_same_fit(a, b, X, rtol=1e-9):
     for name, value in a.hyperparameters_.items():
         np.testing.assert_allclose(b.hyperparameters_[name], value, rtol=rtol)
     np.testing.assert_allclose(
@@ -221,8 +221,8 @@ def test_a_time_limit_holds_on_workers(client):
     model = BilevelSVC("rbf", starts=50, time_limit=1e-6, cv=2, random_state=0)
     with joblib.parallel_config("dask"):
         model.fit(X, y)
-    # The first start is looked at; those that would begin too late are left out.
-    assert len(model.history_) == 1
+    # At most the first start is evaluated; those that begin too late are left out.
+    assert len(model.history_) <= 1
     assert "time limit" in model.certificate_.reason
 
 

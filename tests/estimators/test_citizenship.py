@@ -23,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from bisvm import BilevelLinearSVC, BilevelSVC
+from tests.covering import full
 from tests.problems import three_classes, toy_data
 
 X, y = toy_data(60)
@@ -99,7 +100,7 @@ def test_predictions_of_a_cross_validation(machine, method):
     assert len(found) == len(y3) and found.ndim == (1 if method == "predict" else 2)
 
 
-@pytest.mark.parametrize("how", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("how", ["sigmoid", *full("isotonic")])
 @pytest.mark.parametrize("data", [(X, y), (X3, y3)], ids=["two", "three"])
 def test_calibration_gives_probabilities(machine, how, data):
     model = CalibratedClassifierCV(machine, method=how, cv=3).fit(*data)

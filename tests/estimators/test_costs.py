@@ -118,7 +118,7 @@ def test_shares_add_up_to_the_criterion_and_tell_its_noise(name):
     assert not PairedDifference.between(low, low).exceeds(1.0)
 
 
-@pytest.mark.parametrize("name", ["smoothed_error", *full("f1", "auc")])
+@pytest.mark.parametrize("name", full("smoothed_error", "f1", "auc"))
 def test_the_error_of_a_gain_is_right(name):
     """Two machines that stay, on held-out rows drawn anew: stated error and spread."""
     rng = np.random.default_rng(0)

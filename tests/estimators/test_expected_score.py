@@ -320,6 +320,7 @@ def test_a_draw_of_every_row_once_makes_the_choice_of_the_fit():
         assert found.tolist() == wanted and 0 < sum(wanted) < 30
 
 
+@pytest.mark.full
 def test_one_C_per_feature_is_not_expected_to_predict_coins():
     found = []
     for seed in (0, 3, 5):
@@ -337,7 +338,7 @@ def test_constant_machines_have_a_share_in_any_criterion(criterion):
 
 
 @pytest.mark.parametrize(("n", "rtol"), [(210, 1e-6), (100, 3e-3)])
-@pytest.mark.parametrize("kernel", ["rbf", "auto"])
+@pytest.mark.parametrize("kernel", ["rbf", *full("auto")])
 def test_the_order_of_rows_has_no_say(kernel, n, rtol):
     """On the same folds, up to rough evaluations that start elsewhere.
 

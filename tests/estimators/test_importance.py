@@ -9,6 +9,7 @@ from sklearn.inspection import permutation_importance
 from bisvm import BilevelLinearSVC, BilevelSVC
 from bisvm.datasets import make_moons_with_noise
 from bisvm.selection.comparison import fixed
+from tests.covering import full
 
 X, Y = make_moons_with_noise(160, n_noise=3, random_state=0)
 IRIS = load_iris(return_X_y=True)
@@ -36,7 +37,7 @@ def test_new_rows_have_the_importances_of_scikit_learn(model):
     assert np.allclose(ours, loss.importances_mean, rtol=0.1, atol=0.01)
 
 
-@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+@pytest.mark.parametrize("kernel", ["rbf", *full("linear")])
 def test_rows_of_the_search_are_judged_by_the_machines_of_its_splits(kernel):
     """The same machines, fitted again without the rows that each split holds out."""
     X, y = IRIS
@@ -66,6 +67,7 @@ def test_features_of_one_column_are_shuffled_together(model):
     assert str(found).splitlines()[1].strip().startswith("m ")
 
 
+@pytest.mark.full
 def test_errors_are_those_of_repeated_samples():
     """A standard error is how much the importance differs from sample to sample."""
     big, labels = make_moons_with_noise(2100, n_noise=3, random_state=1)

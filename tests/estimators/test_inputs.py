@@ -32,7 +32,7 @@ X, y = toy_data(40)
 QUICK = {"starts": 1, "max_iter": 2, "random_state": 0}
 
 
-@settings(max_examples=150, derandomize=True, **ANY)
+@settings(max_examples=50, derandomize=True, **ANY)
 @given(inputs.drawn())
 def test_any_input(drawn):
     check_input(drawn)
@@ -45,7 +45,8 @@ def test_very_many_inputs(drawn):
     check_input(drawn)
 
 
-@pytest.mark.parametrize("estimator", ["linear", *full(*inputs.ESTIMATORS)])
+@pytest.mark.full
+@pytest.mark.parametrize("estimator", inputs.ESTIMATORS)
 @pytest.mark.parametrize("part", TABLES)
 def test_every_part_by_itself(part, estimator):
     for name in TABLES[part]:

@@ -43,11 +43,12 @@ def test_figures_are_those_of_scikit_learn(n_classes):
     assert found.accuracy_interval() == pytest.approx(share_of(predicted == y)[1:3])
 
 
+@pytest.mark.full
 def test_the_deviation_of_guesses_is_that_of_random_predictions():
     """z_balanced of predictions that are independent of the classes has variance 1."""
     y = np.repeat([0, 1, 2], [200, 60, 40])
     gains = []
-    for _ in range(400):
+    for _ in range(200):
         predicted = RNG.choice(3, size=len(y), p=[0.7, 0.2, 0.1])
         gains.append(Quality.of(y, np.eye(3)[predicted], None, np.arange(3)).gains)
     _, balanced = np.transpose(gains)

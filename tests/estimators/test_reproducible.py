@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 
 from bisvm import BilevelLinearSVC, BilevelSVC
-from tests.covering import crossed
+from tests.covering import crossed, full
 from tests.problems import sparse_twin, three_classes, toy_data
 
 X, y = toy_data(60)
@@ -22,6 +22,9 @@ ESTIMATORS = [
     BilevelLinearSVC(regularization="per_feature", random_state=0),
 ]
 EACH = pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+KERNEL_AND_LINEAR = pytest.mark.parametrize(
+    "estimator", [ESTIMATORS[0], ESTIMATORS[3], *full(*ESTIMATORS[1:3], ESTIMATORS[4])]
+)
 QUIET = pytest.mark.filterwarnings("ignore:Tuning stopped early")
 
 
@@ -60,7 +63,7 @@ def test_two_fits_agree_bit_for_bit(estimator):
 
 
 @QUIET
-@EACH
+@KERNEL_AND_LINEAR
 def test_fitting_again_forgets_the_first_fit(estimator):
     twice = clone(estimator).fit(X3, y3).fit(X, y)
     assert_same_fit(twice, fitted(estimator))
@@ -95,7 +98,7 @@ def test_a_random_state_object_moves_on():
 
 
 @QUIET
-@EACH
+@KERNEL_AND_LINEAR
 def test_a_pickled_model_predicts_the_same(estimator):
     twin = sparse_twin(X)
     for data, model in ((X, fitted(estimator)), (twin, clone(estimator).fit(twin, y))):

@@ -123,6 +123,7 @@ def test_seeds_rates_come_near_the_published_ones(seeds_result, splits):
         assert mean(row["eval."]) <= 501
 
 
+@pytest.mark.full
 @needs_data
 def test_seeds_defaults_tell_the_three_classes_apart(seeds_result):
     rates = {row[0]: mean(row[1]) for row in seeds_result.tables[1].rows}

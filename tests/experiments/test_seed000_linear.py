@@ -198,9 +198,11 @@ def test_iris_pictures(module, tmp_path):
 
 # --- fourclass ------------------------------------------------------------------------
 
+FIRST_LOSS, *OTHER_LOSSES = descent.LOSSES
+
 
 @needs_data
-@pytest.mark.parametrize("loss", descent.LOSSES)
+@pytest.mark.parametrize("loss", [FIRST_LOSS, *full(*OTHER_LOSSES)])
 def test_fourclass_has_one_minimum_below_the_grid(loss):
     data = table_5_3.hold_outs(1)[0]
     objective = table_5_3.objective_of(data, descent.LOSSES[loss])
@@ -246,7 +248,7 @@ def test_grid_minimum_walks_to_the_lowest_neighbour():
 
 @needs_data
 def test_squared_hinge_finds_the_lowest_point_of_its_curve(tmp_path):
-    result = figure_5_12.run(Context(splits=2))
+    result = figure_5_12.run(Context(splits=1))
     for row in result.tables[0].rows:
         cells = dict(zip(result.tables[0].columns, row, strict=True))
         assert cells["H above the grid's, %"].mean < 0.1

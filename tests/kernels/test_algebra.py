@@ -72,20 +72,28 @@ def kept_positive(transform):
 
 
 NAMES = list(KERNELS)
-NEXT = set(pairwise(NAMES))
-PAIRS = [
-    pytest.param(pair, id=" and ".join(pair), marks=marked(pair not in NEXT))
-    for pair in combinations_with_replacement(NAMES, 2)
-]
+NEXT = list(pairwise(NAMES))
 
 
-@pytest.mark.parametrize("pair", PAIRS)
+def pairs(first):
+    """All pairs of kernels; those that are next to each other first, in turn."""
+    return [
+        pytest.param(pair, id=" and ".join(pair), marks=marked(pair not in first))
+        for pair in combinations_with_replacement(NAMES, 2)
+    ]
+
+
+# Every kernel is in a sum or in a product in `make test`.
+SUMS, PRODUCTS = pairs(NEXT[::2]), pairs(NEXT[1::2])
+
+
+@pytest.mark.parametrize("pair", SUMS)
 def test_sums_of_any_two_keep_the_contract(pair):
     first, second = map(get_kernel, pair)
     check_kernel(first.on([0, 1, 2]) + second, X)
 
 
-@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("pair", PRODUCTS)
 def test_products_of_any_two_keep_the_contract(pair):
     first, second = map(get_kernel, pair)
     check_kernel(first * second.on([3, 1]), X)

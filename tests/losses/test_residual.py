@@ -8,10 +8,10 @@ from sklearn.metrics import mean_pinball_loss
 from bisvm.losses import (
     LOSSES,
     RESIDUAL_LOSSES,
-    EpsilonInsensitive,
     Huber,
     Pinball,
     Quartic,
+    SmoothEpsilonInsensitive,
     Squared,
     SquaredEpsilonInsensitive,
     get_loss,
@@ -23,11 +23,11 @@ EVERY = [
     Squared(),
     Huber(),
     Huber(1.3),
-    EpsilonInsensitive(),
-    EpsilonInsensitive(0.4),
-    EpsilonInsensitive(0.4, rounding=1.0),
-    EpsilonInsensitive(0.2, rounding=3.0),
-    EpsilonInsensitive(0.01),
+    SmoothEpsilonInsensitive(),
+    SmoothEpsilonInsensitive(0.4),
+    SmoothEpsilonInsensitive(0.4, rounding=1.0),
+    SmoothEpsilonInsensitive(0.2, rounding=3.0),
+    SmoothEpsilonInsensitive(0.01),
     SquaredEpsilonInsensitive(),
     SquaredEpsilonInsensitive(0.7),
     Pinball(),
@@ -45,7 +45,7 @@ def test_contract(loss):
 def test_limits_are_the_losses_of_scikit_learn(epsilon):
     r = np.linspace(-2.0, 2.0, 41) + 0.01234
     beyond = np.maximum(np.abs(r) - epsilon, 0.0)
-    sharp = EpsilonInsensitive(epsilon, rounding=1e-9)
+    sharp = SmoothEpsilonInsensitive(epsilon, rounding=1e-9)
     np.testing.assert_allclose(sharp.value(-r, 0.0), beyond, atol=1e-9)
     squared = SquaredEpsilonInsensitive(epsilon)
     np.testing.assert_allclose(squared.value(-r, 0.0), beyond**2, rtol=1e-14)
@@ -56,7 +56,7 @@ def test_limits_are_the_losses_of_scikit_learn(epsilon):
 
 
 def test_rounded_tube_differs_from_the_tube_at_its_corners_only():
-    loss = EpsilonInsensitive(0.4, rounding=0.25)
+    loss = SmoothEpsilonInsensitive(0.4, rounding=0.25)
     r = np.array([0.0, 0.2999, 0.5001, 2.0])
     value, slope, curvature = loss.evaluate(-r, 0.0)
     np.testing.assert_allclose(value, [0.0, 0.0, 0.1001, 1.6], atol=1e-12)
@@ -90,13 +90,13 @@ def test_the_best_constant_of_the_pinball_loss_is_the_quantile():
 
 
 def test_epsilon_is_in_units_of_y():
-    (parameter,) = EpsilonInsensitive().parameters(scale=20.0)
+    (parameter,) = SmoothEpsilonInsensitive().parameters(scale=20.0)
     assert parameter.name == "epsilon"
     assert parameter.value == pytest.approx(2.0)
     assert parameter.unit == 20.0
     assert parameter.bounds == (0.02, 20.0)
-    inside = EpsilonInsensitive().with_values({"epsilon": 2.0}, 20.0)
-    assert inside == EpsilonInsensitive(0.1)
+    inside = SmoothEpsilonInsensitive().with_values({"epsilon": 2.0}, 20.0)
+    assert inside == SmoothEpsilonInsensitive(0.1)
     (given,) = Huber(1000.0).parameters(scale=20.0)
     assert given.value == 1000.0 == given.bounds[1]
 

@@ -6,7 +6,11 @@ import pytest
 from bisvm.core.threads import worker_threads
 from bisvm.kernels import RBF
 from bisvm.machines import column_systems
-from bisvm.machines.column_systems import product_below, solve_columns
+from bisvm.machines.column_systems import ColumnSystems, product_below, solve_columns
+
+
+def solved(gram, *parts, **how):
+    return solve_columns(gram, ColumnSystems(*parts), **how)
 
 
 def problem(n, q=4, seed=0, share=0.7):
@@ -31,7 +35,7 @@ def test_with_an_intercept(small, monkeypatch):
     """Both ways: one compiled call, and LAPACK."""
     monkeypatch.setattr(column_systems, "SMALL", small)
     given = problem(60)
-    v, mu = solve_columns(*given, True)
+    v, mu = solved(*given, True)
     for k in range(4):
         expected_v, expected_mu = by_one_dense_solve(*given, k)
         np.testing.assert_allclose(v[:, k], expected_v, rtol=1e-9, atol=1e-12)
@@ -42,7 +46,7 @@ def test_with_an_intercept(small, monkeypatch):
 def test_without_an_intercept(small, monkeypatch):
     monkeypatch.setattr(column_systems, "SMALL", small)
     gram, D, g, total, rho = problem(60)
-    v, mu = solve_columns(gram, D, g, total, rho, False)
+    v, mu = solved(gram, D, g, total, rho, False)
     assert not mu.any()
     for k in range(4):
         t = np.sqrt(D[:, k])
@@ -55,7 +59,7 @@ def test_a_matrix_that_is_not_positive_definite(small, monkeypatch):
     monkeypatch.setattr(column_systems, "SMALL", small)
     _, D, g, total, rho = problem(20)
     with pytest.raises(np.linalg.LinAlgError):
-        solve_columns(5.0 - 4.0 * np.eye(20), D + 1.0, g, total, rho, True)
+        solved(5.0 - 4.0 * np.eye(20), D + 1.0, g, total, rho, True)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -64,7 +68,7 @@ def test_columns_with_the_same_curvature_share_a_factor(dtype, monkeypatch):
     gram, D, g, total, rho = problem(60)
     D[:, [1, 3]] = D[:, [0]]
     assert column_systems.equal_columns(D) == [[0, 1, 3], [2]]
-    v, mu = solve_columns(gram.astype(dtype), D, g, total, rho, True)
+    v, mu = solved(gram.astype(dtype), D, g, total, rho, True)
     tol = 1e-9 if dtype == np.float64 else 1e-4
     for k in range(4):
         expected_v, expected_mu = by_one_dense_solve(gram, D, g, total, rho, k)
@@ -87,9 +91,9 @@ def test_threads_change_no_bit(dtype, monkeypatch):
     monkeypatch.setattr(column_systems, "SMALL", 0)
     gram, *rest = problem(120, q=5)
     gram = gram.astype(dtype)
-    alone = solve_columns(gram, *rest, True)
+    alone = solved(gram, *rest, True)
     with worker_threads(3):
-        together = solve_columns(gram, *rest, True)
+        together = solved(gram, *rest, True)
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -101,10 +105,10 @@ def test_many_active_points_are_solved_by_products(dtype, refined, monkeypatch):
     gram, D, g, total, rho = problem(300, share=1.0)
     D *= 0.01
     gram = gram.astype(dtype)
-    by_factors = solve_columns(gram, D, g, total, rho, True, refined=refined)
+    by_factors = solved(gram, D, g, total, rho, True, refined=refined)
     monkeypatch.setattr(column_systems, "affordable_products", lambda *_: 100)
     monkeypatch.setattr(column_systems, "solve_active", None)
-    found = solve_columns(gram, D, g, total, rho, True, refined=refined)
+    found = solved(gram, D, g, total, rho, True, refined=refined)
     tol = 1e-2 if not refined else 1e-4 if dtype == np.float32 else 1e-8
     for one, other in zip(by_factors, found, strict=True):
         np.testing.assert_allclose(one, other, rtol=tol, atol=tol)
@@ -114,9 +118,9 @@ def test_products_are_given_up_where_they_converge_slowly(monkeypatch):
     monkeypatch.setattr(column_systems, "SMALL", 0)
     gram, D, g, total, rho = problem(300, share=1.0)
     D *= 1e6
-    expected = solve_columns(gram, D, g, total, rho, True)
+    expected = solved(gram, D, g, total, rho, True)
     monkeypatch.setattr(column_systems, "affordable_products", lambda *_: 100)
-    found = solve_columns(gram, D, g, total, rho, True)
+    found = solved(gram, D, g, total, rho, True)
     np.testing.assert_array_equal(expected[0], found[0])
 
 

@@ -8,7 +8,7 @@ from bisvm import BilevelObjective, BilevelSVC
 from bisvm.kernels import RBF
 from bisvm.losses import Quartic, SquaredHinge
 from bisvm.machines import KernelMachine, column_systems
-from bisvm.machines.column_systems import solve_columns
+from bisvm.machines.column_systems import ColumnSystems, solve_columns
 
 
 def machine(loss, seed=0):
@@ -39,7 +39,7 @@ def test_systems_in_single_precision_are_refined(small, monkeypatch):
     D = 100.0 * rng.random(one.labels.shape) * (rng.random(one.labels.shape) < 0.7)
     g, total, rho = rng.normal(size=D.shape), rng.normal(size=4), np.full(4, 1e-3)
     single = one.gram.astype(np.float32)
-    v, mu = solve_columns(single, D, g, total, rho, True)
+    v, mu = solve_columns(single, ColumnSystems(D, g, total, rho, True))
     for k in range(4):
         active = np.flatnonzero(D[:, k])
         t = np.sqrt(D[active, k])
@@ -55,9 +55,8 @@ def test_systems_in_single_precision_are_refined(small, monkeypatch):
 def test_columns_without_active_points_are_solved():
     one = machine(SquaredHinge())
     D = np.zeros(one.labels.shape)
-    v, mu = solve_columns(
-        one.gram, D, np.ones_like(D), np.ones(4), np.full(4, 0.5), True
-    )
+    systems = ColumnSystems(D, np.ones_like(D), np.ones(4), np.full(4, 0.5), True)
+    v, mu = solve_columns(one.gram, systems)
     assert not v.any()
     np.testing.assert_allclose(mu, -2.0)
 

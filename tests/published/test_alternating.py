@@ -10,6 +10,7 @@ from bisvm.hinge.active_set import ERROR, MARGIN, REST
 from bisvm.published.alternating import LinearFolds, arrays_of
 from bisvm.published.single_loop import SGDDCD, BilevelSGD, visit, without_free
 from bisvm.solvers.rows import Dense
+from tests.covering import crossed
 from tests.problems import toy_data
 
 METHODS = [
@@ -120,8 +121,7 @@ def twin_bilevel_sgd(folds, method, C, bounds, seed):
     return np.array(C_path), np.array(coefs)
 
 
-@pytest.mark.parametrize("q", [1, 3])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("q, weighted", crossed([1, 3], [False, True], strength=1))
 @methods
 def test_the_compiled_loop_is_its_twin(method, weighted, q):
     # More features than free vectors, or the exact Jacobian would be zero.

@@ -137,7 +137,7 @@ def fitted(estimator=BilevelSVC, X=X, y=Y, fit=None, **settings):
     "settings",
     [
         {},
-        {"kernel": "ard"},
+        *full({"kernel": "ard"}),
         {"loss": "hinge", "criterion": "hinge", "starts": 1},
         *full({"loss": "hinge", "criterion": "hinge"}),
         {"optimizer": "lbfgs", "starts": 1},

@@ -135,21 +135,10 @@ def test_a_search_that_was_stopped_ends_the_choice():
     assert answers[0].descent.reason == TIME_STOP
 
 
-def test_a_default_svc_is_taken_if_there_is_no_time_and_local_averages_are_better():
-    reasons = {LINEAR: TIME_STOP, ONE: TIME_STOP}
-    searches = Searches([0.6, np.inf], reasons=reasons, unjudged=(ONE,))
-    answers, choice = choose(CANDIDATES, searches, local_loss=lambda kernel: 0.5)
-    assert searches.tried == [LINEAR, ONE] and choice.name == ONE
-    assert not answers[0].judged and choice.steps == ()
-
-
-@pytest.mark.parametrize(("loss", "name"), [(0.5, ONE), (0.7, LINEAR)])
-def test_after_a_tuned_one_local_averages_decide(loss, name):
-    reasons = {EACH: TIME_STOP, ONE: TIME_STOP}
-    losses = [0.6, np.inf, np.inf]
-    searches = Searches(losses, reasons=reasons, unjudged=(EACH, ONE))
-    answers, choice = choose(CANDIDATES, searches, local_loss=lambda kernel: loss)
-    assert choice.name == name
+def test_a_richer_candidate_without_time_is_left_out():
+    searches = Searches([0.6, np.inf], reasons={EACH: TIME_STOP}, unjudged=(EACH,))
+    answers, choice = choice_of(CANDIDATES, searches)
+    assert choice.name == LINEAR
     assert answers[0].descent.reason == TIME_STOP
 
 

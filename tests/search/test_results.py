@@ -63,15 +63,13 @@ def test_the_final_machine_is_solved_to_the_end_from_any_start(found, tuned):
     values, problem = tuned.values, search.objective.problem
     fitted = search.objective.mean_fitted(trace.warm)
     warm = train(SETTINGS, DATA, problem, values, np.arange(1), fitted)
-    assert warm.solution.residual.max() <= results.FINAL_TOL
-    np.testing.assert_allclose(
-        warm.solution.x.coef, tuned.trained.solution.x.coef, atol=1e-7
-    )
+    assert warm.residual <= results.FINAL_TOL
+    np.testing.assert_allclose(warm.x.coef, tuned.trained.x.coef, atol=1e-7)
 
 
 def test_machines_are_trained_at_given_values(tuned):
     (again,) = train_at(SETTINGS, DATA, [tuned.values], None)
-    np.testing.assert_array_equal(again.solution.x.coef, tuned.trained.solution.x.coef)
+    np.testing.assert_array_equal(again.x.coef, tuned.trained.x.coef)
 
 
 def test_with_a_tiny_C_a_warm_start_does_not_decide(tuned):
@@ -83,7 +81,7 @@ def test_with_a_tiny_C_a_warm_start_does_not_decide(tuned):
         train(SETTINGS, data, problem, values, np.arange(1), start)
         for start in (None, np.full((60, 1), 0.5))
     )
-    np.testing.assert_array_equal(warm.solution.x.intercept, cold.solution.x.intercept)
+    np.testing.assert_array_equal(warm.x.intercept, cold.x.intercept)
 
 
 # --- held-out decision values ---------------------------------------------------------
@@ -233,10 +231,11 @@ def test_pairs_are_trained_on_their_own_rows():
     tasks = np.arange(data.tasks.shape[1])
     problem = problem_of(SETTINGS, data, data.tasks, None)
     values = {"C": 1.0, "gamma": 0.5}
-    alone = train(SETTINGS, data, problem, values, tasks).solution
+    alone = train(SETTINGS, data, problem, values, tasks)
     assert len(tasks) == 36 and alone.status == "converged"
     columns = training_columns(data.tasks, data.weight)
     machine = problem.model.machine(values, data.X, columns.labels, columns.train)
     together = SETTINGS.solver.solve(machine, None, results.FINAL_TOL)
     np.testing.assert_allclose(alone.x.coef, together.x.coef, atol=1e-7)
-    np.testing.assert_allclose(alone.fitted, together.fitted, atol=1e-7)
+    fitted = machine.fit_values(alone.x)
+    np.testing.assert_allclose(fitted, together.fitted, atol=1e-7)

@@ -23,7 +23,8 @@ def test_a_chosen_kernel_is_no_longer_open():
 
 def test_a_precomputed_kernel_is_that_of_the_data():
     settings, data = make_settings(), make_data()
-    assert settings.for_data(data) is settings
+    same = settings.for_data(data)
+    assert same.model is settings.model and same.criterion is settings.criterion
     gram = data.X @ data.X.T
     kernel = settings.for_data(make_data(matrix=gram)).model.kernel
     assert isinstance(kernel, Precomputed)

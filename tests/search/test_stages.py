@@ -16,6 +16,7 @@ from bisvm.search.stages import (
     sample_sizes,
     tune,
 )
+from tests.covering import full
 from tests.problems import make_problem, toy_data
 from tests.search.searches import lowest, make_search, told
 
@@ -151,12 +152,13 @@ def test_a_search_is_a_function_of_its_answers():
 # --- stops ----------------------------------------------------------------------------
 
 
-def test_a_stop_returns_the_best_point_so_far():
+@pytest.mark.parametrize("every", [4, *full(1)])
+def test_a_stop_returns_the_best_point_so_far(every):
     whole = make_search()
     tune(whole, "auto", rng())
     total = len(whole.observer.records)
     assert total > 8
-    for number in range(1, total + 1):
+    for number in range(1, total + 1, every):
         search = make_search(observer=stopped_at(number))
         found, trace = tune(search, "auto", rng())
         assert found.reason == CALLBACK_STOP and not found.converged

@@ -133,7 +133,7 @@ MACHINES = {
     "make, factor", crossed(MACHINES, [1e-6, 1e-3, 1e6], strength=1)
 )
 def test_neither_the_unit_of_X_nor_that_of_weights_matters(make, factor):
-    X, y = make_moons(100, noise=0.25, random_state=0)
+    X, y = make_moons(60, noise=0.25, random_state=0)
     X = X * [1.0, 30.0]
     expected = quietly(make(), X, y).predict(X)
     scaled = quietly(make(), factor * X, y)

@@ -79,7 +79,7 @@ def test_the_grid_stops_when_its_time_is_up(rows):
     assert int(longer.detail.split()[0]) > 1 and longer.seconds < 2.0
     assert longer.cross_validated >= entry.cross_validated
     assert grid_entry(rows, size=2).detail.startswith("4 points;")
-    assert longer.right.shape == (75,)
+    assert longer.scores.shape == (75,)
 
 
 def test_entries_are_those_of_scikit_learn(rows, model):
@@ -87,11 +87,11 @@ def test_entries_are_those_of_scikit_learn(rows, model):
     scores = cross_val_score(SVC(), X[::2], y[::2], cv=rows.folds)
     assert entry.cross_validated == pytest.approx(scores.mean())
     np.testing.assert_array_equal(
-        entry.right, SVC().fit(X[::2], y[::2]).predict(X[1::2]) == y[1::2]
+        entry.scores, SVC().fit(X[::2], y[::2]).predict(X[1::2]) == y[1::2]
     )
     own = own_entry(model, rows, 1.0)
     assert own.tuned == 2
-    np.testing.assert_array_equal(own.right, model.predict(X[1::2]) == y[1::2])
+    np.testing.assert_array_equal(own.scores, model.predict(X[1::2]) == y[1::2])
 
 
 def test_fixed_learns_nothing_and_has_the_values(model):

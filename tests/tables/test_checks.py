@@ -6,6 +6,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from bisvm.tables import check_table, hold_out
+from bisvm.tables.checks import IDENTIFIER
 from bisvm.tables.target import merged
 
 RNG = np.random.default_rng(0)
@@ -103,3 +104,26 @@ def test_numbers_are_doubted_for_what_is_not_of_classes():
     assert kinds(twice, numbers) == [("identifier", "row"), ("entity", "patient")]
     # The target itself among the columns, and values that are there once, say nothing.
     assert kinds(CLEAN.assign(copy=numbers), numbers) == []
+
+
+@pytest.mark.parametrize("name", ["id", "ID", "pid", "pidnum", "patient_id", "userID"])
+def test_names_of_identifiers(name):
+    assert IDENTIFIER.search(name)
+
+
+@pytest.mark.parametrize("name", ["valid", "paid", "mid", "solid", "idea", "NO"])
+def test_names_that_identify_nothing(name):
+    assert not IDENTIFIER.search(name)
+
+
+def test_columns_that_name_the_same_entities_are_one_warning():
+    country = np.repeat(np.arange(20), 6)
+    names = np.array([f"land {k}" for k in range(20)])[country]
+    frame = pd.DataFrame({"country": names, "code": country + 100})
+    frame["gdp"] = np.linspace(0.1, 9.9, 120)
+    y = np.array(["east", "west"])[country % 2]
+    found = check_table(frame, y)
+    assert [one.kind for one in found] == ["entity"]
+    said = str(found[0])
+    assert "Column 'country' has 20 values in 120 rows, and so has 'code'," in said
+    assert "--groups country." in said and "counts rows" not in said

@@ -1,5 +1,8 @@
 """Tables are read as people mean them: a corpus of small ones."""
 
+import gzip
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -107,7 +110,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize("title", [None, "Sales of 2024"])
+@pytest.mark.parametrize("title", [None, "Sales of 2024", "Sales, by month"])
 def test_a_spreadsheet(title, tmp_path):
     book(tmp_path / "t.xlsx", ROWS, title)
     found = read_table(tmp_path / "t.xlsx")
@@ -131,3 +134,49 @@ def test_a_damaged_spreadsheet(tmp_path):
     (tmp_path / "t.xls").write_text("old")
     with pytest.raises(DataError, match="save it as .xlsx or CSV"):
         read_table(tmp_path / "t.xls")
+
+
+def test_a_list_of_objects(tmp_path):
+    rows = [{"a": k, "b": None if k == 3 else "xy"[k % 2]} for k in range(9)]
+    (tmp_path / "t.json").write_text(json.dumps(rows, indent=1))
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    found, lines = (read_table(tmp_path / name) for name in ("t.json", "t.jsonl"))
+    pd.testing.assert_frame_equal(found.frame, lines.frame)
+    assert found.frame.shape == (9, 2) and found.frame["b"].isna().sum() == 1
+    (tmp_path / "t.json").write_text("[1, 2]")
+    with pytest.raises(DataError, match="entry 1 is not a JSON object"):
+        read_table(tmp_path / "t.json")
+    (tmp_path / "t.json").write_text('{"a": [1, 2],\n "b": [1, 2]}')
+    with pytest.raises(DataError, match="on every line, or a list of objects"):
+        read_table(tmp_path / "t.json")
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv", "t.json"])
+def test_text_may_be_compressed(name, tmp_path):
+    frame = pd.DataFrame({"a": range(9), "b": list("xyz") * 3})
+    text = {
+        "t.csv": frame.to_csv(index=False),
+        "t.tsv": frame.to_csv(index=False, sep="\t"),
+        "t.json": frame.to_json(orient="records"),
+    }[name]
+    path = tmp_path / f"{name}.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    assert read_table(path).frame["a"].astype(int).tolist() == list(range(9))
+    path.write_bytes(gzip.compress(text.encode())[:-9])
+    with pytest.raises(DataError, match="compressed, and damaged"):
+        read_table(path)
+    path.write_bytes(gzip.compress(b"1 1:2\n2 1:3\n"))
+    with pytest.raises(DataError, match="unpack it first"):
+        read_table(path, format="libsvm")
+
+
+def test_a_line_of_counts_above_the_table(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = [",".join(str(k + j) for j in range(6)) for k in range(12)]
+    path.write_text("\n".join(["12,6,ill", *rows]))
+    found = read_table(path)
+    assert found.frame.shape == (12, 6) and "1 line is skipped" in found.notes[0]
+    # A header that lacks the name of the first column is not skipped.
+    path.write_text("\n".join(["a,b,c,d,e", *rows]))
+    with pytest.raises(DataError, match="line 2 has 6 fields"):
+        read_table(path)

@@ -42,7 +42,11 @@ def test_kernel_and_linear_machines(estimator, not_promised):
     "estimator, not_promised",
     [
         (BilevelSVR("rbf", **QUICK), {"units of columns": "one gamma"}),
-        (BilevelSVR("ard", loss="squared", criterion="student", **QUICK), {}),
+        pytest.param(
+            BilevelSVR("ard", loss="squared", criterion="student", **QUICK),
+            {},
+            marks=pytest.mark.full,
+        ),
         (BilevelLinearSVR(**QUICK), {"units of columns": "one C"}),
     ],
     ids=["rbf", "ard", "linear"],

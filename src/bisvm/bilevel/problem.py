@@ -10,13 +10,14 @@ from typing import Required, TypedDict, Unpack
 import numpy as np
 
 from bisvm.core.parts import Parameter, Value
-from bisvm.core.types import Array
+from bisvm.core.types import Array, Matrix
 from bisvm.criteria import Criterion
 from bisvm.criteria.priors import Prior
 from bisvm.data.matrices import Inputs
 from bisvm.data.splits import FoldColumns, SampleGroups, equal_shares, row_kinds
+from bisvm.kernels import Precomputed
 from bisvm.machines import Machine
-from bisvm.machines.model import Approximation, Frame, Model
+from bisvm.machines.model import Approximation, Frame, Model, RowFrame
 from bisvm.solvers import Solver
 
 # Rows from which on single precision is faster than its rounding errors cost.
@@ -88,7 +89,8 @@ class Problem:
     """A bilevel program with its data and its splits, ready for evaluation.
 
     parameters : the hyperparameters, with starts and bounds from all data
-    X : inputs, in the coordinates `frame` of a linear machine
+    X : inputs, in the coordinates `frame` of a linear machine; row numbers if that is
+        trained as a kernel machine
     approximation : how landmarks are chosen; None for the whole Gram matrix throughout
     groups : (n,), number of the observation that a row belongs to; None if every row is
         one
@@ -98,7 +100,7 @@ class Problem:
     model: Model
     parameters: tuple[Parameter, ...]
     X: Inputs
-    frame: Frame | None
+    frame: Frame | RowFrame | None
     sample_weight: Array
     columns: FoldColumns
     criterion: Criterion
@@ -135,6 +137,17 @@ class Problem:
             sample_groups=sample_groups,
             **rest,
         )
+
+    def by_rows(self, X: Matrix, tol: float) -> Problem:
+        """Return the program of a linear machine with a coefficient for every row.
+
+        X holds the inputs in their original units, and `tol` is the tolerance of a
+        kernel machine, as `inner_tol`.
+        """
+        frame = RowFrame.of(X)
+        model = replace(self.model, kernel=Precomputed(frame.gram()))
+        numbers = np.arange(float(X.shape[0]))[:, None]
+        return replace(self, model=model, X=numbers, frame=frame, inner_tol=tol)
 
     @property
     def row_kinds(self) -> Array:

@@ -8,20 +8,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-from sklearn.svm import SVC
-
-from bisvm.cli.kinds import Classes
+from bisvm.cli.kinds import TargetKind
 from bisvm.cli.output import say, write_json, write_rows
 from bisvm.cli.tasks import (
-    Task,
     machine_of,
     prepared,
     read_task,
     say_how_columns_were_read,
 )
 from bisvm.core.progress import ProgressLine
-from bisvm.data.splits import Split, freeze_splits
 from bisvm.selection.comparison import (
     SMALL,
     Entry,
@@ -29,7 +24,6 @@ from bisvm.selection.comparison import (
     grid_entry,
     own_entry,
     rival_entry,
-    rivals,
     svc_grid,
 )
 
@@ -41,12 +35,11 @@ COLUMNS = ("method", "tuned", "cross_validated", "test", "seconds")
 
 def run(options: Namespace) -> int:
     task = read_task(options)
-    task.require_classes("the comparison")
-    folds = _folds(task, options)
+    folds = task.kind.folds(task.y, options.cv, options.seed, task.groups)
     front = prepared(options, task, None)[:-1]
     say_how_columns_were_read(front.fit(task.X, task.y))
     held_out = len(task.y_test) > 0
-    rows = Rows(
+    rows = task.kind.rows(
         front.transform(task.X),
         task.y,
         front.transform(task.X_test) if held_out else None,
@@ -56,11 +49,11 @@ def run(options: Namespace) -> int:
     methods: dict[str, Callable[[], Entry]] = {
         **{
             name: partial(rival_entry, name, r, rows)
-            for name, r in rivals(rows).items()
+            for name, r in rows.rivals().items()
         },
         f"grid {SMALL} x {SMALL}": lambda: grid_entry(rows, size=SMALL),
         f"Optuna, {options.trials} trials": lambda: _optuna(rows, options),
-        "bisvm": lambda: _bisvm(rows, options),
+        "bisvm": lambda: _bisvm(rows, task.kind, options),
     }
     results: list[tuple[str, int, float | None, float | None, float]] = []
     for name, method in methods.items():
@@ -70,11 +63,12 @@ def run(options: Namespace) -> int:
         except ImportError as error:
             say(f"note: {error}")
             continue
-        test = None if one.right is None else float(one.right.mean())
+        test = None if one.scores is None else float(one.scores.mean())
         results.append((name, one.tuned, one.cross_validated, test, one.seconds))
     if options.json:
         write_json({"methods": [dict(zip(COLUMNS, r, strict=True)) for r in results]})
     else:
+        say(f"{task.kind.measure} on the folds ({COLUMNS[2]}) and on held-out rows:")
         shown = [
             (name, tuned, _share(score), _share(test), f"{seconds:.2f}")
             for name, tuned, score, test, seconds in results
@@ -87,19 +81,6 @@ def run(options: Namespace) -> int:
 
 def _share(value: float | None) -> str:
     return "" if value is None else f"{value:.4f}"
-
-
-def _folds(task: Task, options: Namespace) -> list[Split]:
-    classes, codes = np.unique(task.y, return_inverse=True)
-    state = np.random.RandomState(options.seed)
-    return freeze_splits(
-        options.cv,
-        None,
-        codes,
-        groups=task.groups,
-        names=classes,
-        random_state=state,
-    )
 
 
 def _optuna(rows: Rows, options: Namespace) -> Entry:
@@ -117,22 +98,20 @@ def _optuna(rows: Rows, options: Namespace) -> Entry:
             name: trial.suggest_float(name, *limits, log=True)
             for name, limits in ranges.items()
         }
-        return rows.score(SVC(**values))
+        return rows.score(rows.machine(**values))
 
     began = time.perf_counter()
     study = optuna.create_study(
         direction="maximize", sampler=optuna.samplers.TPESampler(seed=options.seed)
     )
     study.optimize(score, n_trials=options.trials, timeout=options.time_limit)
-    model = SVC(**study.best_params).fit(rows.X, rows.y)
+    model = rows.machine(**study.best_params).fit(rows.X, rows.y)
     seconds = time.perf_counter() - began
     detail = f"{options.trials} trials"
-    return Entry("Optuna", 2, detail, study.best_value, rows.right(model), seconds)
+    return Entry("Optuna", 2, detail, study.best_value, rows.scores(model), seconds)
 
 
-def _bisvm(rows: Rows, options: Namespace) -> Entry:
+def _bisvm(rows: Rows, kind: TargetKind, options: Namespace) -> Entry:
     began = time.perf_counter()
-    machine = (
-        machine_of(options, Classes()).set_params(cv=rows.folds).fit(rows.X, rows.y)
-    )
+    machine = machine_of(options, kind).set_params(cv=rows.folds).fit(rows.X, rows.y)
     return own_entry(machine, rows, time.perf_counter() - began)

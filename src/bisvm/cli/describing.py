@@ -6,19 +6,20 @@ import textwrap
 from collections.abc import Sequence
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.pipeline import Pipeline
 
 from bisvm.cli.kinds import kind_of_machine
 from bisvm.cli.output import one_line
 from bisvm.estimators.importance import Importance
-from bisvm.estimators.quality import Quality
+from bisvm.estimators.quality import Quality, cut
 from bisvm.reporting.importances import coefficients
 from bisvm.reporting.words import (
     answer,
     certificates_of,
     learned_in_words,
 )
+from bisvm.search.observer import TIME_STOP
 from bisvm.tables.format import remembered
 from bisvm.tables.preparing import relevances_by_column
 
@@ -28,6 +29,8 @@ MOST_LINES, CLASSES, COLUMNS = 25, 6, 6
 WIDTH = 88
 # The length of the longest bar, and of the longest name.
 BAR, NAME = 20, 30
+# A smaller loss of accuracy is shown as 0.0 points.
+NO_EFFECT = 0.0005
 # Attributes of a pipeline that hold what was found with its data.
 IMPORTANCE, TEST_QUALITY = "importance_", "test_quality_"
 
@@ -58,7 +61,8 @@ def page(model: Pipeline, said: Sequence[str] = ()) -> list[str]:
     said : what else there is to say of held-out rows
     """
     machine = model[-1]
-    head = [*wrapped([*_verdict(model), *said]), *_quality(model)]
+    first, *others = [*_verdict(model), ""]
+    head = [*wrapped([first, *said, *others]), *_quality(model)]
     tail = ["", *wrapped([*_learned(machine), *_certificate(machine)])]
     # Two lines are a blank one and the head of the columns, one may count the others.
     room = MOST_LINES - len(head) - len(tail) - 3
@@ -82,9 +86,12 @@ def _verdict(model: Pipeline) -> list[str]:
     held_out, test = getattr(machine, "quality_", None), quality_on_test(model)
     said = answer(held_out, test)
     lines = [] if said is None else [f"Can {one_line(name)} be predicted? {said}"]
-    lines += [] if held_out is None else held_out.remarks
-    score = kind_of_machine(machine).expected_words(machine)
-    return [*lines, *([] if score is None else [score])]
+    doubted = held_out is not None and held_out.no_better_than_guessing
+    shown = held_out if doubted else test or held_out
+    lines += [] if shown is None else shown.remarks
+    kind = kind_of_machine(machine)
+    more = kind.threshold_words(machine), kind.expected_words(machine)
+    return [*lines, *(one for one in more if one is not None)]
 
 
 def _quality(model: Pipeline) -> list[str]:
@@ -122,21 +129,27 @@ def columns_in_words(model: Pipeline, most: int) -> list[str]:
     width = min(max(len(one_line(name)) for name in found.names[:most]), NAME)
     signs = _signs(model)
     lines = [head]
-    for k, name in enumerate(found.names[:most]):
+    # The first column is shown in any case.
+    shown = max(min(most, int(np.sum(np.abs(found.values) >= NO_EFFECT))), 1)
+    for k, name in enumerate(found.names[:shown]):
         bar = "#" * round(BAR * max(found.values[k], 0.0) / max(found.values[0], 1e-9))
         value, a, b = 100 * found.values[k], 100 * low[k], 100 * high[k]
         text = f"{value:5.1f} ({a:.1f} to {b:.1f})"
-        shown = one_line(name)[:width]
-        line = f"  {shown:<{width}} {text:<22} {bar:<{BAR}} {signs.get(name, '')}"
+        label, sign = cut(one_line(name), width), signs.get(name, "")
+        line = f"  {label:<{width}} {text:<22} {bar:<{BAR}} {sign}"
         lines.append(line.rstrip())
-    return lines + _rest(len(found.names) - most)
+    more, matter = len(found.names) - shown, np.abs(found.values[shown:]) >= NO_EFFECT
+    return lines + _rest(more, "" if matter.any() else ", without effect")
 
 
 def _signs(model: Pipeline) -> dict[str, str]:
-    """Which class higher values of a column favour, for linear machines."""
+    """What higher values of a column favour, for linear machines."""
     found = coefficients(model)
     if found is None:
         return {}
+    if is_regressor(model[-1]):
+        words = {True: "higher: more", False: "higher: less"}
+        return {name: words[value > 0] for name, value in found.items()}
     classes = [one_line(str(name)) for name in model[-1].classes_]
     return {name: f"higher: {classes[value > 0]}" for name, value in found.items()}
 
@@ -145,7 +158,7 @@ def _relevances(model: Pipeline, most: int) -> list[str]:
     shares = relevances_by_column(model)
     if not shares:
         return ["This kernel has no relevances of columns."]
-    names = [one_line(name)[:NAME] for name in list(shares)[:most]]
+    names = [cut(one_line(name), NAME) for name in list(shares)[:most]]
     width, largest = max(map(len, names)), max(max(shares.values()), 1e-300)
     lines = ["Relevance of the columns (their share in the slope of the decision):"]
     for name, share in zip(names, shares.values(), strict=False):
@@ -154,8 +167,8 @@ def _relevances(model: Pipeline, most: int) -> list[str]:
     return lines + _rest(len(shares) - most)
 
 
-def _rest(count: int) -> list[str]:
-    return [f"  and {count} more columns"] if count > 0 else []
+def _rest(count: int, more: str = "") -> list[str]:
+    return [f"  and {count} more column{'s' * (count > 1)}{more}"] if count > 0 else []
 
 
 def _learned(machine: BaseEstimator) -> list[str]:
@@ -169,5 +182,7 @@ def _learned(machine: BaseEstimator) -> list[str]:
 def _certificate(machine: BaseEstimator) -> list[str]:
     certificates = certificates_of(machine)
     worst = next((one for one in certificates if not one.converged), certificates[0])
-    state = "Converged" if worst.converged else "Not converged"
-    return [f"{state}: {one_line(worst.reason)}"]
+    if worst.converged:
+        return ["The search has converged."]
+    advice = " Raise --time-limit." if worst.reason == TIME_STOP else ""
+    return [f"The search has not converged: {one_line(worst.reason)}{advice}"]

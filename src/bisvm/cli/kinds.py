@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.metrics import r2_score, root_mean_squared_error
 
 from bisvm.core.types import Array, UserData
+from bisvm.data.splits import Split, draw_folds, freeze_splits
 from bisvm.estimators import (
     BilevelLinearSVC,
     BilevelLinearSVR,
@@ -18,7 +19,12 @@ from bisvm.estimators import (
 )
 from bisvm.estimators.quality import Quality
 from bisvm.reporting.scores import quality_of
-from bisvm.reporting.words import expected_in_words
+from bisvm.reporting.words import (
+    expected_fit_in_words,
+    expected_in_words,
+    threshold_in_words,
+)
+from bisvm.selection.comparison import NumberRows, Rows
 
 Scores = dict[str, Any]
 
@@ -29,10 +35,19 @@ class TargetKind(ABC):
     name: str
     # What `--task` calls it.
     task: str
+    # What comparisons measure, and the rows that they are made on.
+    measure: str
+    rows: type[Rows]
 
     @abstractmethod
     def counted(self, y: Array, target: str) -> str:
         """Say what the target holds."""
+
+    @abstractmethod
+    def folds(
+        self, y: Array, cv: int, seed: int, groups: Array | None = None
+    ) -> list[Split]:
+        """Draw the folds that a fit with this seed has."""
 
     @abstractmethod
     def machine(self, kernel: str, settings: dict[str, Any]) -> BaseEstimator:
@@ -54,6 +69,10 @@ class TargetKind(ABC):
     def expected_words(self, machine: BaseEstimator) -> str | None:
         """Say what to expect on new data."""
 
+    def threshold_words(self, machine: BaseEstimator) -> str | None:
+        """Say what another threshold would change, if that is worth a word."""
+        return None
+
     @abstractmethod
     def quality(self, model: BaseEstimator, X: UserData, y: Array) -> Quality | None:
         """Return what a page for people says of rows; None without rows or classes."""
@@ -71,9 +90,19 @@ class Classes(TargetKind):
     """A target of classes."""
 
     name, task = "classes", "classification"
+    measure, rows = "Accuracy", Rows
 
     def counted(self, y: Array, target: str) -> str:
         return f"{len(np.unique(y))} classes of {target!r}"
+
+    def folds(
+        self, y: Array, cv: int, seed: int, groups: Array | None = None
+    ) -> list[Split]:
+        names, codes = np.unique(y, return_inverse=True)
+        state = np.random.RandomState(seed)
+        return freeze_splits(
+            cv, None, codes, groups=groups, names=names, random_state=state
+        )
 
     def machine(self, kernel: str, settings: dict[str, Any]) -> BaseEstimator:
         if kernel == "linear":
@@ -96,6 +125,9 @@ class Classes(TargetKind):
     def expected_words(self, machine: BaseEstimator) -> str | None:
         return expected_in_words(machine)
 
+    def threshold_words(self, machine: BaseEstimator) -> str | None:
+        return threshold_in_words(machine)
+
     def quality(self, model: BaseEstimator, X: UserData, y: Array) -> Quality | None:
         return quality_of(model, X, y) if len(y) else None
 
@@ -110,9 +142,15 @@ class Quantities(TargetKind):
     """A target of numbers."""
 
     name, task = "numbers", "regression"
+    measure, rows = "R^2", NumberRows
 
     def counted(self, y: Array, target: str) -> str:
         return f"{target!r} from {y.min():.4g} to {y.max():.4g}"
+
+    def folds(
+        self, y: Array, cv: int, seed: int, groups: Array | None = None
+    ) -> list[Split]:
+        return draw_folds(cv, len(y), groups, None, np.random.RandomState(seed))
 
     def machine(self, kernel: str, settings: dict[str, Any]) -> BaseEstimator:
         if kernel == "linear":
@@ -143,15 +181,7 @@ class Quantities(TargetKind):
         }
 
     def expected_words(self, machine: BaseEstimator) -> str | None:
-        score = machine.expected_score_
-        if score is None:
-            return None
-        (low, high), (least, most) = score.interval(), score.rmse_interval()
-        return (
-            f"Expected on new data: R^2 {score.value:.3f} (90% interval {low:.3f} to "
-            f"{high:.3f}), root mean squared error {score.rmse:.4g} ({least:.4g} to "
-            f"{most:.4g})."
-        )
+        return expected_fit_in_words(machine)
 
     def quality(self, model: BaseEstimator, X: UserData, y: Array) -> Quality | None:
         return None

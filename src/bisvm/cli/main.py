@@ -110,8 +110,14 @@ def _drop_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _is_doubt(message: object) -> bool:
+    """Whether a fit warns that its search has not converged."""
+    return "print(certificate_)" in str(message)
+
+
 def _show(message: object, *_: object, **__: object) -> None:
-    # `predict` has a message of its own, with the names of the columns.
-    if "Found unknown categories" in str(message):
+    # `predict` has a message of its own, with the names of the columns, and the page
+    # says that a search has not converged.
+    if "Found unknown categories" in str(message) or _is_doubt(message):
         return
     say(f"note: {one_line(str(message))}")

@@ -165,6 +165,13 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--merge-labels": dict(
         help="make one class of labels that differ in case or spaces only", **_FLAG
     ),
+    "--keep-label": dict(
+        metavar="WORD",
+        action="append",
+        default=[],
+        help="a class such as NA, though other columns use it for missing values (may "
+        "be repeated)",
+    ),
     "--categorical": dict(
         help="a column of numbers that are categories (may be repeated)", **_COLUMNS
     ),
@@ -273,7 +280,9 @@ READING = (
     "data --format --separator --header --skip-lines --sheet --missing --decimal "
     "--first-index"
 )
-DATA = f"{READING} --target --task --merge-labels --categorical --drop --keep"
+DATA = (
+    f"{READING} --target --task --merge-labels --keep-label --categorical --drop --keep"
+)
 CLASSES = "--class-weight --criterion --threshold --positive"
 LEARNING = "--kernel --groups --test-size --cv --time-limit --n-jobs --seed"
 
@@ -293,7 +302,7 @@ COMMANDS = {
         """\
 Learn to predict a column: classes, or numbers if it has many different ones.
 
-Files are CSV, TSV, Excel, JSON lines, Parquet, LIBSVM, or NPZ with X and y. Separators,
+Files are CSV, TSV, Excel, JSON, Parquet, LIBSVM, or NPZ with X and y. Separators,
 titles, headers, German decimals, units and dates are detected. Numbers are
 standardised, categories become columns, missing values are filled, and columns without
 information are dropped.

@@ -57,16 +57,6 @@ class Task:
         """Whether the target holds classes or numbers."""
         return kind_of(self.y)
 
-    def require_classes(self, what: str) -> None:
-        """Refuse numbers, for what is there for classes only."""
-        if self.kind.task != "classification":
-            raise DataError(
-                f"the target holds numbers, and {what} is for classes. Use `bisvm "
-                "tune` without it, or --task classification.",
-                path=self.table.path,
-                column=self.target,
-            )
-
 
 def reading_options(options: Namespace) -> dict[str, Any]:
     """The arguments of `read_table` that the command line has."""
@@ -108,7 +98,11 @@ def read_task(options: Namespace) -> Task:
     """Read a table with its target, and split it."""
     table = read(options, labels=options.target or "y")
     rest, y, name, notes = split_target(
-        table, options.target, options.task, options.merge_labels
+        table,
+        options.target,
+        options.task,
+        options.merge_labels,
+        options.keep_label,
     )
     for note in notes:
         say(f"note: {note}.")

@@ -75,7 +75,12 @@ class ProgressLine:
         if is_watched(self.stream):
             rewrite("", self.stream)
             self.stream.write("\r")
-        print(self._line(), file=self.stream, flush=True)
+        self._print()
+
+    def _print(self) -> None:
+        # In one piece: other lines may be written meanwhile.
+        self.stream.write(self._line() + "\n")
+        self.stream.flush()
 
     def _line(self) -> str:
         return f"  {self.text:<{_TEXT}} {self.seconds:5.1f} s   {self.detail}".rstrip()
@@ -86,7 +91,7 @@ class ProgressLine:
             if watched:
                 rewrite(_fitting(self._line()), self.stream)
             else:
-                print(self._line(), file=self.stream, flush=True)
+                self._print()
 
 
 def _fitting(line: str) -> str:

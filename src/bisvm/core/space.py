@@ -154,9 +154,10 @@ class Space:
         low, high = (p.coordinates(bound) for bound in p.bounds)
         slack = 1e-9 * (1.0 + np.abs(coordinates))
         if np.any(coordinates < low - slack) or np.any(coordinates > high + slack):
+            bounds = ", ".join(map(_in_digits, p.bounds))
             raise ValueError(
-                f"The start {p.name} = {p.natural(coordinates)!r} lies outside its "
-                f"bounds {p.bounds}."
+                f"The start {p.name} = {_in_digits(p.natural(coordinates))} lies "
+                f"outside its bounds ({bounds})."
             )
 
     def at_bounds(self, theta: Array) -> tuple[str, ...]:
@@ -364,3 +365,9 @@ def _entry_names(
 def _label(label: int | str, feature_names: Sequence[str] | None) -> int | str:
     known = feature_names is not None and not isinstance(label, str)
     return feature_names[label] if known else label  # type: ignore[index]
+
+
+def _in_digits(values: ArrayLike) -> str:
+    """One number, or all of them in brackets, to six digits."""
+    said = [f"{value:.6g}" for value in np.atleast_1d(np.asarray(values, dtype=float))]
+    return said[0] if len(said) == 1 else f"[{', '.join(said)}]"

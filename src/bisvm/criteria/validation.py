@@ -78,6 +78,16 @@ class Criterion(Part):
         """Whether it needs a row's values of pairs of classes without its own."""
         return False
 
+    def for_targets(self, y: Array, weight: Array) -> Criterion:
+        """Return the criterion for these targets (n, n_tasks); most are for all.
+
+        Parameters
+        ----------
+        y : array of shape (n, n_tasks)
+        weight : array of shape (n,)
+        """
+        return self
+
     def variable(self, f: Array, y: Array) -> tuple[Array, Array]:
         """Return what H is a function of, and its derivative by f.
 

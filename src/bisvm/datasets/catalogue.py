@@ -39,7 +39,7 @@ ARCHIVES = (
     "bonn_eeg caltech101_subset cifar10_airplane_automobile mnist ucr_ArrowHead "
     "ucr_BasicMotions ucr_Coffee ucr_GunPoint ucr_ItalyPowerDemand ucr_OSULeaf "
     # standardized data in published folds
-    "folds_cancer folds_synbig folds_synsmall"
+    "folds_cancer folds_ionosphere folds_synbig folds_synbox folds_synsmall"
 ).split()
 """Data sets read from `<name>.npz` in the directory `BISVM_DATA`."""
 

@@ -11,13 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from bisvm.core.types import ArrayLike
+from bisvm.core.warning import warn_user
 from bisvm.criteria import (
     Criterion,
     PinballResidual,
@@ -52,6 +53,12 @@ from bisvm.solvers import FISTA, Solver, get_solver
 USUAL_LOSS = "huber"
 # Strength of a prior on the widths of a regression, chosen there too.
 USUAL_STRENGTH = 0.01
+# What is said of a C that `set_params` gives to an estimator that learns it.
+LEARNED_C = (
+    "C is learned: the value given is only where its search starts, so that a grid "
+    "over C repeats the same search. Leave C out of the grid; or hold it, with "
+    "learn=('gamma',), or learn=() to learn nothing."
+)
 # Machines of `ensemble=True`.
 MEMBERS = 5
 
@@ -155,6 +162,33 @@ class MachineArguments(SearchArguments):
     starts: Literal["auto"] | int | Sequence[Mapping[str, Any]] = "auto"
     ensemble: bool | int = False
 
+    def set_params(self, **params: Any) -> Self:
+        """Set arguments by name, as in scikit-learn.
+
+        Warns of a C that is only where its search starts: a grid over C, such as that
+        of `GridSearchCV`, repeats the same search.
+
+        Parameters
+        ----------
+        **params
+            Arguments by name.
+
+        Returns
+        -------
+        self : object
+        """
+        super().set_params(**params)
+        if isinstance(params.get("C"), Real) and self._learns_C:
+            warn_user(LEARNED_C)
+        return self
+
+    @property
+    def _learns_C(self) -> bool:
+        # What was given is checked by `fit`, and may be anything until then.
+        given: object = self.learn
+        names = given if isinstance(given, (list, tuple, set)) else (given,)
+        return any(isinstance(one, str) and one in ("all", "C") for one in names)
+
     @property
     def _intercept(self) -> Intercept:
         """What `fit_intercept` means to a machine."""
@@ -237,7 +271,7 @@ class RegressorArguments(MachineArguments):
             raise ValueError(
                 f"epsilon={self.epsilon!r} is given, and {loss!r} has none. Use "
                 "epsilon='scale', or a loss with a tube such as "
-                "'smooth_epsilon_insensitive'."
+                "'epsilon_insensitive'."
             )
         return loss.replace(epsilon=float(self.epsilon)).validate()
 

@@ -51,3 +51,19 @@ class DecisionFunctions:
             out[:, own] = kernel.values(X, self.vectors, coef, BLOCK_ENTRIES)
         out += self.intercept
         return out
+
+    def part(self, number: int, n_parts: int) -> DecisionFunctions:
+        """Return one of so many parts of equal size, with the points that it uses."""
+        size = len(self.intercept) // n_parts
+        own = np.arange(number * size, (number + 1) * size)
+        coef, support, vectors = self.coef[:, own], self.support, self.vectors
+        if vectors is None and support is None:
+            return DecisionFunctions(coef, self.intercept[own])
+        coef = coef if isinstance(coef, np.ndarray) else coef.toarray()
+        used = np.flatnonzero(coef.any(axis=1))
+        return DecisionFunctions(
+            coef[used],
+            self.intercept[own],
+            None if support is None else support[used],
+            None if vectors is None else vectors[used],
+        )

@@ -8,7 +8,9 @@ tol : float, default=1e-3
     max_iter : int, default=100
         Steps of the optimizer in each descent.
     time_limit : float, optional
-        Seconds after which the search stops and the best model so far is fitted.
+        Seconds after which the search stops and the best model so far is fitted. With a
+        Gaussian kernel a default SVC or SVR is trained first, and taken if that is
+        better, or if nothing was found.
     n_jobs : int, optional
         Number of threads; -1 for one per processor. They divide the searches, if
         classes do not share hyperparameters or several starts are given, and within a
@@ -162,18 +164,21 @@ REGRESSION_PARAMETERS = f"""\
         half-width of the tube in which residuals cost nothing, or of the rounded part
         of other losses. "scale" is a tenth of the standard deviation of y.
     {_REGULARIZATION}
-    loss : {{"auto", "smooth_epsilon_insensitive", "squared_epsilon_insensitive", \
-"squared", "huber", "pinball"}} or ResidualLoss, default="auto"
-        Loss of the lower level, a function of the residual.
-        "smooth_epsilon_insensitive" is that of the SVR with rounded corners. "auto" is
-        "huber", or "pinball" for a quantile.
+    loss : {{"auto", "epsilon_insensitive", "smooth_epsilon_insensitive", \
+"squared_epsilon_insensitive", "squared", "huber", "pinball"}} or ResidualLoss, \
+default="auto"
+        Loss of the lower level, a function of the residual. "epsilon_insensitive" is
+        that of scikit-learn's SVR, "smooth_epsilon_insensitive" the same with rounded
+        corners, which is many times as fast to tune. "auto" is "huber", or "pinball"
+        for a quantile.
     quantile : float, optional
         Between 0 and 1: predict this quantile of y instead of its mean, by the pinball
         loss on both levels.
     criterion : str or Criterion, default="auto"
         Loss of the upper level, on held-out residuals in units of the standard
         deviation of y: "mse", "mae", "huber", "pinball", or a likelihood with fitted
-        scale, "gaussian" or "student". "auto" is "mae", or "pinball" for a quantile.
+        scale, "gaussian" or "student". "auto" is "mae", "mse" for y of at most ten
+        different values, and "pinball" for a quantile.
         "structural_risk" holds no points out, as for classes.
     cv : int, splitter or list of (train, validation) index pairs, default=5
         An int means shuffled folds, which keep `groups` together and spread
@@ -191,18 +196,42 @@ REGRESSION_PARAMETERS = f"""\
     {_ENSEMBLE}
     {LIMITS}"""
 
-ATTRIBUTES = """\
-C_ : float or array
-        C of the final machine.
-    hyperparameters_ : dict
-        All hyperparameters, in natural units.
-    group_names_, group_weights_ : array of labels, and dict from label to C
+# What a search leaves in all estimators.
+_MACHINE = """\
+group_names_, group_weights_ : array of labels, and dict from label to C
         Of the groups (or classes) that have their own C; None without such groups.
     kernel_ : Kernel
         The kernel at the learned values.
     relevance_ : array of shape (n_features,)
         Share of every feature in the mean squared slope of the decision function; None
-        for a precomputed kernel. Slopes are no measure of how much predictions need a
+        for a precomputed kernel."""
+_RECORD = """\
+certificate_ : `bisvm.search.history.Certificate`
+        How close to optimal both levels are, and why the search stopped.
+    history_ : list of `bisvm.search.history.Record`
+        One for every evaluation.
+    coordinates_ : list of (name, "log" or "linear")
+        What theta is in these records.
+    n_svm_evaluations_ : int
+        Lower-level problems solved, for all evaluations, kernels and checks.
+    result_ : OptimizeResult
+        Of the descent that was chosen."""
+# What estimators with a kernel have beside.
+KERNEL_ATTRIBUTES = """\
+kernel_choice_ : `bisvm.search.kernel_choice.KernelChoice`, or None
+        What kernel="auto" chose, and why.
+    approximation_ : `bisvm.machines.landmarks.LeftOut`, or None
+        The number of landmarks, what they leave out of the kernel, and whether memory
+        has limited their number (`approximation_.limited`).
+    support_, support_vectors_, n_support_, dual_coef_, intercept_ : as in scikit-learn
+        Not for linear kernels; an ensemble has those of its members."""
+
+ATTRIBUTES = f"""\
+C_ : float or array
+        C of the final machine.
+    hyperparameters_ : dict
+        All hyperparameters, in natural units.
+    {_MACHINE} Slopes are no measure of how much predictions need a
         feature: `importance(X, y)` is.
     feature_scale_ : array of shape (n_features,), or None
         Standard deviations of the features: gamma times their squares is in
@@ -226,20 +255,11 @@ C_ : float or array
     threshold_ : float
         What `threshold` has subtracted from decision values and `intercept_`;
         `best_threshold(goal)` gives those of other goals.
-    certificate_ : `bisvm.search.history.Certificate`
-        How close to optimal both levels are, and why the search stopped.
-    history_ : list of `bisvm.search.history.Record`
-        One for every evaluation.
-    coordinates_ : list of (name, "log" or "linear")
-        What theta is in these records.
-    n_svm_evaluations_ : int
-        Lower-level problems solved, for all evaluations, kernels and checks.
+    {_RECORD}
     multi_class_ : "ovr" or "ovo"
         What was chosen, or given.
     multi_class_choice_ : `bisvm.search.task_choice.TaskChoice`, or None
         What multi_class="auto" chose, and why.
-    result_ : OptimizeResult
-        Of the descent that was chosen.
     estimators_ : None, or list
         Members of an ensemble; the first is the machine of ensemble=False if
         `random_state` is a number. In an ensemble `relevance_`, `criterion_value_`,
@@ -252,26 +272,6 @@ C_ : float or array
         Factors of the weights of the classes, shape of the rows of positive weight, and
         0 if the final machine has converged, else 1."""
 
-
-# What all estimators have.
-_SEARCHED = """\
-group_names_, group_weights_ : array of labels, and dict from label to C
-        Of the groups (or classes) that have their own C; None without such groups.
-    kernel_ : Kernel
-        The kernel at the learned values.
-    relevance_ : array of shape (n_features,)
-        Share of every feature in the mean squared slope of the decision function; None
-        for a precomputed kernel.
-    certificate_ : `bisvm.search.history.Certificate`
-        How close to optimal both levels are, and why the search stopped.
-    history_ : list of `bisvm.search.history.Record`
-        One for every evaluation.
-    coordinates_ : list of (name, "log" or "linear")
-        What theta is in these records.
-    n_svm_evaluations_ : int
-        Lower-level problems solved, for all evaluations, kernels and checks.
-    result_ : OptimizeResult
-        Of the descent that was chosen."""
 
 REGRESSION_ATTRIBUTES = f"""\
 C_, epsilon_ : float or array
@@ -290,7 +290,8 @@ C_, epsilon_ : float or array
     generalization_gap_ : float, or None
         By how much the held-out R^2 is too good because it was searched by;
         `expected_score_` is without it.
-    {_SEARCHED}
+    {_MACHINE}
+    {_RECORD}
     estimators_ : None, or list
         Members of an ensemble, whose prediction is their mean; the first is the machine
         of ensemble=False if `random_state` is a number.

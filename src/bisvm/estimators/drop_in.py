@@ -31,7 +31,8 @@ SIGMOID = (
 CALLABLE = (
     "kernel is a function, and its derivatives are not known. Write "
     "kernel='precomputed' and fit(function(X, X), y), which learns C; or a Kernel of "
-    "your own, which also learns its parameters (docs/extending/kernel.md)."
+    "your own, which also learns its parameters (docs/extending/kernel.md); or use "
+    "bisvm.SVC, which takes functions."
 )
 
 
@@ -39,12 +40,20 @@ def check_arguments(estimator: str, given: Iterable[str]) -> None:
     """Refuse arguments of scikit-learn's SVC with what to write instead."""
     for name in given:
         if name in INSTEAD:
-            raise TypeError(f"{estimator} has no argument {name!r}: {INSTEAD[name]}.")
+            raise TypeError(
+                f"{estimator} has no argument {name!r}: {INSTEAD[name]}. bisvm.SVC "
+                "takes all arguments of scikit-learn's SVC."
+            )
+
+
+def check_kernel_name(kernel: object) -> None:
+    """Refuse a name that is no kernel."""
+    if isinstance(kernel, str) and kernel == "sigmoid":
+        raise ValueError(SIGMOID)
 
 
 def check_kernel_argument(kernel: object) -> None:
     """Refuse kernels that only SVC takes."""
-    if isinstance(kernel, str) and kernel == "sigmoid":
-        raise ValueError(SIGMOID)
+    check_kernel_name(kernel)
     if callable(kernel) and not isinstance(kernel, type):
         raise TypeError(CALLABLE)

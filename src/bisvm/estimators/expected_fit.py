@@ -26,6 +26,7 @@ from bisvm.core.types import Array
 from bisvm.data.targets import Numbers
 from bisvm.estimators.expected_score import (
     LEVEL,
+    Expectation,
     check_interval,
     gap_of,
     sums,
@@ -38,7 +39,7 @@ TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
-class ExpectedFit:
+class ExpectedFit(Expectation):
     """R^2 and root mean squared error to expect on new data.
 
     Attributes
@@ -60,18 +61,7 @@ class ExpectedFit:
     r2_spread: float
     mse_spread: float
 
-    def interval(
-        self, n_new: int | None = None, level: float = LEVEL
-    ) -> tuple[float, float]:
-        """Interval that holds R^2 with probability `level`.
-
-        Parameters
-        ----------
-        n_new : int, optional
-            Rows of the test set whose score is meant; its own noise widens the
-            interval. None is for any number of rows.
-        level : float, default=0.9
-        """
+    def _interval(self, n_new: int | None, level: float) -> tuple[float, float]:
         low, high = _factors(self.r2_error, self.r2_spread, n_new, level)
         left = 1.0 - self.value
         return 1.0 - high * left, 1.0 - low * left
@@ -82,9 +72,6 @@ class ExpectedFit:
         """Interval that holds the RMSE with probability `level`; see `interval`."""
         low, high = _factors(self.mse_error, self.mse_spread, n_new, level)
         return self.rmse * low**0.5, self.rmse * high**0.5
-
-    def __float__(self) -> float:
-        return self.value
 
     def __str__(self) -> str:
         low, high = self.interval()
@@ -151,6 +138,17 @@ def expected_fit(
         *(one[1] for one in (of_ratio, of_mse)),
     )
     return found, (more - 1.0) * float(ratio.mean())
+
+
+def growth(expected: ExpectedFit | None, gap: float | None) -> float:
+    """Return by which factor squared errors of new rows exceed held-out ones.
+
+    (1 - R^2) / (1 - R^2 - gap), at least 1; 1 if it is not known.
+    """
+    if expected is None or gap is None or gap <= 0.0:
+        return 1.0
+    left = 1.0 - expected.value
+    return left / (left - gap) if left > gap else 1.0
 
 
 def _growth(errors: Array, gap: float) -> float:

@@ -23,6 +23,7 @@ class was drawn.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -45,8 +46,40 @@ CORRECTED = 0.5
 BOOTSTRAPS = 200
 
 
+class Expectation(ABC):
+    """A score to expect on new data, and its uncertainty."""
+
+    value: float
+
+    def interval(
+        self, n_new: int | None = None, level: float = LEVEL
+    ) -> tuple[float, float]:
+        """Interval that holds the score with probability `level`.
+
+        Parameters
+        ----------
+        n_new : int, optional
+            Rows of the test set whose score is meant; its own noise widens the
+            interval. None is for any number of rows.
+        level : float, default=0.9
+
+        Returns
+        -------
+        low, high : float
+        """
+        check_interval(n_new, level)
+        return self._interval(n_new, level)
+
+    @abstractmethod
+    def _interval(self, n_new: int | None, level: float) -> tuple[float, float]:
+        """The interval of valid arguments."""
+
+    def __float__(self) -> float:
+        return self.value
+
+
 @dataclass(frozen=True)
-class ExpectedScore:
+class ExpectedScore(Expectation):
     """Accuracy to expect on new data, and its uncertainty.
 
     The accuracy of the final machine is taken to be Beta distributed, as if it had been
@@ -67,19 +100,7 @@ class ExpectedScore:
     value: float
     n_effective: float
 
-    def interval(
-        self, n_new: int | None = None, level: float = LEVEL
-    ) -> tuple[float, float]:
-        """Interval that holds the score with probability `level`.
-
-        Parameters
-        ----------
-        n_new : int, optional
-            Rows of the test set whose score is meant; its own noise widens the
-            interval. None is for the accuracy itself, on any number of rows.
-        level : float, default=0.9
-        """
-        check_interval(n_new, level)
+    def _interval(self, n_new: int | None, level: float) -> tuple[float, float]:
         tails = 0.5 * (1.0 - level), 0.5 * (1.0 + level)
         a = self.n_effective * self.value + 0.5
         b = self.n_effective * (1.0 - self.value) + 0.5
@@ -90,12 +111,19 @@ class ExpectedScore:
         )
         return float(low), float(high)
 
-    def __float__(self) -> float:
-        return self.value
-
     def __str__(self) -> str:
         low, high = self.interval()
         return f"{self.value:.3f} ({LEVEL:.0%}: {low:.3f} to {high:.3f})"
+
+
+def mean_score(scores: Sequence[ExpectedScore]) -> ExpectedScore:
+    """Return the mean over the members of an ensemble.
+
+    They hold out the same rows: together they are no more certain.
+    """
+    value = float(np.mean([score.value for score in scores]))
+    n_effective = float(np.mean([score.n_effective for score in scores]))
+    return ExpectedScore(value, n_effective)
 
 
 def check_interval(n_new: int | None, level: float) -> None:

@@ -44,7 +44,17 @@ from bisvm.kernels import (
     Sum,
     Transformed,
 )
-from bisvm.losses import EpsilonInsensitive, Loss, Squared, SquaredHinge, get_loss
+from bisvm.losses import (
+    EpsilonInsensitive,
+    Loss,
+    SmoothEpsilonInsensitive,
+    Squared,
+    SquaredHinge,
+    get_loss,
+)
+
+# Losses of scikit-learn's SVR, with rounded corners or without.
+_TUBES = (EpsilonInsensitive, SmoothEpsilonInsensitive)
 
 
 def regression_to_sklearn(estimator: FittedRegressor) -> Pipeline:
@@ -70,8 +80,8 @@ def regression_to_sklearn(estimator: FittedRegressor) -> Pipeline:
             estimator._intercept != "free"
         ),
         f"it has no kernel machine with {loss!r}; use "
-        "loss='smooth_epsilon_insensitive', or loss='squared' for a linear machine": (
-            not (isinstance(loss, EpsilonInsensitive) or _is_ridge(loss, linear))
+        "loss='epsilon_insensitive', or loss='squared' for a linear machine": (
+            not (isinstance(loss, _TUBES) or _is_ridge(loss, linear))
         ),
     }
     _refuse(reasons)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -16,26 +16,31 @@ from bisvm.core.interrupts import plain_interrupts
 from bisvm.core.types import Array, Matrix, UserData, UserVector
 from bisvm.core.warning import warn_user
 from bisvm.criteria import get_criterion
-from bisvm.data.matrices import RowBlocks, stack
+from bisvm.data.matrices import stack
 from bisvm.data.splits import chosen, decisions
 from bisvm.estimators.arguments import ClassifierArguments, Goal
-from bisvm.estimators.expected_score import ExpectedScore, expected_score
-from bisvm.estimators.fitted_machine import FittedMachine, mean_of, warn_of_doubt
+from bisvm.estimators.class_inputs import class_factors
+from bisvm.estimators.expected_score import (
+    ExpectedScore,
+    expected_score,
+    mean_score,
+)
+from bisvm.estimators.fitted_machine import (
+    FittedMachine,
+    mean_of,
+    mean_scores,
+    warn_of_doubt,
+)
 from bisvm.estimators.importance import (
-    Importance,
+    ClassVerdict,
     RowJudge,
-    Verdicts,
-    importance_of,
-    judge_of_folds,
+    check_rows_of_fit,
+    judge_of_splits,
 )
-from bisvm.estimators.inputs import (
-    Given,
-    class_factors,
-    in_blocks,
-    validate_inputs,
-)
-from bisvm.estimators.prediction_sets import EQUAL, Folds, check_coverage, folds_of
+from bisvm.estimators.inputs import Given, in_blocks, validate_inputs
+from bisvm.estimators.prediction_sets import EQUAL, Folds, folds_of
 from bisvm.estimators.quality import Quality, held_out_quality
+from bisvm.estimators.split_machines import check_coverage
 from bisvm.estimators.thresholds import best_threshold, check_goal
 from bisvm.search.calibration import Calibration, calibrate, mean_calibration
 from bisvm.search.results import HeldOut, Trained
@@ -152,7 +157,7 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
         super()._set_machine(data, settings, trained)
         self.classes_ = data.classes
         self.shape_fit_ = (len(data.y), data.n_features)
-        stopped = any(one.solution.status == "max_iter" for one in trained)
+        stopped = any(one.status == "max_iter" for one in trained)
         self.fit_status_ = int(stopped)
         self.class_weight_ = _class_weight(data, settings)
         self.multi_class_, self.multi_class_choice_ = settings.task_kind, None
@@ -200,21 +205,11 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
 
     @classmethod
     def _mean_attributes(cls, members: Sequence[Self]) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        return {
             "threshold_": mean_of(members, "threshold_"),
             "calibration_": mean_calibration([one.calibration_ for one in members]),
+            **mean_scores(members, mean_score),
         }
-        known = (one.expected_score_ for one in members)
-        scores = [score for score in known if score is not None]
-        if len(scores) == len(members):
-            # Members hold out the same rows: together they are no more certain.
-            found["expected_score_"] = replace(
-                scores[0],
-                value=float(np.mean([score.value for score in scores])),
-                n_effective=float(np.mean([score.n_effective for score in scores])),
-            )
-            found["generalization_gap_"] = mean_of(members, "generalization_gap_")
-        return found
 
     # --- prediction -------------------------------------------------------------------
 
@@ -230,10 +225,7 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
         decision : array of shape (n_samples,) or (n_samples, n_classes)
             (n_samples,) for two classes: positive values are the second class.
         """
-        check_is_fitted(self)
-        with plain_interrupts():
-            scores = stack(self._scores, validate_inputs(self, in_blocks(X)))
-        return self._decisions_of(scores)
+        return self._decisions_of(self._by_rows(self._scores, X))
 
     @property
     def _pair_scale(self) -> float | None:
@@ -372,106 +364,38 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
         assert self.calibration_ is not None
         return self.calibration_.log_proba(self._decisions_of(scores))
 
-    @available_if(has_folds)  # type: ignore[untyped-decorator]
-    def importance(
-        self,
-        X: UserData,
-        y: UserVector = None,
-        columns: Sequence[str] | None = None,
-        groups: UserVector = None,
-        n_repeats: int | None = None,
-        random_state: int = 0,
-    ) -> Importance:
-        """Measure how much the predictions of rows need every feature.
-
-        A feature's values are shuffled among rows that were not trained on. Unlike
-        `relevance_`, a mean slope, the result is by how much accuracy falls. Nothing is
-        fitted. In a pipeline, transform X first.
-
-        Parameters
-        ----------
-        X : array, data frame or CSR matrix of shape (n_samples, n_features)
-            New rows with their labels y. Without y, the rows that the model was fitted
-            on, in the same order: each is then predicted by the machine of a split of
-            the search that held it out.
-        y : array of shape (n_samples,), optional
-        columns : sequence of str, optional
-            A name for every feature. Features of one name, such as the categories of a
-            text, are shuffled together. By default the names of the features.
-        groups : array of shape (n_samples,), optional
-            Rows that belong together count as one observation.
-        n_repeats : int, optional
-            How often each column is shuffled; by default up to 30 times.
-        random_state : int, default=0
-
-        Returns
-        -------
-        importance : `bisvm.estimators.importance.Importance`
-            With standard errors, the most important first. Of an ensemble without y
-            that of its first member.
-        """
-        check_is_fitted(self)
-        if self.estimators_ is not None and y is None:
-            given = X, y, columns, groups, n_repeats, random_state
-            first: Importance = self.estimators_[0].importance(*given)
-            return first
-        rows = in_blocks(X)
-        if isinstance(rows, RowBlocks) or self._predicts_from_gram:
-            raise ValueError(
-                "importance needs features in memory: X is read in blocks, or the "
-                "kernel is precomputed."
-            )
-        X = validate_inputs(self, rows)
-        with plain_interrupts():
-            judge, own = self._judge(X, y)
-            return importance_of(
-                judge,
-                X[own],
-                self._names_of_features() if columns is None else columns,
-                groups=None if groups is None else np.asarray(groups)[own],
-                n_repeats=n_repeats,
-                random_state=random_state,
-            )
+    def _can_judge(self) -> bool:
+        return has_folds(self)
 
     def _judge(self, X: Matrix, y: UserVector) -> tuple[RowJudge, Array]:
         """A judge, and the numbers of the rows of X that it judges."""
         if y is not None:
             return self._judge_of_new(np.asarray(y))
         assert self._folds is not None
-        row = self._folds.held_out.row
-        if row is None or row.max() >= X.shape[0]:
-            raise ValueError(
-                f"X has {X.shape[0]} rows; expected those that the model was fitted "
-                "on, or y with the labels of new rows. A model of an older version "
-                "has to be fitted again."
-            )
+        folds, held_out = self._folds, self._folds.held_out
+        row = check_rows_of_fit(X, held_out.row)
         # The threshold is part of the final machine only.
-        verdicts = Verdicts(self._decisions_of, self._log_proba, self.threshold_)
-        n_classes, kernels = len(self.classes_), self._kernel_blocks()
-        return judge_of_folds(self._folds, kernels, n_classes, verdicts), row
+        of_scores = self._decisions_of, self._log_proba
+        verdict = ClassVerdict(len(self.classes_), *of_scores, self.threshold_)
+        machines = [folds.machine(split) for split in range(folds.n_splits)]
+        given = held_out.split, held_out.y, self._kernel_blocks(), verdict
+        return judge_of_splits(machines, *given), row
 
     def _judge_of_new(self, y: Array) -> tuple[RowJudge, Array]:
         known = np.flatnonzero(np.isin(y, self.classes_))
         if not len(known):
             raise ValueError("y has none of the classes that the model knows.")
-        verdicts = Verdicts(
+        verdict = ClassVerdict(
+            len(self.classes_),
             self._decisions_of,
             lambda scores: self._log_proba_of(self._decisions_of(scores)),
         )
         codes = np.searchsorted(self.classes_, y[known])
-        parts = [(self._scores, np.arange(len(known)))]
-        vectors = len(getattr(self, "support_", range(1)))
-        n_classes = len(self.classes_)
-        return RowJudge(parts, codes, n_classes, float(vectors), verdicts), known
+        return self._final_judge(codes, verdict), known
 
     def _decisions_of(self, scores: Array) -> Array:
         kind = len(self.classes_), self.multi_class_, self._pair_scale
         return decisions(scores, *kind)
-
-    def _names_of_features(self) -> list[str]:
-        given = getattr(self, "feature_names_in_", None)
-        names = range(self.n_features_in_) if given is None else given
-        return [str(name) for name in names]
 
     def best_threshold(self, goal: Goal) -> float:
         """Find the decision value above which to predict the second class.

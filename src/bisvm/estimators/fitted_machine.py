@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-from bisvm.core.types import Array, Matrix, UserData
+from bisvm.core.interrupts import plain_interrupts
+from bisvm.core.types import Array, Matrix, UserData, UserVector
 from bisvm.core.warning import warn_user
-from bisvm.data.matrices import RowBlocks, column_moments
+from bisvm.data.matrices import RowBlocks, column_moments, stack
 from bisvm.estimators.arguments import MachineArguments
 from bisvm.estimators.callbacks import CallbackSupportMixin
 from bisvm.estimators.decision_functions import DecisionFunctions
-from bisvm.estimators.inputs import Given
+from bisvm.estimators.importance import (
+    Importance,
+    RowJudge,
+    Verdict,
+    importance_of,
+)
+from bisvm.estimators.inputs import Given, in_blocks, validate_inputs
 from bisvm.kernels import Factors, Kernel
 from bisvm.machines import Coefficients
 from bisvm.machines.landmarks import LeftOut
@@ -131,8 +140,8 @@ class FittedMachine(CallbackSupportMixin, MachineArguments):
 
     def _set_coefficients(self, data: Data, trained: Sequence[Trained]) -> None:
         x = Coefficients(
-            np.hstack([one.solution.x.coef for one in trained]),
-            np.concatenate([one.solution.x.intercept for one in trained]),
+            np.hstack([one.x.coef for one in trained]),
+            np.concatenate([one.x.intercept for one in trained]),
         )
         frame = trained[0].frame
         self._linear = frame is not None
@@ -206,6 +215,12 @@ class FittedMachine(CallbackSupportMixin, MachineArguments):
 
     # --- prediction -------------------------------------------------------------------
 
+    def _by_rows(self, values: Callable[[Matrix], Array], X: UserData) -> Array:
+        """Values of the rows of X, by blocks if X is not in memory."""
+        check_is_fitted(self)
+        with plain_interrupts():
+            return stack(values, validate_inputs(self, in_blocks(X)))
+
     def _scores(self, X: Matrix) -> Array:
         """Decision values of every class task."""
         if self.estimators_ is None or self._linear:
@@ -227,6 +242,91 @@ class FittedMachine(CallbackSupportMixin, MachineArguments):
         tasks = np.arange(len(self.intercept_))
         blocks = np.array_split(tasks, len(self._kernels))
         return list(zip(self._kernels, blocks, strict=True))
+
+    # --- importance of features -------------------------------------------------------
+
+    @available_if(lambda estimator: estimator._can_judge())  # type: ignore[untyped-decorator]
+    def importance(
+        self,
+        X: UserData,
+        y: UserVector = None,
+        columns: Sequence[str] | None = None,
+        groups: UserVector = None,
+        n_repeats: int | None = None,
+        random_state: int = 0,
+    ) -> Importance:
+        """Measure how much the predictions of rows need every feature.
+
+        A feature's values are shuffled among rows that were not trained on. Unlike
+        `relevance_`, a mean slope, the result is by how much accuracy falls, or R^2 for
+        numbers. Nothing is fitted. In a pipeline, transform X first.
+
+        Parameters
+        ----------
+        X : array, data frame or CSR matrix of shape (n_samples, n_features)
+            New rows with their y. Without y, the rows that the model was fitted
+            on, in the same order: each is then predicted by the machine of a split of
+            the search that held it out.
+        y : array of shape (n_samples,) or (n_samples, n_outputs), optional
+        columns : sequence of str, optional
+            A name for every feature. Features of one name, such as the categories of a
+            text, are shuffled together. By default the names of the features.
+        groups : array of shape (n_samples,), optional
+            Rows that belong together count as one observation.
+        n_repeats : int, optional
+            How often each column is shuffled; by default up to 30 times.
+        random_state : int, default=0
+
+        Returns
+        -------
+        importance : `bisvm.estimators.importance.Importance`
+            With standard errors, the most important first. Of an ensemble without y
+            that of its first member.
+        """
+        check_is_fitted(self)
+        if self.estimators_ is not None and y is None:
+            given = X, y, columns, groups, n_repeats, random_state
+            first: Importance = self.estimators_[0].importance(*given)
+            return first
+        rows = in_blocks(X)
+        if isinstance(rows, RowBlocks) or self._predicts_from_gram:
+            raise ValueError(
+                "importance needs features in memory: X is read in blocks, or the "
+                "kernel is precomputed."
+            )
+        X = validate_inputs(self, rows)
+        with plain_interrupts():
+            judge, own = self._judge(X, y)
+            return importance_of(
+                judge,
+                X[own],
+                self._names_of_features() if columns is None else columns,
+                groups=None if groups is None else np.asarray(groups)[own],
+                n_repeats=n_repeats,
+                random_state=random_state,
+            )
+
+    @abstractmethod
+    def _can_judge(self) -> bool:
+        """Whether there are machines that have not seen their rows; or raise."""
+
+    @abstractmethod
+    def _judge(self, X: Matrix, y: UserVector) -> tuple[RowJudge, Array]:
+        """Return a judge of new rows, or without y of held-out ones; and their numbers.
+
+        The numbers are those of the rows of X that it judges.
+        """
+
+    def _final_judge(self, y: Array, verdict: Verdict) -> RowJudge:
+        """Return a judge of new rows by the final machine."""
+        vectors = len(getattr(self, "support_", range(1)))
+        parts = [(self._scores, np.arange(len(y)))]
+        return RowJudge(parts, y, float(vectors), verdict)
+
+    def _names_of_features(self) -> list[str]:
+        given = getattr(self, "feature_names_in_", None)
+        names = range(self.n_features_in_) if given is None else given
+        return [str(name) for name in names]
 
     # --- relevance of features --------------------------------------------------------
 
@@ -299,3 +399,14 @@ def warn_of_doubt(certificates: Sequence[Certificate]) -> None:
 def mean_of(members: Sequence[FittedMachine], name: str) -> float:
     """Return the mean of an attribute over the members of an ensemble."""
     return float(np.mean([getattr(one, name) for one in members]))
+
+
+def mean_scores(
+    members: Sequence[FittedMachine], mean: Callable[[list[Any]], object]
+) -> dict[str, Any]:
+    """`expected_score_` and the gap as means over members; nothing if one has none."""
+    scores = [one.expected_score_ for one in members]
+    if any(score is None for score in scores):
+        return {}
+    gap = mean_of(members, "generalization_gap_")
+    return {"expected_score_": mean(scores), "generalization_gap_": gap}

@@ -10,17 +10,25 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from bisvm.core.interrupts import plain_interrupts
-from bisvm.core.types import Array, Matrix, UserData
+from bisvm.core.types import Array, Matrix, UserData, UserVector
 from bisvm.criteria.residual import weighted_quantile
-from bisvm.data.matrices import stack
 from bisvm.data.targets import Numbers
 from bisvm.estimators.arguments import RegressorArguments
-from bisvm.estimators.expected_fit import ExpectedFit, expected_fit, mean_fit
-from bisvm.estimators.fitted_machine import FittedMachine, mean_of, warn_of_doubt
-from bisvm.estimators.inputs import in_blocks, validate_inputs
+from bisvm.estimators.expected_fit import (
+    ExpectedFit,
+    expected_fit,
+    growth,
+    mean_fit,
+)
+from bisvm.estimators.fitted_machine import FittedMachine, mean_scores, warn_of_doubt
+from bisvm.estimators.importance import (
+    NumberVerdict,
+    RowJudge,
+    check_rows_of_fit,
+    judge_of_splits,
+)
 from bisvm.estimators.intervals import RegressionFolds, regression_folds
-from bisvm.estimators.prediction_sets import check_coverage
+from bisvm.estimators.split_machines import check_coverage
 from bisvm.machines import Coefficients
 from bisvm.search.results import HeldOut, Trained, scores_of_splits
 from bisvm.search.settings import Data, Settings
@@ -31,14 +39,16 @@ def has_intervals(estimator: Any) -> bool:
     """Whether the machines of the splits are known, or are going to be; or raise."""
     if estimator._criterion().on_training:
         raise AttributeError(
-            f"Intervals come from held-out rows, and criterion={estimator.criterion!r} "
-            "holds none out. Use another criterion, such as 'auto'."
+            "Intervals and importances come from held-out rows, and criterion="
+            f"{estimator.criterion!r} holds none out. Use another criterion, such as "
+            "'auto'."
         )
     if hasattr(estimator, "n_features_in_"):
         members = estimator.estimators_ or [estimator]
         if any(one._folds is None for one in members):
             raise AttributeError(
-                "This model has no intervals: its search has not ended. Fit it again."
+                "This model has neither intervals nor importances: its search has not "
+                "ended. Fit it again."
             )
     return True
 
@@ -63,9 +73,13 @@ class FittedRegressor(RegressorMixin, FittedMachine, RegressorArguments):
         held_out = [one.held_out for one in tuned]
         if self.quantile is not None:
             held_out = self._shift_to_quantile(data, held_out, targets)
-        self._folds = regression_folds(data, [one.folds for one in tuned], targets)
         self.expected_score_, self.generalization_gap_ = expected_fit(
             data, held_out, targets
+        )
+        folds = regression_folds(data, [one.folds for one in tuned], targets)
+        more = growth(self.expected_score_, self.generalization_gap_)
+        self._folds = folds and folds.grown(more).with_local_scale(
+            data, self.relevance_, self.feature_scale_
         )
         warn_of_doubt([one.certificate for one in tuned])
 
@@ -106,12 +120,7 @@ class FittedRegressor(RegressorMixin, FittedMachine, RegressorArguments):
 
     @classmethod
     def _mean_attributes(cls, members: Sequence[Self]) -> dict[str, Any]:
-        known = (one.expected_score_ for one in members)
-        scores = [score for score in known if score is not None]
-        if len(scores) < len(members):
-            return {}
-        gap = mean_of(members, "generalization_gap_")
-        return {"expected_score_": mean_fit(scores), "generalization_gap_": gap}
+        return mean_scores(members, mean_fit)
 
     # --- prediction -------------------------------------------------------------------
 
@@ -126,13 +135,13 @@ class FittedRegressor(RegressorMixin, FittedMachine, RegressorArguments):
         -------
         y : array of shape (n_samples,) or (n_samples, n_outputs)
         """
-        check_is_fitted(self)
-        with plain_interrupts():
-            values = stack(self._scores, validate_inputs(self, in_blocks(X)))
+        values = self._by_rows(self._scores, X)
         return values[:, 0] if self._one_output else values
 
     @available_if(has_intervals)  # type: ignore[untyped-decorator]
-    def predict_interval(self, X: UserData, coverage: float = 0.9) -> Array:
+    def predict_interval(
+        self, X: UserData, coverage: float = 0.9, scaled: bool = False
+    ) -> Array:
         """Predict intervals that hold y with a given probability.
 
         CV+ with the machines of the search's own splits, without a further fit. About
@@ -146,6 +155,9 @@ class FittedRegressor(RegressorMixin, FittedMachine, RegressorArguments):
         X : array, data frame, CSR matrix or Chunks of shape (n_samples, n_features)
         coverage : float, default=0.9
             Between 0 and 1.
+        scaled : bool, default=False
+            Whether intervals are wide where held-out rows nearby have large residuals,
+            and narrow where these are small, instead of almost the same everywhere.
 
         Returns
         -------
@@ -172,21 +184,53 @@ class FittedRegressor(RegressorMixin, FittedMachine, RegressorArguments):
         alpha = 1.0 - check_coverage(coverage, "whose y should be in their interval")
 
         def bounds(rows: Matrix) -> Array:
-            return self._bounds(rows, alpha)
+            return self._bounds(rows, alpha, scaled)
 
-        with plain_interrupts():
-            found = stack(bounds, validate_inputs(self, in_blocks(X)))
+        found = self._by_rows(bounds, X)
         return found[:, 0] if self._one_output else found
 
-    def _bounds(self, X: Matrix, alpha: float) -> Array:
+    def _bounds(self, X: Matrix, alpha: float, scaled: bool) -> Array:
         """Lower and upper bounds (n, n_outputs, 2)."""
         if self.estimators_ is not None:
-            members = [one._bounds(X, alpha) for one in self.estimators_]
+            members = [one._bounds(X, alpha, scaled) for one in self.estimators_]
             return np.asarray(sum(members) / len(members))
         assert self._folds is not None
-        return self._folds.interval(X, self._kernel_blocks(), alpha)
+        if scaled and self._folds.local is None:
+            raise ValueError(
+                "scaled=True needs features in memory, two splits or more that hold "
+                "out different rows, and a model of this version: residuals near a row "
+                "are those of other splits. Use scaled=False, or fit again with cv=5."
+            )
+        return self._folds.interval(X, self._kernel_blocks(), alpha, scaled)
+
+    # --- importance -------------------------------------------------------------------
+
+    def _can_judge(self) -> bool:
+        return has_intervals(self)
+
+    def _judge(self, X: Matrix, y: UserVector) -> tuple[RowJudge, Array]:
+        if y is not None:
+            new = as_columns(y)
+            verdict = NumberVerdict(new.var(axis=0))
+            return self._final_judge(new, verdict), np.arange(len(new))
+        assert self._folds is not None
+        folds, held_out = self._folds, self._folds.held_out
+        row = check_rows_of_fit(X, held_out.row)
+        assert held_out.y is not None
+        verdict = NumberVerdict(held_out.y.var(axis=0), folds.center, folds.scale)
+        machines = [
+            folds.machines.part(k, folds.n_splits) for k in range(folds.n_splits)
+        ]
+        given = held_out.split, held_out.y, self._kernel_blocks(), verdict
+        return judge_of_splits(machines, *given), row
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+def as_columns(y: UserVector) -> Array:
+    """Return numbers of shape (n, n_outputs)."""
+    values = np.asarray(y, dtype=float)
+    return values[:, None] if values.ndim == 1 else values

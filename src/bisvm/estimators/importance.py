@@ -9,9 +9,10 @@ the column is
 
 with s = 1 where the prediction is right, and 0 where it is wrong: by how much accuracy
 falls if the column says nothing of the row (Breiman 2001). With -log p of the true
-class in place of s it is by how much the log-loss rises. Both are means over several
-drawings of j. Features of one column, such as the categories of a text, are replaced
-together. No machine is trained.
+class in place of s it is by how much the log-loss rises. For numbers s is minus the
+squared residual over the variance of y, so that I_c is by how much R^2 falls, and the
+loss is the absolute residual. All are means over several drawings of j. Features of one
+column, such as the categories of a text, are replaced together. No machine is trained.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from bisvm.core.types import Array, Matrix
 from bisvm.data.splits import chosen
-from bisvm.estimators.prediction_sets import Folds, LogProba
+from bisvm.estimators.decision_functions import DecisionFunctions
+from bisvm.estimators.prediction_sets import LogProba
 from bisvm.estimators.quality import NORMAL, UNBALANCED
 from bisvm.kernels import Kernel
 
@@ -48,8 +50,10 @@ class Importance:
         Columns, the most important first.
     values, errors : arrays of shape (n_columns,)
         By how much `measure` falls, and the standard error of that.
-    losses, loss_errors : the same for the rise of the log-loss
-    measure : "accuracy", or "balanced accuracy" if one class has most of the rows
+    losses, loss_errors : the same for the rise of the log-loss; for numbers, of the
+        mean absolute error
+    measure : "accuracy", or "balanced accuracy" if one class has most of the rows;
+        "R^2" for numbers
     n_rows : number of held-out rows
     """
 
@@ -86,52 +90,97 @@ class Importance:
 
 
 class Judged(NamedTuple):
-    """Whether rows are predicted right, and their losses."""
+    """How well rows are predicted, such as 1 if they are right, and their losses."""
 
-    right: Array
+    score: Array
     loss: Array
 
 
-class Verdicts(NamedTuple):
-    """From decision values of class tasks to predictions and log-probabilities.
+class Verdict(Protocol):
+    """What predictions of rows are worth."""
 
-    threshold : what is subtracted from decision values before they predict
+    def judge(self, values: Array, y: Array) -> Judged:
+        """Judge values of machines, (n, n_tasks), by the true y of the rows."""
+
+    def weights(self, y: Array) -> tuple[Array, str]:
+        """Return weights of the rows, which sum to one, and the name of the mean."""
+
+
+@dataclass(frozen=True)
+class ClassVerdict:
+    """Whether classes are right, from decision values of class tasks.
+
+    decide : from these to decision values of classes
+    threshold : what is subtracted from them before they predict
     """
 
+    n_classes: int
     decide: Callable[[Array], Array]
     log_proba: LogProba
     threshold: float = 0.0
+
+    def judge(self, values: Array, y: Array) -> Judged:
+        classes = np.arange(self.n_classes)
+        predicted = chosen(self.decide(values) - self.threshold, classes)
+        logs = self.log_proba(values)
+        return Judged(predicted == y, -logs[np.arange(len(y)), y])
+
+    def weights(self, y: Array) -> tuple[Array, str]:
+        counts = np.bincount(y)
+        if counts.max() < UNBALANCED * len(y):
+            return even(len(y)), "accuracy"
+        return 1.0 / (counts[y] * np.sum(counts > 0)), "balanced accuracy"
+
+
+@dataclass(frozen=True)
+class NumberVerdict:
+    """Squared residuals over the variance of y, and absolute ones.
+
+    variance : (n_outputs,), of y; several outputs count alike
+    center, scale : from values of machines to units of y
+    """
+
+    variance: Array
+    center: Array | float = 0.0
+    scale: Array | float = 1.0
+
+    def judge(self, values: Array, y: Array) -> Judged:
+        residuals = y - (self.center + self.scale * values)
+        shares = residuals**2 / np.where(self.variance > 0, self.variance, 1.0)
+        return Judged(-shares.mean(axis=1), np.abs(residuals).mean(axis=1))
+
+    def weights(self, y: Array) -> tuple[Array, str]:
+        return even(len(y)), "R^2"
+
+
+def even(n: int) -> Array:
+    """Return equal weights, which sum to one."""
+    return np.full(n, 1.0 / n)
 
 
 @dataclass(frozen=True)
 class RowJudge:
     """Judges rows by machines that have not seen them.
 
-    parts : machines, as functions from rows to decision values of class tasks, each
-        with the places of the rows that it judges
-    y : (n,), numbers of the true classes
+    parts : machines, as functions from rows to values of their tasks, each with the
+        places of the rows that it judges
+    y : (n,), numbers of the true classes; (n, n_outputs) for numbers
     vectors : mean number of support vectors, what a row costs
-    verdicts : from decision values of class tasks
+    verdict : what the values are worth
     """
 
     parts: Sequence[tuple[Callable[[Matrix], Array], Array]]
     y: Array
-    n_classes: int
     vectors: float
-    verdicts: Verdicts
+    verdict: Verdict
 
     def judge(self, X: Matrix) -> Judged:
         n = len(self.y)
-        right, loss = np.empty(n), np.empty(n)
-        decide, log_proba, threshold = self.verdicts
+        score, loss = np.empty(n), np.empty(n)
         for machine, rows in self.parts:
-            scores = machine(X[rows])
-            classes = np.arange(self.n_classes)
-            predicted = chosen(decide(scores) - threshold, classes)
-            right[rows] = predicted == self.y[rows]
-            logs = log_proba(scores)
-            loss[rows] = -logs[np.arange(len(rows)), self.y[rows]]
-        return Judged(right, loss)
+            found = self.verdict.judge(machine(X[rows]), self.y[rows])
+            score[rows], loss[rows] = found
+        return Judged(score, loss)
 
     def of(self, rows: Array) -> RowJudge:
         """Return a judge of some of the rows, given in ascending order."""
@@ -142,20 +191,36 @@ class RowJudge:
         return replace(self, parts=kept, y=self.y[rows])
 
 
-def judge_of_folds(
-    folds: Folds,
+def judge_of_splits(
+    machines: Sequence[DecisionFunctions],
+    split: Array,
+    y: Array,
     kernels: Sequence[tuple[Kernel, Array]],
-    n_classes: int,
-    verdicts: Verdicts,
+    verdict: Verdict,
 ) -> RowJudge:
-    """Return a judge of the rows that the splits hold out, in their order there."""
-    held_out, parts = folds.held_out, []
-    machines = [folds.machine(split) for split in range(folds.n_splits)]
-    for split, machine in enumerate(machines):
-        own = np.flatnonzero(held_out.split == split)
-        parts.append((partial(machine.values, kernels=kernels), own))
+    """Return a judge of the rows that splits hold out.
+
+    machines : of every split
+    split : (n,), numbers of the splits that hold out the rows
+    kernels : every kernel with the tasks that it serves
+    """
+    parts = [
+        (partial(machine.values, kernels=kernels), np.flatnonzero(split == k))
+        for k, machine in enumerate(machines)
+    ]
     vectors = float(np.mean([machine.coef.shape[0] for machine in machines]))
-    return RowJudge(parts, held_out.y, n_classes, vectors, verdicts)
+    return RowJudge(parts, y, vectors, verdict)
+
+
+def check_rows_of_fit(X: Matrix, row: Array | None) -> Array:
+    """Return the numbers of held-out rows, or raise if X cannot be where they are."""
+    if row is None or row.max() >= X.shape[0]:
+        raise ValueError(
+            f"X has {X.shape[0]} rows; expected those that the model was fitted on, or "
+            "y with the labels or numbers of new rows. A model of an older version has "
+            "to be fitted again."
+        )
+    return row
 
 
 def importance_of(
@@ -182,16 +247,15 @@ def importance_of(
         rows = np.sort(rng.permutation(len(judge.y))[: size.rows])
         judge, X = judge.of(rows), X[rows]
         groups = None if groups is None else groups[rows]
-    weight, measure = _weights(judge.y)
-    even = np.full(len(weight), 1.0 / len(weight))
+    weight, measure = judge.verdict.weights(judge.y)
     own = None if groups is None else np.unique(groups, return_inverse=True)[1]
     before, found = judge.judge(X), []
     for name in names:
         features = np.flatnonzero([one == name for one in columns])
         drawn = [_shuffled(judge, X, features, rng) for _ in range(size.repeats)]
-        fall = before.right - np.mean([one.right for one in drawn], axis=0)
+        fall = before.score - np.mean([one.score for one in drawn], axis=0)
         rise = np.mean([one.loss for one in drawn], axis=0) - before.loss
-        found.append((*_mean(fall, weight, own), *_mean(rise, even, own)))
+        found.append((*_mean(fall, weight, own), *_mean(rise, even(len(rise)), own)))
     figures = np.array(found)
     # Columns that change no prediction are told apart by the loss.
     order = np.lexsort([-figures[:, 2], -figures[:, 0]])
@@ -216,14 +280,6 @@ def _size(rows: int, columns: int, vectors: float, repeats: int | None) -> _Size
         repeats = int(np.clip(affordable / rows, LEAST_REPEATS, REPEATS))
     most = max(int(affordable / repeats), LEAST_ROWS)
     return _Size(min(rows, most), repeats)
-
-
-def _weights(y: Array) -> tuple[Array, str]:
-    """Weights of the rows, which sum to one, and the name of the mean of hits."""
-    counts = np.bincount(y)
-    if counts.max() < UNBALANCED * len(y):
-        return np.full(len(y), 1.0 / len(y)), "accuracy"
-    return 1.0 / (counts[y] * np.sum(counts > 0)), "balanced accuracy"
 
 
 def _shuffled(

@@ -18,13 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 
 import numpy as np
-from scipy import sparse
 
 from bisvm.core.types import Array, Matrix
 from bisvm.estimators.decision_functions import DecisionFunctions
+from bisvm.estimators.split_machines import SplitMachines, observation_weights
 from bisvm.kernels import Kernel
 from bisvm.search.results import FoldMachines
 from bisvm.search.settings import Data
@@ -34,9 +33,6 @@ from bisvm.search.settings import Data
 TIES = 1e-4
 # P-values that differ by less are equal: rounding errors of sums of weights.
 EQUAL = 1e-12
-# Coefficients are stored as a sparse matrix if so few of them are not zero: it then
-# takes less than half of the memory.
-FEW_NONZERO = 0.25
 
 LogProba = Callable[[Array], Array]
 
@@ -131,19 +127,7 @@ class Folds:
 
     def machine(self, split: int) -> DecisionFunctions:
         """Return the machines of one split alone, in the order of class tasks."""
-        own = np.arange(split * self.n_tasks, (split + 1) * self.n_tasks)
-        coef, machines = self.machines.coef[:, own], self.machines
-        if machines.vectors is None and machines.support is None:
-            return DecisionFunctions(coef, machines.intercept[own])
-        coef = coef if isinstance(coef, np.ndarray) else coef.toarray()
-        used = np.flatnonzero(coef.any(axis=1))
-        support, vectors = machines.support, machines.vectors
-        return DecisionFunctions(
-            coef[used],
-            machines.intercept[own],
-            None if support is None else support[used],
-            None if vectors is None else vectors[used],
-        )
+        return self.machines.part(split, self.n_splits)
 
 
 def folds_of(
@@ -163,60 +147,12 @@ def folds_of(
     shift : (n_tasks,), what the calibration adds to the machines' intercepts
     log_proba : from decision values of the class tasks to log-probabilities
     """
-    known = [part for part in parts if part is not None]
-    if not known or len(known) < len(parts):
+    found = SplitMachines.of(data, parts)
+    if found is None:
         return None
-    columns = columns_of_splits(data, known)
-    used = np.flatnonzero((columns >= 0).all(axis=1))
-    if not len(used):
-        return None
-    every = [values for part in known for values in part.values]
-    values = [np.column_stack([every[j] for j in columns[k]]) + shift for k in used]
-    rows = [data.splits[k][1] for k in used]
-    held_out = _held_out_scores(data, rows, [log_proba(own) for own in values])
-    machines = stacked(data, known, columns[used].ravel())
-    return Folds(_shifted(machines, shift), held_out, len(used))
-
-
-def columns_of_splits(data: Data, parts: Sequence[FoldMachines]) -> Array:
-    """(n_splits, n_tasks), places of columns among those of all parts; -1 for none."""
-    n_tasks = data.tasks.shape[1]
-    places = np.full((len(data.splits), n_tasks), -1)
-    first_task = first_column = 0
-    for part in parts:
-        places[part.split, first_task + part.task] = first_column + np.arange(
-            len(part.task)
-        )
-        first_task += n_tasks // len(parts)
-        first_column += len(part.task)
-    return places
-
-
-def stacked(
-    data: Data, parts: Sequence[FoldMachines], columns: Array
-) -> DecisionFunctions:
-    """The machines of all parts, with common rows, in the order of `columns`."""
-    intercept = np.concatenate([part.intercept for part in parts])[columns]
-    belong = [part.rows for part in parts if part.rows is not None]
-    if not belong:
-        coef = np.hstack([part.coef for part in parts])[:, columns]
-        return DecisionFunctions(coef, intercept)
-    rows = np.unique(np.concatenate(belong))
-    every = []
-    for part, own in zip(parts, belong, strict=True):
-        coef = np.zeros((len(rows), part.coef.shape[1]))
-        coef[np.searchsorted(rows, own)] = part.coef
-        every.append(coef)
-    coef = _compact(np.hstack(every)[:, columns])
-    if data.matrix is not None:
-        return DecisionFunctions(coef, intercept, support=data.rows[rows])
-    return DecisionFunctions(coef, intercept, vectors=data.X[rows])
-
-
-def _compact(coef: Array) -> Matrix:
-    """A CSR matrix if most entries are zero, as with pairs of classes."""
-    few = np.count_nonzero(coef) < FEW_NONZERO * coef.size
-    return sparse.csr_array(coef) if few else coef
+    log_p = [log_proba(own + shift) for own in found.values]
+    held_out = _held_out_scores(data, found, log_p)
+    return Folds(_shifted(found.machines, shift), held_out, len(found))
 
 
 def _shifted(machines: DecisionFunctions, shift: Array) -> DecisionFunctions:
@@ -226,47 +162,15 @@ def _shifted(machines: DecisionFunctions, shift: Array) -> DecisionFunctions:
 
 
 def _held_out_scores(
-    data: Data, rows: Sequence[Array], log_p: Sequence[Array]
+    data: Data, splits: SplitMachines, log_p: Sequence[Array]
 ) -> HeldOutScores:
-    """From the rows that each split holds out, and their log-probabilities."""
-    row = np.concatenate(rows)
+    """log_p : log-probabilities of the rows that each split holds out"""
+    row, split = splits.held_out
     y = data.y[row]
     scores = -np.concatenate(log_p)[np.arange(len(row)), y]
-    split = np.repeat(np.arange(len(rows)), [len(own) for own in rows])
     in_class = np.empty(len(row))
     for c in np.unique(y):
         in_class[y == c] = observation_weights(data, row[y == c])
     order = np.argsort(scores, kind="stable")
     found = scores, y, split, observation_weights(data, row), in_class, data.rows[row]
     return HeldOutScores(*(one[order] for one in found))
-
-
-def observation_weights(data: Data, row: Array) -> Array:
-    """Weights of held-out rows, which sum to the number of observations.
-
-    A row that several splits hold out shares its weight among them. The rows of a group
-    are one observation, and share a weight of one.
-    """
-    times = np.bincount(row)[row]
-    weight = data.sample_weight[row] / times
-    if data.groups is None:
-        return np.asarray(weight * len(np.unique(row)) / weight.sum())
-    group = data.groups[row]
-    return np.asarray(weight / np.bincount(group, weight)[group])
-
-
-def check_coverage(
-    coverage: object, meaning: str = "whose class should be in their set"
-) -> float:
-    """Return the coverage, or raise a ValueError if it is none.
-
-    meaning : of the rows that are covered
-    """
-    if isinstance(coverage, Real) and not isinstance(coverage, bool):
-        value = float(coverage)
-        if 0.0 < value < 1.0:
-            return value
-    raise ValueError(
-        f"coverage={coverage!r} is not understood; expected a number between 0 and 1, "
-        f"such as 0.9: the share of new rows {meaning}."
-    )

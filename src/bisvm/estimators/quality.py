@@ -292,8 +292,9 @@ class Quality:
         width = max(5, *(min(len(name), 40) for name in names))
         head = f"  {'class':<{width}}   rows  recall  precision"
         lines = [
-            f"  {name[:width]:<{width}}  {n:5.0f}  {_percent(r):>6}  {_percent(p):>9}"
-            for name, n, r, p in self.by_class()
+            f"  {cut(name, width):<{width}}  {n:5.0f}  {_percent(recall):>6}  "
+            f"{_percent(precision):>9}"
+            for name, n, recall, precision in self.by_class()
         ]
         return [head, *lines]
 
@@ -317,9 +318,14 @@ class Quality:
             said.append(f"log-loss {self.log_loss:.3f} (guessing {guess:.3f})")
         if self.calibration_error is not None:
             error = 100 * self.calibration_error
-            said.append(f"probabilities off by {error:.1f} points")
+            said.append(f"probabilities off by {error:.1f} points on average")
         text = ", ".join(said)
         return f"{text[0].upper()}{text[1:]}."
+
+
+def cut(name: str, width: int) -> str:
+    """Return a name of at most so many characters."""
+    return name if len(name) <= width else f"{name[: width - 3]}..."
 
 
 def _percent(share: float) -> str:

@@ -14,11 +14,17 @@ from bisvm.estimators.bilevel_estimator import (
     KernelEstimator,
     LinearEstimator,
 )
-from bisvm.estimators.docstrings import ATTRIBUTES, KERNEL_PARAMETERS, PARAMETERS
+from bisvm.estimators.class_inputs import class_data
+from bisvm.estimators.docstrings import (
+    ATTRIBUTES,
+    KERNEL_ATTRIBUTES,
+    KERNEL_PARAMETERS,
+    PARAMETERS,
+)
 from bisvm.estimators.drop_in import check_arguments
 from bisvm.estimators.export import fitted_to_sklearn, to_sklearn
 from bisvm.estimators.fitted import FittedClassifier
-from bisvm.estimators.inputs import Prepare, class_data
+from bisvm.estimators.inputs import Prepare
 from bisvm.estimators.thresholds import check_threshold
 from bisvm.search.settings import Data, Settings
 
@@ -82,13 +88,7 @@ loss.
     Attributes
     ----------
     {ATTRIBUTES}
-    kernel_choice_ : `bisvm.search.kernel_choice.KernelChoice`, or None
-        What kernel="auto" chose, and why.
-    approximation_ : `bisvm.machines.landmarks.LeftOut`, or None
-        The number of landmarks, what they leave out of the kernel, and whether memory
-        has limited their number (`approximation_.limited`).
-    support_, support_vectors_, n_support_, dual_coef_, intercept_ : as in scikit-learn
-        Not for linear kernels; an ensemble has those of its members.
+    {KERNEL_ATTRIBUTES}
     coef_ : array of shape (n_tasks, n_features)
         Linear kernels only.
 

@@ -17,13 +17,15 @@ from bisvm.estimators.bilevel_estimator import (
     LinearEstimator,
 )
 from bisvm.estimators.docstrings import (
+    KERNEL_ATTRIBUTES,
     KERNEL_PARAMETERS,
     REGRESSION_ATTRIBUTES,
     REGRESSION_PARAMETERS,
 )
 from bisvm.estimators.export import regression_to_sklearn
 from bisvm.estimators.fitted_regressor import FittedRegressor
-from bisvm.estimators.inputs import Prepare, number_data
+from bisvm.estimators.inputs import Prepare
+from bisvm.estimators.number_inputs import number_data
 from bisvm.search.settings import Data, Settings
 
 
@@ -35,8 +37,9 @@ class BilevelRegressor(BilevelEstimator, FittedRegressor):
     def to_sklearn(self) -> Pipeline:
         """Make an unfitted scikit-learn Pipeline with the learned hyperparameters.
 
-        Its `SVR` has a tube with sharp corners: it is close to this machine. A linear
-        machine with squared loss is a `Ridge`, and the same.
+        Its `SVR` has a tube with sharp corners: fitted, it is close to this machine,
+        and the same for `loss="epsilon_insensitive"`. A linear machine with squared
+        loss is a `Ridge`, and the same.
 
         Returns
         -------
@@ -81,13 +84,7 @@ class BilevelSVR(BilevelRegressor, KernelEstimator):
     Attributes
     ----------
     {REGRESSION_ATTRIBUTES}
-    kernel_choice_ : `bisvm.search.kernel_choice.KernelChoice`, or None
-        What kernel="auto" chose, and why.
-    approximation_ : `bisvm.machines.landmarks.LeftOut`, or None
-        The number of landmarks, what they leave out of the kernel, and whether memory
-        has limited their number (`approximation_.limited`).
-    support_, support_vectors_, n_support_, dual_coef_, intercept_ : as in scikit-learn
-        Not for linear kernels; an ensemble has those of its members.
+    {KERNEL_ATTRIBUTES}
     coef_ : array of shape (n_outputs, n_features)
         Linear kernels only.
 

@@ -1,5 +1,5 @@
 """The exact hinge SVM: points that are added and removed, the path over C, exact
-leave-one-out values.
+leave-one-out values. A point may have several hinges: the tube of the SVR is two.
 
 The hypergradient of the exact hinge is in `machines/hinge_adjoint.py`.
 `solvers/dual.py` marks the points on the margin by an infinite curvature.
@@ -10,7 +10,7 @@ its own file, and calls the methods of an `ActiveSet`.
 
 from bisvm.hinge.active_set import ActiveSet
 from bisvm.hinge.breakpoints import PathError, follow
-from bisvm.hinge.gram import DenseGram, Gram, LinearGram
+from bisvm.hinge.gram import DenseGram, Gram, LinearGram, RepeatedGram
 from bisvm.hinge.solution import make_exact, solve
 from bisvm.hinge.svc import IncrementalSVC, leave_one_out
 
@@ -21,6 +21,7 @@ __all__ = [
     "IncrementalSVC",
     "LinearGram",
     "PathError",
+    "RepeatedGram",
     "follow",
     "leave_one_out",
     "make_exact",

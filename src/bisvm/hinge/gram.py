@@ -130,6 +130,37 @@ class LinearGram(Gram):
         return self._X.data, self._X.indices, self._X.indptr
 
 
+class RepeatedGram(Gram):
+    """The Gram matrix of points that occur several times, as those of two hinges do.
+
+    rows : (m,), which point of `gram` each one is
+    """
+
+    def __init__(self, gram: Gram, rows: Array):
+        self._gram, self._rows = gram, rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def diagonal(self) -> Array:
+        own: Array = self._gram.diagonal()[self._rows]
+        return own
+
+    def block(self, rows: Array, columns: Array) -> Array:
+        return self._gram.block(self._rows[rows], self._rows[columns])
+
+    def functions(self, rows: Array, beta: Array) -> Array:
+        f: Array = self._gram.functions(self._rows[rows], beta)[self._rows]
+        return f
+
+    def values(self, points: Array, rows: Array, beta: Array) -> Array:
+        return self._gram.values(self._rows[points], self._rows[rows], beta)
+
+    def restricted(self, points: Array) -> RepeatedGram:
+        once, rows = np.unique(self._rows[points], return_inverse=True)
+        return RepeatedGram(self._gram.restricted(once), rows)
+
+
 def as_gram(gram: Gram | Array) -> Gram:
     """Return a Gram object as it is, and an array (n, n) as a DenseGram."""
     return gram if isinstance(gram, Gram) else DenseGram(gram)

@@ -13,20 +13,14 @@ dual value, so that this comes to an end.
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import SVC
 
 from bisvm.core.types import Array
 from bisvm.hinge.active_set import ABSENT, ERROR, MARGIN, REST, ActiveSet
 from bisvm.hinge.breakpoints import PathError, follow
 from bisvm.hinge.gram import DenseGram, Gram, as_gram
+from bisvm.hinge.libsvm import libsvm
 
-# LIBSVM only gives a start: the path makes it exact.
-_START_TOL = 1e-5
-_START_ITERATIONS = 200
 # Violations that are rounding, and those that cannot be made smaller, relative to the
 # terms of the gaps.
 _ROUNDING = 1e-13
@@ -52,6 +46,7 @@ def solve(
     c: Array,
     start: Array | None = None,
     bias: bool = True,
+    p: Array | None = None,
 ) -> tuple[ActiveSet, int]:
     """Solve a hinge machine exactly.
 
@@ -64,6 +59,7 @@ def solve(
         that of LIBSVM for an array with a bias, else the path from c = 0, which passes
         a breakpoint or more for every point.
     bias : whether there is a b
+    p : (n,), target margins; None for ones
 
     Returns
     -------
@@ -72,13 +68,14 @@ def solve(
     """
     gram = as_gram(gram)
     present = np.flatnonzero(c > 0)
+    p = np.ones(len(y)) if p is None else p
     try:
         if start is None and bias and isinstance(gram, DenseGram):
-            start = _libsvm(gram, y, c, present)
+            start = libsvm(gram, y[None], p[None], c)
         if start is None:
-            sets, passed = _grow(gram, y, c.astype(float), present, bias)
+            sets, passed = _grow(gram, y, c.astype(float), p, present, bias)
             return sets, passed + make_exact(sets)
-        sets = ActiveSet.absent(gram, y, c.astype(float), bias)
+        sets = ActiveSet.absent(gram, y, c.astype(float), bias, p)
         sets.begin(present, start)
         return sets, make_exact(sets)
     except PathError as error:
@@ -90,18 +87,18 @@ def solve(
 
 
 def _grow(
-    gram: Gram, y: Array, c: Array, present: Array, bias: bool
+    gram: Gram, y: Array, c: Array, p: Array, present: Array, bias: bool
 ) -> tuple[ActiveSet, int]:
     """Follow the path from c = 0, where alpha = c: all points in error.
 
     Their target margins differ a little until c is reached.
     """
-    p = 1.0 + _SPREAD * np.random.default_rng(0).uniform(size=len(c))
-    sets = ActiveSet.absent(gram, y, np.zeros_like(c), bias, p)
+    spread = _SPREAD * np.random.default_rng(0).uniform(size=len(c))
+    sets = ActiveSet.absent(gram, y, np.zeros_like(c), bias, p + spread)
     sets.admit(present)
     passed = follow(sets, c)
     sets.refresh()
-    return sets, passed + follow(sets, np.zeros_like(c), 1.0 - sets.p)
+    return sets, passed + follow(sets, np.zeros_like(c), p - sets.p)
 
 
 def make_exact(sets: ActiveSet) -> int:
@@ -195,25 +192,3 @@ def _working_set(sets: ActiveSet, moving: Array, reach: float) -> Array:
     if count < len(others):
         others = others[np.argpartition(np.abs(sets.gap[others]), count)[:count]]
     return np.sort(np.append(np.flatnonzero(needed), others))
-
-
-def _libsvm(gram: DenseGram, y: Array, c: Array, present: Array) -> Array:
-    """Return an approximate alpha: the only place that knows LIBSVM's conventions.
-
-    It stores y_i alpha_i of the support vectors alone, sets an alpha at its bound to
-    the bound exactly, holds the Gram matrix in single precision, and has no warm start.
-    """
-    svc = SVC(
-        kernel="precomputed",
-        C=1.0,
-        tol=_START_TOL,
-        max_iter=_START_ITERATIONS * len(present) + 10_000,
-    )
-    everyone = len(present) == len(y)
-    block = gram.array if everyone else gram.block(present, present)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        svc.fit(block, y[present], sample_weight=c[present])
-    alpha = np.zeros(len(y))
-    alpha[present[svc.support_]] = np.abs(svc.dual_coef_[0])
-    return alpha

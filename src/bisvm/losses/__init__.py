@@ -1,16 +1,13 @@
 """Losses of a decision value and its label or target, and their compiled loops.
 
 May import `core`. A new loss of margins goes into `pointwise.py`, one of residuals into
-`residual.py`, and its name into `names.py`; docs/extending/loss.md lists all places.
+`residual.py`, with its name at the end of the file; docs/extending/loss.md lists all
+places.
 """
 
-from bisvm.losses.names import (
-    LOSSES,
-    RESIDUAL_LOSSES,
-    get_loss,
-    get_residual_loss,
-)
+from bisvm.losses.names import get_loss, get_residual_loss
 from bisvm.losses.pointwise import (
+    LOSSES,
     Hinge,
     Logistic,
     Loss,
@@ -19,10 +16,12 @@ from bisvm.losses.pointwise import (
     SquaredHinge,
 )
 from bisvm.losses.residual import (
+    RESIDUAL_LOSSES,
     EpsilonInsensitive,
     Huber,
     Pinball,
     ResidualLoss,
+    SmoothEpsilonInsensitive,
     Squared,
     SquaredEpsilonInsensitive,
 )
@@ -31,6 +30,7 @@ __all__ = [
     "LOSSES",
     "RESIDUAL_LOSSES",
     "EpsilonInsensitive",
+    "SmoothEpsilonInsensitive",
     "Hinge",
     "Huber",
     "Logistic",

@@ -3,39 +3,8 @@
 from __future__ import annotations
 
 from bisvm.core.parts import resolve
-from bisvm.losses.pointwise import (
-    Hinge,
-    Logistic,
-    Loss,
-    ModifiedLog,
-    Quartic,
-    SquaredHinge,
-)
-from bisvm.losses.residual import (
-    EpsilonInsensitive,
-    Huber,
-    Pinball,
-    ResidualLoss,
-    Squared,
-    SquaredEpsilonInsensitive,
-)
-
-# Losses of the margin, for classification.
-LOSSES: dict[str, type[Loss]] = {
-    "quartic": Quartic,
-    "modified_log": ModifiedLog,
-    "squared_hinge": SquaredHinge,
-    "logistic": Logistic,
-    "hinge": Hinge,
-}
-# Losses of the residual, for regression.
-RESIDUAL_LOSSES: dict[str, type[ResidualLoss]] = {
-    "squared": Squared,
-    "huber": Huber,
-    "smooth_epsilon_insensitive": EpsilonInsensitive,
-    "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
-    "pinball": Pinball,
-}
+from bisvm.losses.pointwise import LOSSES, Loss
+from bisvm.losses.residual import RESIDUAL_LOSSES, ResidualLoss
 
 
 def get_loss(loss: str | Loss) -> Loss:

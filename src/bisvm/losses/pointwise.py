@@ -168,12 +168,15 @@ class Loss(Part):
         hyperparameters in units of y change as well. Labels have no unit.
     has_tube : bool
         Whether residuals below epsilon cost nothing.
+    n_hinges : int
+        Hinges whose sum the loss is (`hinges`); 0 if it is no such sum.
     """
 
     twice_differentiable: ClassVar[bool] = True
     peak: ClassVar[float] = 1.0
     degree: ClassVar[int] = 1
     has_tube: ClassVar[bool] = False
+    n_hinges: ClassVar[int] = 0
 
     def most_curved(self, y: Array) -> Array:
         """Return decision values at which the curvature is largest.
@@ -197,6 +200,19 @@ class Loss(Part):
     def compiled(self) -> bool:
         """Whether `formula` defines this loss, and not a method written in NumPy."""
         return type(self)._evaluate is Loss._evaluate
+
+    # --- corners ----------------------------------------------------------------------
+
+    def hinges(self, y: Array) -> tuple[Array, Array]:
+        """Return signs s and targets p with l(f, y) = sum_k max(0, p_k - s_k f).
+
+        Both are of shape (n_hinges, n), for y of shape (n,).
+        """
+        raise NotImplementedError
+
+    def rounded(self, width: float | None = None) -> Loss:
+        """Return this loss with rounded corners, of that width or the usual one."""
+        raise NotImplementedError
 
     # --- hyperparameters --------------------------------------------------------------
 
@@ -437,6 +453,13 @@ class Hinge(Loss):
     """
 
     twice_differentiable: ClassVar[bool] = False
+    n_hinges: ClassVar[int] = 1
+
+    def hinges(self, y: Array) -> tuple[Array, Array]:
+        return y[None], np.ones((1, len(y)))
+
+    def rounded(self, width: float | None = None) -> Quartic:
+        return Quartic() if width is None else Quartic(width)
 
     @property
     def max_curvature(self) -> float:
@@ -445,3 +468,13 @@ class Hinge(Loss):
     @property
     def formula(self) -> Formula:
         return HINGE, 1.0, 1.0
+
+
+# Losses of the margin, for classification.
+LOSSES: dict[str, type[Loss]] = {
+    "quartic": Quartic,
+    "modified_log": ModifiedLog,
+    "squared_hinge": SquaredHinge,
+    "logistic": Logistic,
+    "hinge": Hinge,
+}

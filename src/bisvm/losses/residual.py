@@ -15,9 +15,12 @@ so that epsilon is learned like C, with the same adjoint. The branches of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
 
 from bisvm.core.parts import Parameter
 from bisvm.core.types import Array
@@ -117,6 +120,41 @@ class EpsilonLoss(ResidualLoss):
 
 
 class EpsilonInsensitive(EpsilonLoss):
+    """l(r) = max(0, |r| - epsilon): the loss of the classical SVR.
+
+    It is the sum of two hinges, max(0, (y - epsilon) - f) + max(0, f - (y + epsilon)).
+    As for `Hinge`, the curvature is reported as 0, and dual solvers mark the points at
+    a corner, |r| = epsilon, by an infinite one.
+    """
+
+    has_tube: ClassVar[bool] = True
+    twice_differentiable: ClassVar[bool] = False
+    n_hinges: ClassVar[int] = 2
+
+    def hinges(self, y: Array) -> tuple[Array, Array]:
+        signs = np.stack([np.ones(len(y)), -np.ones(len(y))])
+        return signs, signs * y - self.width
+
+    def rounded(self, width: float | None = None) -> SmoothEpsilonInsensitive:
+        """Return the loss with corners of a width that is relative to epsilon."""
+        if width is None:
+            return SmoothEpsilonInsensitive(self.epsilon)
+        return SmoothEpsilonInsensitive(self.epsilon, width)
+
+    @property
+    def peak(self) -> float:  # type: ignore[override]
+        return self.width
+
+    @property
+    def max_curvature(self) -> float:
+        return math.inf
+
+    @property
+    def formula(self) -> Formula:
+        return TUBE, 0.0, self.width
+
+
+class SmoothEpsilonInsensitive(EpsilonLoss):
     """max(0, |r| - epsilon) with rounded corners: the loss of the SVR.
 
     With q the positive part, its corner replaced by a quartic over |t| < w, and
@@ -277,3 +315,14 @@ def check_quantile(quantile: object) -> float:
 
 def _is_scale(epsilon: object) -> bool:
     return isinstance(epsilon, str) and epsilon == "scale"
+
+
+# Losses of the residual, for regression.
+RESIDUAL_LOSSES: dict[str, type[ResidualLoss]] = {
+    "squared": Squared,
+    "huber": Huber,
+    "epsilon_insensitive": EpsilonInsensitive,
+    "smooth_epsilon_insensitive": SmoothEpsilonInsensitive,
+    "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
+    "pinball": Pinball,
+}

@@ -124,11 +124,14 @@ class Adjoint:
     """How the upper level reacts to a perturbation of the lower level's optimality.
 
     `function` is the adjoint function in the coefficients of the machine, and
-    `values` (n, q) that function at the data points, intercept included.
+    `values` (n, q) that function at the data points, intercept included. `pull` (n, q)
+    is D times the values for an exact loss, where D is infinite on the margin, and the
+    values are zero there.
     """
 
     function: Coefficients
     values: Array
+    pull: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -311,10 +314,14 @@ class Machine(ABC):
         return tuple(float(d.sum()) for d in self.loss.value_by_parameters(*at))
 
     def loss_sensitivity(self, tangent: Tangent, adjoint: Adjoint) -> tuple[float, ...]:
-        """dH/d log p = -sum_ik lambda_ik dS_ik/d log p."""
-        at = tangent.fitted, self.labels, tangent.slope, tangent.curvature
-        every = self.loss.slope_by_parameters(*at)
-        return tuple(-float(np.sum(adjoint.values * d)) for d in every)
+        """dH/d log p = -sum_ik lambda_ik dS_ik/d log p, linear in S and D."""
+        at, values = (tangent.fitted, self.labels), adjoint.values
+        if adjoint.pull is not None:
+            terms = tangent.slope * values, adjoint.pull
+            every = self.loss.slope_by_parameters(*at, *terms)
+            return tuple(-float(np.sum(d)) for d in every)
+        every = self.loss.slope_by_parameters(*at, tangent.slope, tangent.curvature)
+        return tuple(-float(np.sum(values * d)) for d in every)
 
     def weights_sensitivity(
         self, x: Coefficients, tangent: Tangent, adjoint: Adjoint

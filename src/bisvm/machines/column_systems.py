@@ -11,6 +11,8 @@ is scaled so that I + t K t has a unit diagonal.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from sklearn.utils import gen_batches
 
@@ -43,15 +45,23 @@ PARALLEL_ROWS = 1000
 PRODUCT_ROWS = 500
 
 
+class ColumnSystems(NamedTuple):
+    """The systems of q columns, for any Gram matrix.
+
+    D, g : (n, q), contiguous
+    total, rho : (q,)
+    bordered : whether there is an intercept; mu is 0 without
+    """
+
+    D: Array
+    g: Array
+    total: Array
+    rho: Array
+    bordered: bool
+
+
 def solve_columns(
-    gram: Array,
-    D: Array,
-    g: Array,
-    total: Array,
-    rho: Array,
-    bordered: bool,
-    *,
-    refined: bool = True,
+    gram: Array, systems: ColumnSystems, *, refined: bool = True
 ) -> tuple[Array, Array]:
     """Return v and mu of every column; the module's docstring has the formula.
 
@@ -59,10 +69,7 @@ def solve_columns(
     ----------
     gram : array of shape (n, n)
         K, in single or double precision.
-    D, g : arrays of shape (n, q)
-    total, rho : arrays of shape (q,)
-    bordered : bool
-        Whether there is an intercept; mu is 0 without.
+    systems : ColumnSystems
     refined : bool
         In single precision: whether the result is as good as K is, or as good as its
         factor.
@@ -72,19 +79,20 @@ def solve_columns(
     LinAlgError
         If a matrix is not positive definite, by rounding errors.
     """
+    D, g, total, rho, bordered = systems
     sizes = np.count_nonzero(D, axis=0)
     largest = int(sizes.max(initial=0))
     v, mu = np.zeros(D.shape), np.zeros(len(rho))
     if largest <= SMALL:
         room = np.empty((largest, largest)), np.empty((3, largest))
         order = np.empty(largest, dtype=np.intp)
-        if not solve_small(gram, D, g, total, rho, bordered, *room, order, v, mu):
+        if not solve_small(gram, *systems, *room, order, v, mu):
             raise np.linalg.LinAlgError("matrix is not positive definite")
         return v, mu
 
     patience = affordable_products(sizes, len(gram))
     if patience >= ENOUGH_PRODUCTS:
-        found = by_products(gram, D, g, total, rho, bordered, refined, patience)
+        found = by_products(gram, systems, refined, patience)
         if found is not None:
             return found
 
@@ -110,20 +118,14 @@ def affordable_products(sizes: Array, n: int) -> int:
 
 
 def by_products(
-    gram: Array,
-    D: Array,
-    g: Array,
-    total: Array,
-    rho: Array,
-    bordered: bool,
-    refined: bool,
-    patience: int,
+    gram: Array, systems: ColumnSystems, refined: bool, patience: int
 ) -> tuple[Array, Array] | None:
     """Solve by conjugate gradients; None if that takes more products than `patience`.
 
     One product with K serves all columns. With a small C the matrices I + t K t are
     well-conditioned, however many points are active.
     """
+    D, g, total, rho, bordered = systems
     q = len(rho)
     t = np.sqrt(D / (1.0 + D * np.diagonal(gram)[:, None]))
     scale = np.hstack([t, t])

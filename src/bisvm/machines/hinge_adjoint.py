@@ -1,4 +1,4 @@
-"""The adjoint of the exact hinge, whose curvature is infinite on the margin set M.
+"""The adjoint of exact losses, whose curvature is infinite on the margin set M.
 
 The limit D -> infinity of U = P - D lambda, lambda = K U - mu leaves lambda = 0 on M:
 with v = D lambda there and zero elsewhere, U = P - v and
@@ -48,18 +48,20 @@ def multipliers(
 def ends_of_intercept(machine: Machine, tangent: Tangent, k: int) -> np.ndarray:
     """The two points between which a free intercept is in the middle, if M is empty.
 
-    b may rise until a positive point in error or a negative one at rest meets the
+    b may rise until a positive hinge in error or a negative one at rest meets the
     margin, and fall until one of the others does. With v = 1'P / 2 on both, U is what
     the functions alone do to H: b follows them.
     """
-    labels, present = machine.labels[:, k], machine.weights[:, k] > 0
+    signs, targets = machine.loss.hinges(machine.labels[:, k])
+    present = machine.weights[:, k] > 0
     # With no vector on the margin every dual is exactly at one of its bounds.
-    error, room = tangent.slope[:, k] != 0, labels - tangent.fitted[:, k]
-    above = present & (error == (labels > 0))
-    below = present & (error == (labels < 0))
+    error = signs * tangent.slope[:, k] < 0
+    room = signs * targets - tangent.fitted[:, k]
+    above = present & (error == (signs > 0))
+    below = present & (error == (signs < 0))
     ends = []
     if above.any():
-        ends.append(np.flatnonzero(above)[np.argmin(room[above])])
+        ends.append(np.argmin(np.where(above, room, np.inf)))
     if below.any():
-        ends.append(np.flatnonzero(below)[np.argmax(room[below])])
-    return np.array(ends, dtype=int)
+        ends.append(np.argmax(np.where(below, room, -np.inf)))
+    return np.array(ends, dtype=int) % len(present)

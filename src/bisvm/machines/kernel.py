@@ -24,6 +24,7 @@ from bisvm.machines.base import (
 from bisvm.machines.column_systems import (
     CONVERTED,
     PARALLEL_ROWS,
+    ColumnSystems,
     product,
     solve_columns,
 )
@@ -199,22 +200,22 @@ class KernelLinearization(Linearization):
         g, total = product(gram, cotangent), cotangent.sum(axis=0)
         v, mu = self._solve(g, total, refined=True)
         U = cotangent - v
-        return Adjoint(Coefficients(U, -mu), product(gram, U) - mu)
+        pull = None if self.machine.loss.twice_differentiable else v
+        return Adjoint(Coefficients(U, -mu), product(gram, U) - mu, pull)
 
     def _solve(self, g: Array, total: Array, *, refined: bool) -> tuple[Array, Array]:
         machine = self.machine
         largest = int(np.count_nonzero(self.tangent.curvature, axis=0).max(initial=0))
         if machine.loss.twice_differentiable and largest <= machine.direct_limit:
             with suppress(np.linalg.LinAlgError):
-                return solve_columns(
-                    machine.gram,
+                systems = ColumnSystems(
                     np.ascontiguousarray(self.tangent.curvature),
                     np.ascontiguousarray(g),
                     total,
                     machine.intercept_precision,
                     machine.has_intercept,
-                    refined=refined,
                 )
+                return solve_columns(machine.gram, systems, refined=refined)
         return self._solve_one_by_one(g, total)
 
     def _solve_one_by_one(self, g: Array, total: Array) -> tuple[Array, Array]:
@@ -238,7 +239,7 @@ class KernelLinearization(Linearization):
         return v, mu
 
     def _solve_on_margin(self, k: int, g: Array, total: float, v: Array) -> float:
-        """The exact hinge: write to v and return mu (`hinge_adjoint`)."""
+        """Exact losses: write to v and return mu (`hinge_adjoint`)."""
         machine, tangent = self.machine, self.tangent
         M = margin_of(tangent.curvature[:, k])
         free = machine.intercept == "free"

@@ -211,13 +211,13 @@ class LinearLinearization(Linearization):
     def adjoint(self, cotangent: Array) -> Adjoint:
         """(diag(rho) + X'D X) s = X'P; the adjoint function is x -> s'x."""
         if self.machine.loss.twice_differentiable:
-            function = self._solve(cotangent)
+            function, pull = self._solve(cotangent), None
         else:
-            function = self._on_margin(cotangent)
-        return Adjoint(function, self.machine.fit_values(function))
+            function, pull = self._on_margin(cotangent)
+        return Adjoint(function, self.machine.fit_values(function), pull)
 
-    def _on_margin(self, cotangent: Array) -> Coefficients:
-        """The exact hinge: rho_d s_d = X'U with U = P - v (`hinge_adjoint`)."""
+    def _on_margin(self, cotangent: Array) -> tuple[Coefficients, Array]:
+        """Exact losses: rho_d s_d = X'U with U = P - v (`hinge_adjoint`); also v."""
         machine, tangent = self.machine, self.tangent
         free = machine.intercept == "free"
         U, mu = cotangent.copy(), np.zeros(machine.n_columns)
@@ -234,7 +234,8 @@ class LinearLinearization(Linearization):
             v, mu[k] = multipliers(machine.block(rows), g, total, free=free)
             U[M, k] -= v
         out = machine.riesz(U)
-        return replace(out, intercept=-mu) if free else out
+        out = replace(out, intercept=-mu) if free else out
+        return out, cotangent - U
 
     def direction(self, x: Coefficients) -> Coefficients:
         machine = self.machine

@@ -19,7 +19,14 @@ from scipy import sparse
 
 from bisvm.core.parts import Parameter
 from bisvm.core.types import Array, ArrayLike, Matrix
-from bisvm.data.matrices import Inputs, column_moments, each, is_sparse, positive
+from bisvm.data.matrices import (
+    Inputs,
+    column_moments,
+    dense,
+    each,
+    is_sparse,
+    positive,
+)
 from bisvm.data.splits import SampleGroups
 from bisvm.kernels import Kernel, Linear
 from bisvm.losses import Loss
@@ -87,6 +94,35 @@ class Frame:
     def unscaled(self, x: Coefficients) -> Coefficients:
         """Return the coefficients for inputs in their original units."""
         coef = x.coef / self.scale[:, None]
+        return Coefficients(coef, x.intercept - self.origin @ coef)
+
+
+@dataclass(frozen=True, eq=False)
+class RowFrame:
+    """A linear machine that is trained as a kernel machine: w = sum_i beta_i z_i.
+
+    z = x - origin. With fewer rows than features there are fewer coefficients, and one
+    Gram matrix of all z_i'z_j serves for every C.
+    """
+
+    X: Matrix
+    origin: Array
+
+    @classmethod
+    def of(cls, X: Matrix) -> RowFrame:
+        """Centre inputs that are not sparse; a free intercept makes up for it."""
+        if is_sparse(X):
+            return cls(X, np.zeros(X.shape[1]))
+        origin = X.mean(axis=0)
+        return cls(X - origin, origin)
+
+    def gram(self) -> Array:
+        """Return z_i'z_j of all rows."""
+        return np.asarray(dense(self.X @ self.X.T), dtype=float)
+
+    def unscaled(self, x: Coefficients) -> Coefficients:
+        """Return the coefficients of the features, in their original units."""
+        coef = np.asarray(self.X.T @ x.coef)
         return Coefficients(coef, x.intercept - self.origin @ coef)
 
 
@@ -175,7 +211,7 @@ class Model:
         labels: Array,
         train: Array,
         landmarks: Array | None = None,
-        frame: Frame | None = None,
+        frame: Frame | RowFrame | None = None,
         sample_groups: SampleGroups | None = None,
     ) -> Machine:
         """Return the machine at these hyperparameters.
@@ -191,7 +227,7 @@ class Model:
             column.
         landmarks : array, optional
             Rows of X to which a kernel machine is restricted.
-        frame : Frame, optional
+        frame : Frame or RowFrame, optional
         sample_groups : SampleGroups, optional
             Groups of the rows, for a regularization that has one C for each.
         """
@@ -200,7 +236,7 @@ class Model:
         loss = self.loss.with_values(values, self.target_scale)
         if self.linear:
             precision, for_intercept = self.regularization.precision(C, X.shape[1])
-            if frame is not None:
+            if isinstance(frame, Frame):
                 precision = precision / frame.scale**2
             return LinearMachine(
                 labels, weights, loss, self.intercept, X, precision, for_intercept

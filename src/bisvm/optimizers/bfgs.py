@@ -36,6 +36,8 @@ _FIRST_RANGE = (0.3, 30.0)
 _LATER_RANGE = (0.3, 1e4)
 # Shortest first step, in logarithmic coordinates: a factor of e^0.3 = 1.35.
 _FIRST_STEP = 0.3
+# How much longer the next step is along one on which H fell ever faster.
+_LONGER = 4.0
 # Cosine between a step and the change of the gradient from which on it counts.
 _LEAST_CURVATURE = 1e-10
 # A value this far below the first one counts as zero.
@@ -302,12 +304,23 @@ class _State:
         """Update B by the step to a trial point, if the curvature is positive."""
         s, y = trial.x - self.at.x, trial.gradient - self.at.gradient
         if not _curved(s, y):
-            return self
+            return self._lengthened(s) if trial.value < self.at.value else self
         inverse = self.inverse
         if self.fresh:
             size = float(np.clip(float(s @ y) / float(y @ y), *_FIRST_RANGE))
             inverse = _multiple(len(s), size)
         return replace(self, inverse=inverse.updated(s, y), fresh=False)
+
+    def _lengthened(self, s: Array) -> _State:
+        """Make the next step longer if H falls ever faster along the only coordinate.
+
+        Among several, the direction of a step is not where the next one goes.
+        """
+        longer = min(_LONGER * float(np.abs(s).max()), self.reach)
+        if len(s) > 1 or not longer > 0.0:
+            return self
+        size = longer / float(np.abs(self.at.gradient).max())
+        return replace(self, inverse=_multiple(1, size))
 
     def stuck(self, gtol: float) -> tuple[int, str]:
         """Return status and message of a search that found no lower point."""

@@ -33,6 +33,7 @@ from bisvm.plots.history import (
     convergence_data,
     path_data,
 )
+from bisvm.plots.intervals import IntervalData, IntervalDisplay, interval_data
 from bisvm.plots.landscape import LandscapeData, LandscapeDisplay, landscape_data
 
 __all__ = [
@@ -45,6 +46,8 @@ __all__ = [
     "FrequencyResponseDisplay",
     "GroupWeightsData",
     "GroupWeightsDisplay",
+    "IntervalData",
+    "IntervalDisplay",
     "LandscapeData",
     "LandscapeDisplay",
     "PathData",
@@ -56,6 +59,7 @@ __all__ = [
     "feature_maps_data",
     "filters_data",
     "group_weights_data",
+    "interval_data",
     "landscape_data",
     "path_data",
     "relevance_data",

@@ -313,8 +313,10 @@ class PathDisplay(Display[PathData]):
                 arrowprops=line,
             )
         if self.data.chosen:
-            x = np.full(len(named), last)
-            self.ax_.plot(x, ends[named], "o", c=INK, ms=4, clip_on=False, zorder=3)
+            for k in named:
+                color = self.lines_[k][0].get_color()
+                end = [last], [ends[k]]
+                self.ax_.plot(*end, "o", c=color, ms=4, clip_on=False, zorder=3)
 
 
 def _style(place: int | None) -> dict[str, Any]:

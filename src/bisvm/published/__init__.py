@@ -23,6 +23,7 @@ _HOMES = {
     "Ipopt": "ipopt",
     "LinearFolds": "alternating",
     "Pegasos": "pegasos",
+    "PrintedSLPFilter": "printed_slp",
     "RPROP": "rprop",
     "SGDDCD": "single_loop",
     "SLPFilter": "slp_filter",

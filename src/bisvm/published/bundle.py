@@ -106,6 +106,8 @@ class Bundle(Optimizer):
     ----------
     W. Hare, C. Sagastizabal, M. Solodov, A proximal bundle method for nonsmooth
     nonconvex functions with inexact information, Comput. Optim. Appl. 63 (2016) 1-28.
+    A. Stegie, Bundle Methods for Nonsmooth, Nonconvex Problems with Inexact
+    Information, master's thesis, Technische Universität München, 2017: on bilevel SVMs.
     """
 
     wants_units = True

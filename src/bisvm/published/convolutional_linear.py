@@ -23,6 +23,7 @@ from bisvm.criteria import Criterion, get_criterion
 from bisvm.data.splits import chosen, decisions
 from bisvm.estimators.arguments import COMMON, ClassArguments
 from bisvm.estimators.callbacks import CallbackSupportMixin, Watched, with_callbacks
+from bisvm.estimators.class_inputs import prepare_classes
 from bisvm.estimators.convolutional import (
     IMAGES,
     check_task,
@@ -31,7 +32,7 @@ from bisvm.estimators.convolutional import (
     validated_rows,
 )
 from bisvm.estimators.docstrings import LIMITS
-from bisvm.estimators.inputs import Given, check_range, prepare
+from bisvm.estimators.inputs import Given, check_range
 from bisvm.losses import Loss, get_loss
 from bisvm.optimizers import Optimizer
 from bisvm.published.bilinear.patches import Patches
@@ -169,7 +170,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, ClassArgumen
         watched = Watched(self, X, y, sample_weight)
         random_state = check_random_state(self.random_state)
         shape, flat = flattened(X, self.image_shape)
-        data = prepare(
+        data = prepare_classes(
             self,
             Given(flat, y, sample_weight, groups),
             random_state,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -155,6 +155,8 @@ class Pegasos(DualSolver):
         See `DualSolver`.
     """
 
+    most_hinges: ClassVar[int] = 1
+
     epochs: int = 50
     projection: bool = True
     seed: int = 0
@@ -165,7 +167,7 @@ class Pegasos(DualSolver):
 
     def _approximate(
         self, machine: Machine, form: DualForm, start: Array | None
-    ) -> list[Array | None]:
+    ) -> list[Array]:
         if form.features is None:
             raise ValueError(
                 "Pegasos trains linear machines; use solver='smo' or 'dcd' for kernels."

@@ -1,19 +1,20 @@
-"""Partial dependence: predicted probabilities as one column takes other values.
+"""Partial dependence: predictions as one column takes other values.
 
 With x_i^{c=v} the row x_i whose column c has the value v, the curve is
 
     p_c(v) = mean over i of  p(x_i^{c=v}),
 
-over a sample of rows (Friedman 2001).
+over a sample of rows (Friedman 2001), with p the probability of a class, or a predicted
+number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.pipeline import Pipeline
 
 from bisvm.core.types import Array, UserData
@@ -25,12 +26,15 @@ ROWS, VALUES, CATEGORIES, CLASSES = 100, 15, 8, 5
 
 
 class Dependence(NamedTuple):
-    """Mean probabilities at some values of a column.
+    """Mean predictions at some values of a column.
 
     labels : the values, as text
     places : where they stand on the axis, from 0 to 1
-    curves : class and its mean probability at every value
+    curves : class and its mean probability at every value; for numbers an empty name
+        and the mean prediction
     is_number : whether the values are numbers
+    limits : of the axis of predictions
+    unit : what is predicted, "probability" or "number"
     """
 
     name: str
@@ -38,6 +42,26 @@ class Dependence(NamedTuple):
     places: list[float]
     curves: list[tuple[str, list[float]]]
     is_number: bool
+    limits: tuple[float, float] = (0.0, 1.0)
+    unit: str = "probability"
+
+    @property
+    def what(self) -> str:
+        return "probability of" if self.unit == "probability" else "mean prediction"
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Places on the axis of predictions, from 0 to 1, and what is written there."""
+        low, high = self.limits
+        return [(k, f"{low + k * (high - low):.3g}") for k in (0.0, 0.5, 1.0)]
+
+    def height(self, value: float) -> float:
+        """Where a prediction stands on its axis, from 0 to 1."""
+        low, high = self.limits
+        return (value - low) / (high - low)
+
+    def text(self, value: float) -> str:
+        return f"{value:.1%}" if self.unit == "probability" else f"{value:.4g}"
 
 
 def dependences(
@@ -47,12 +71,13 @@ def dependences(
 
     Parameters
     ----------
-    model : fitted classifier, or pipeline
+    model : fitted classifier or regressor, or pipeline
     X : data frame or array; others have no columns to change
     names : of columns, or numbers of columns of an array
     positive : the class of two that is shown
     """
-    if not hasattr(model, "predict_proba") or not _has_columns(model, X):
+    possible = is_regressor(model) or hasattr(model, "predict_proba")
+    if not possible or not _has_columns(model, X):
         return []
     rows = np.random.default_rng(0).permutation(len(X))[:ROWS]
     sample = X.iloc[rows] if hasattr(X, "iloc") else X[rows]
@@ -79,16 +104,30 @@ def _dependence(
         return None
     means = np.array([p.mean(axis=0) for p in _predicted(model, sample, name, values)])
     axis = np.array(numbers or range(len(values)), dtype=float)
+    more: dict[str, Any] = {}
+    if is_regressor(model):
+        curves = [("", means[:, 0].tolist())]
+        more = {"limits": _limits(model, sample, means), "unit": "number"}
+    else:
+        shown = _shown(model.classes_, means, positive)
+        curves = [(str(model.classes_[k]), means[:, k].tolist()) for k in shown]
     return Dependence(
         str(name),
         [f"{one:.4g}" for one in numbers] or [str(one) for one in values],
         ((axis - axis[0]) / (axis[-1] - axis[0])).tolist(),
-        [
-            (str(model.classes_[k]), means[:, k].tolist())
-            for k in _shown(model.classes_, means, positive)
-        ],
+        curves,
         bool(numbers),
+        **more,
     )
+
+
+def _limits(
+    model: BaseEstimator, sample: UserData, means: Array
+) -> tuple[float, float]:
+    """From the 10th to the 90th percentile of predictions, and to all that is drawn."""
+    middle = np.quantile(model.predict(sample), [0.1, 0.9])
+    low, high = float(min(middle[0], means.min())), float(max(middle[1], means.max()))
+    return (low, high) if high > low else (low - 0.5, low + 0.5)
 
 
 def _column(X: UserData, name: str) -> Array | None:
@@ -132,10 +171,13 @@ def _predicted(
 ) -> Iterator[Array]:
     for value in values:
         if hasattr(sample, "iloc"):
-            yield model.predict_proba(sample.assign(**{name: value}))
+            changed = sample.assign(**{name: value})
         else:
             changed = sample.copy()
             changed[:, int(name)] = value
+        if is_regressor(model):
+            yield model.predict(changed).reshape(len(changed), -1)
+        else:
             yield model.predict_proba(changed)
 
 

@@ -43,6 +43,7 @@ from bisvm.reporting.words import (
     difference_in_words,
     expected_in_words,
     learned_in_words,
+    verdict_in_words,
 )
 from bisvm.search.history import Certificate
 from bisvm.selection.comparison import (
@@ -54,7 +55,7 @@ from bisvm.selection.comparison import (
     own_entry,
     predicted_on_folds,
     rival_entry,
-    rivals,
+    rows_for,
 )
 from bisvm.tables import ColumnTypes
 from bisvm.tables.preparing import relevances_by_column
@@ -62,6 +63,16 @@ from bisvm.tables.preparing import relevances_by_column
 PACKAGES = ("bisvm", "numpy", "scipy", "scikit-learn", "numba", "pandas", "matplotlib")
 # With more rows a single SVC takes too long for a report.
 MOST_ROWS = 10_000
+# Sections of the page, by the names of their anchors.
+CLASS_SECTIONS = {
+    "short": "In short",
+    "methods": "Other methods",
+    "classes": "Classes",
+    "thresholds": "Thresholds",
+    "probabilities": "Probabilities",
+    "columns": "Columns",
+    "details": "Technical details",
+}
 # Columns whose partial dependence is shown.
 DEPENDENCES = 3
 
@@ -85,6 +96,30 @@ class Asked(NamedTuple):
     importance: Importance | None = None
 
 
+class Gathered(NamedTuple):
+    """What is known of a model before a page is written.
+
+    asked : what the report was asked for
+    rows : inputs as the machine sees them
+    own, entries : results of the model, and of other methods
+    seconds, budget : duration of the tuning, and of a grid search
+    not_compared : why there are no other methods, or None
+    """
+
+    model: BaseEstimator
+    machine: BaseEstimator
+    X: UserData
+    asked: Asked
+    rows: Rows
+    own: Entry
+    entries: list[Entry]
+    seconds: float
+    budget: float
+    not_compared: str | None
+    fit_params: Mapping[str, UserVector]
+    progress: Callable[[str], None]
+
+
 def gather(
     model: BaseEstimator,
     X: UserData,
@@ -96,15 +131,8 @@ def gather(
     seconds: float | None,
     fit_params: Mapping[str, UserVector],
     progress: Callable[[str], None],
-) -> dict[str, Any]:
-    """Collect what the template states, by the names that it uses.
-
-    entries : the compared methods, the model itself (`own`) last
-    bars : the same with intervals, and whether they differ from the model
-    not_compared : why there are no other methods, or None
-    confusion : counts, labels, and on which rows; or None
-    pictures : by name; a text is the reason why there is no picture
-    """
+) -> Gathered:
+    """Fit other methods, and collect what all pages need."""
     machine = model[-1] if isinstance(model, Pipeline) else model
     rows = _rows(model, machine, X, y, X_test, y_test, fit_params)
     if seconds is None:
@@ -112,43 +140,79 @@ def gather(
     reason = _why_not(machine, rows) if asked.compare else "compare=False"
     budget = min(seconds, asked.max_seconds)
     entries = [] if reason else _entries(rows, budget, asked.details, progress)
-    progress("counting held-out rows")
+    progress("predicting held-out rows")
     own = own_entry(machine, rows, seconds)
-    held_out = getattr(machine, "quality_", None)
+    return Gathered(
+        *(model, machine, X, asked, rows, own, entries, seconds, budget, reason),
+        fit_params,
+        progress,
+    )
+
+
+def class_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
+    """Collect what the page on classes states, by the names that it uses.
+
+    bars : the compared methods with intervals, and whether they differ from the model
+    confusion : counts, labels, and on which rows; or None
+    """
+    machine, rows, own, asked = found.machine, found.rows, found.own, found.asked
+    held_out, y_test = getattr(machine, "quality_", None), rows.y_test
     on_test = None if y_test is None else quality_of(machine, rows.X_test, y_test)
     quality = on_test or held_out
+    thresholds = None
+    if y_test is not None:
+        thresholds = thresholds_of(machine, rows.X_test, y_test, asked.positive)
+    judged = None if y_test is None else reliability_of(machine, rows.X_test, y_test)
+    confusion, every = _confusion(machine, rows), [*found.entries, own]
+    bars = _bars(every, own, rows, quality)
+    shown = {
+        "methods": len(bars) > 1 or found.not_compared,
+        "classes": quality or confusion,
+        "thresholds": thresholds,
+        "probabilities": judged,
+    }
+    return {
+        **common_facts(found, X_test),
+        "contents": contents(CLASS_SECTIONS, {k: bool(v) for k, v in shown.items()}),
+        "answer": answer(held_out, on_test),
+        "quality": quality,
+        "guessing": held_out is not None and held_out.no_better_than_guessing,
+        "bars": bars,
+        "differences": [difference_in_words(own, other) for other in found.entries],
+        "expected": expected_in_words(machine),
+        "train": share_of(np.asarray(machine.predict(rows.X) == rows.y)),
+        "test": None if own.scores is None else share_of(own.scores),
+        "losses": None if y_test is None else losses_of(machine, rows.X_test, y_test),
+        "confusion": confusion,
+        "thresholds": thresholds,
+        "reliability": judged,
+    }
+
+
+def common_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
+    """Collect what all pages state.
+
+    entries : the compared methods, the model itself (`own`) last
+    pictures : by name; a text is the reason why there is no picture
+    """
+    model, machine, X, asked = found.model, found.machine, found.X, found.asked
+    rows, progress, fit_params = found.rows, found.progress, found.fit_params
     progress("shuffling columns")
     importance = asked.importance or column_importance(
-        model, X, X_test, y_test, fit_params.get("groups")
+        model, X, X_test, rows.y_test, fit_params.get("groups")
     )
     first = [] if importance is None else list(importance.names[:DEPENDENCES])
     certificates = certificates_of(machine)
     return dict(
         machine=machine,
-        answer=answer(held_out, on_test),
-        quality=quality,
-        guessing=held_out is not None and held_out.no_better_than_guessing,
         warnings=list(asked.warnings),
-        data=describe(model, machine, X, y, y_test),
-        settings=_settings(machine, asked.settings, len(rows.folds), own),
-        own=own,
-        entries=[*entries, own],
-        bars=_bars([*entries, own], own, rows, quality),
-        differences=[difference_in_words(own, other) for other in entries],
-        not_compared=reason,
-        budget=budget,
-        seconds=seconds,
-        expected=expected_in_words(machine),
-        train=share_of(np.asarray(machine.predict(rows.X) == y)),
-        test=None if own.right is None else share_of(own.right),
-        losses=None if y_test is None else losses_of(machine, rows.X_test, y_test),
-        confusion=_confusion(machine, rows),
-        thresholds=None
-        if y_test is None
-        else thresholds_of(machine, rows.X_test, y_test, asked.positive),
-        reliability=None
-        if y_test is None
-        else reliability_of(machine, rows.X_test, y_test),
+        data=describe(model, machine, X, rows.y, rows.y_test),
+        settings=_settings(machine, asked.settings, len(rows.folds), found.own),
+        own=found.own,
+        entries=[*found.entries, found.own],
+        not_compared=found.not_compared,
+        budget=found.budget,
+        seconds=found.seconds,
         importance=importance,
         coefficients=_coefficients(model, machine),
         dependences=dependences(model, X, first, asked.positive),
@@ -162,14 +226,21 @@ def gather(
     )
 
 
+def contents(
+    sections: Mapping[str, str], shown: Mapping[str, bool]
+) -> list[tuple[str, str]]:
+    """Return sections with their titles; those that `shown` does not name are shown."""
+    return [pair for pair in sections.items() if shown.get(pair[0], True)]
+
+
 def _entries(
     rows: Rows, budget: float, details: bool, progress: Callable[[str], None]
 ) -> list[Entry]:
-    """Usual classifiers, and with details a grid search of the same duration."""
-    progress("fitting usual classifiers")
+    """Usual methods, and with details a grid search of the same duration."""
+    progress("fitting usual methods")
     # Test rows are the fair comparison; folds take longer.
     alone = rows.y_test is None
-    entries = [rival_entry(*pair, rows, alone) for pair in rivals(rows).items()]
+    entries = [rival_entry(*pair, rows, alone) for pair in rows.rivals().items()]
     if details:
         progress(f"grid search for {budget:.1f} s")
         entries.append(grid_entry(rows, seconds=budget))
@@ -195,8 +266,8 @@ def _bars(
     balanced = quality is not None and quality.unbalanced
     found = []
     for one in entries:
-        if one.right is not None and rows.y_test is not None:
-            share = measured(one.right, rows.y_test, balanced)
+        if one.scores is not None and rows.y_test is not None:
+            share = measured(one.scores, rows.y_test, balanced)
             verdict = "" if one is own else _verdict(own, one)
             found.append(Bar(one.method, share.value, share.low, share.high, verdict))
         elif one.cross_validated is not None:
@@ -205,11 +276,9 @@ def _bars(
 
 
 def _verdict(own: Entry, other: Entry) -> str:
-    assert own.right is not None and other.right is not None
-    gained, lost, chance = disagreement(own.right, other.right)
-    if chance:
-        return "no difference beyond chance"
-    return "bisvm is better" if gained > lost else "better than bisvm"
+    assert own.scores is not None and other.scores is not None
+    gained, lost, chance = disagreement(own.scores, other.scores)
+    return verdict_in_words(gained > lost, chance)
 
 
 def _coefficients(
@@ -265,7 +334,7 @@ def _rows(
         return X.reshape(shape[0], -1) if len(shape) > 2 else in_blocks(X)
 
     own = inputs(X)
-    return Rows(
+    return rows_for(machine)(
         own,
         y,
         None if y_test is None else inputs(X_test),
@@ -282,7 +351,7 @@ def _why_not(machine: BaseEstimator, rows: Rows) -> str | None:
     if isinstance(rows.X, RowBlocks):
         return "the rows are not in memory"
     if len(rows.y) > MOST_ROWS:
-        return f"an SVC would take too long on {len(rows.y):,} rows"
+        return f"an SVM would take too long on {len(rows.y):,} rows"
     return None
 
 

@@ -29,7 +29,7 @@ def column_importance(
 
     Parameters
     ----------
-    model : fitted classifier, or a pipeline that ends with one
+    model : fitted classifier or regressor, or a pipeline that ends with one
     X : the rows that it was fitted on
     X_test, y_test : rows that were held out; they are used if there are enough
     groups : of the rows X, which belong together
@@ -65,14 +65,15 @@ def _names(model: BaseEstimator, machine: BaseEstimator) -> list[str] | None:
 
 
 def coefficients(model: BaseEstimator) -> dict[str, float] | None:
-    """Coefficients of a linear machine of two classes, in standardised units.
+    """Coefficients of a linear machine of one task, in standardised units.
 
-    That of an input is by how much the decision value rises if the input rises by its
-    standard deviation; the largest first. None for other machines.
+    That of an input is by how much the decision value, or the number predicted, rises
+    if the input rises by its standard deviation; the largest first. None for other
+    machines.
     """
     machine = model[-1] if isinstance(model, Pipeline) else model
     coef, scale = getattr(machine, "coef_", None), machine.feature_scale_
-    if coef is None or scale is None or len(machine.classes_) != 2:
+    if coef is None or scale is None or len(coef) != 1:
         return None
     names = _input_names(model, machine)
     values = np.asarray(coef)[0] * scale

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.criteria import Points, get_criterion
 from bisvm.data.targets import class_tasks
-from bisvm.estimators.inputs import class_factors
+from bisvm.estimators.class_inputs import class_factors
 from bisvm.estimators.quality import Quality
 
 # 95% of a normal distribution lie within this many standard deviations.

@@ -34,7 +34,7 @@ class ColumnSummary:
 class DataSummary:
     """The data in short.
 
-    classes : label, training rows, held-out rows
+    classes : label, training rows, held-out rows; none for numbers
     dropped : columns without information, and why
     more : number of columns that are not described
     """
@@ -75,7 +75,7 @@ def describe(
         n_inputs=int(machine.n_features_in_),
         classes=[
             (str(label), int(np.sum(y == label)), int(np.sum(held_out == label)))
-            for label in machine.classes_
+            for label in getattr(machine, "classes_", ())
         ],
         columns=columns,
         dropped={} if types is None else types.dropped_,

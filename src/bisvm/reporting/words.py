@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 
 from bisvm.core.types import Array, ArrayLike
 from bisvm.estimators.quality import NO_BETTER, Quality
@@ -43,7 +43,7 @@ def hyperparameters_of(machine: BaseEstimator) -> dict[str, ArrayLike]:
 def learned_in_words(machine: BaseEstimator) -> list[str]:
     """A line for every hyperparameter; widths are told in standardised units."""
     return [
-        _widths(machine, name, value) or in_words(name, value)
+        _widths(machine, name, value) or in_words(name, value, is_regressor(machine))
         for name, value in hyperparameters_of(machine).items()
     ]
 
@@ -68,11 +68,17 @@ def _widths(machine: BaseEstimator, name: str, value: ArrayLike) -> str | None:
     return f"gamma = {text}{count}, in units of their standard deviations: {meaning}"
 
 
-def in_words(name: str, value: ArrayLike) -> str:
-    """One hyperparameter: its value or range, its meaning, and a remark."""
+def in_words(name: str, value: ArrayLike, regression: bool = False) -> str:
+    """One hyperparameter: its value or range, its meaning, and a remark.
+
+    C of a regression is in units of the target: none is large or small by itself.
+    """
     values = np.asarray(value, dtype=float)
     last = name.split("__")[-1]
     meaning = MEANINGS.get(last, "a parameter of the kernel")
+    if regression and last == "C":
+        meaning = "weight of training errors against a smooth function"
+        return f"{name} = {_range(values)}: {meaning}, in units of the target"
     return f"{name} = {_range(values)}: {meaning}{_remark(last, values)}"
 
 
@@ -108,7 +114,27 @@ def expected_in_words(machine: BaseEstimator) -> str | None:
         return None
     low, high = score.interval()
     words = share_in_words(score.value, low, high, 90)
-    return f"Expected accuracy on new data: {words}."
+    return f"Expected accuracy on new data, by the training rows alone: {words}."
+
+
+def expected_fit_in_words(machine: BaseEstimator) -> str | None:
+    """R^2 and error to expect on new data, if the search could estimate them."""
+    score = machine.expected_score_
+    if score is None:
+        return None
+    (low, high), (least, most) = score.interval(), score.rmse_interval()
+    return (
+        f"Expected on new data: R^2 {score.value:.3f} (90% interval {low:.3f} to "
+        f"{high:.3f}), root mean squared error {score.rmse:.4g} ({least:.4g} to "
+        f"{most:.4g})."
+    )
+
+
+def verdict_in_words(better: bool, chance: bool) -> str:
+    """Whether the model is better than another method."""
+    if chance:
+        return "no difference beyond chance"
+    return "bisvm is better" if better else "better than bisvm"
 
 
 def answer(held_out: Quality | None, test: Quality | None) -> str | None:
@@ -128,14 +154,45 @@ def answer(held_out: Quality | None, test: Quality | None) -> str | None:
     return f"{word}: {shown.figures}."
 
 
+def threshold_in_words(machine: BaseEstimator) -> str | None:
+    """What the threshold of balanced accuracy would change, if one class is rare.
+
+    By the held-out rows of the search, which know its decision values at any threshold.
+    """
+    quality, held = getattr(machine, "quality_", None), machine._decisions
+    moved = machine.threshold is not None or held is None
+    if moved or quality is None or not quality.unbalanced:
+        return None
+    if quality.no_better_than_guessing:
+        # Its remarks say so already.
+        return None
+    threshold = machine.best_threshold("balanced_accuracy")
+    rare = int(quality.rows.argmin())
+    is_rare = held.positive == bool(rare)
+
+    def share(rows: Array, limit: float) -> float:
+        """Share of these rows that are predicted to be of the rare class."""
+        called = (held.values[rows] > limit) == bool(rare)
+        return float(np.average(called, weights=held.weight[rows]))
+
+    if share(is_rare, threshold) <= share(is_rare, 0.0):
+        return None
+    return (
+        f"--threshold balanced_accuracy would find {share(is_rare, threshold):.0%} of "
+        f"class {str(machine.classes_[rare])!r} instead of {share(is_rare, 0.0):.0%}, "
+        f"and take {share(~is_rare, threshold):.0%} of the others for it instead of "
+        f"{share(~is_rare, 0.0):.0%}."
+    )
+
+
 def difference_in_words(own: Entry, other: Entry) -> str | None:
     """On which held-out rows bisvm and another method are right."""
-    if own.right is None or other.right is None:
+    if own.scores is None or other.scores is None:
         return None
-    gained, lost, chance = disagreement(own.right, other.right)
-    n, name = len(own.right), f"the {other.method}"
+    gained, lost, chance = disagreement(own.scores, other.scores)
+    n, name = len(own.scores), f"the {other.method}"
     if not gained + lost:
-        return f"bisvm and {name} are right on the same {own.right.sum()} of {n} rows."
+        return f"bisvm and {name} are right on the same {own.scores.sum()} of {n} rows."
     better = "bisvm" if gained > lost else name
     verdict = "chance explains this" if chance else f"{better} is better"
     return (

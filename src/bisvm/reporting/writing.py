@@ -11,20 +11,22 @@ from os import PathLike
 from pathlib import Path
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from bisvm.core.files import whole_file
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.estimators.importance import Importance
-from bisvm.reporting.facts import Asked, gather
+from bisvm.reporting.facts import Asked, class_facts, gather
+from bisvm.reporting.numbers import number_facts
 from bisvm.reporting.scores import NORMAL, share_of
 from bisvm.reporting.words import share_in_words
 
 # Estimators that have a report, and their subclasses.
 REPORTED = (
     *("BilevelSVC", "BilevelLinearSVC"),
+    *("BilevelSVR", "BilevelLinearSVR"),
     *("ConvolutionalSVC", "ConvolutionalLinearSVC"),
 )
 # Control characters, halves of surrogate pairs, and characters that reverse the
@@ -48,7 +50,7 @@ def report(
     *,
     X_test: UserData = None,
     y_test: UserVector = None,
-    title: str = "Can the classes be predicted?",
+    title: str = "Can the target be predicted?",
     asked: Mapping[str, str] | None = None,
     seconds: float | None = None,
     compare: bool = True,
@@ -65,16 +67,17 @@ def report(
 ) -> Path:
     """Write a report on a fitted model: one self-contained HTML file.
 
-    The report says whether the classes can be predicted, how well each of them, and by
-    which columns. It compares the model with usual classifiers on the same rows.
+    The report says whether the target can be predicted, how well, and by which columns.
+    It compares the model with usual methods on the same rows. A report on numbers draws
+    predictions, errors and intervals of held-out rows.
     Technical details are folded: settings, learned values, certificate, and the Python
     code that rebuilds the model. Names and values from the data are shown as text and
     never run.
 
     Parameters
     ----------
-    model : fitted BilevelSVC, BilevelLinearSVC, ConvolutionalSVC,
-        ConvolutionalLinearSVC, or Pipeline
+    model : fitted BilevelSVC, BilevelLinearSVC, BilevelSVR, BilevelLinearSVR, \
+ConvolutionalSVC, ConvolutionalLinearSVC, or Pipeline
         A pipeline must end with one of them.
     X, y : the data it was fitted on
     path : file to write
@@ -86,7 +89,7 @@ def report(
     seconds : float, optional
         Duration of the tuning; by default taken from `history_`.
     compare : bool
-        Whether to compare with usual classifiers.
+        Whether to compare with usual methods.
     details : bool
         Whether to compare with a grid search of the same duration, and to draw the
         search and the loss around the optimum, which takes up to 20 seconds more and
@@ -122,7 +125,7 @@ def report(
     given = dict(
         sample_weight=sample_weight, groups=groups, sample_groups=sample_groups
     )
-    facts = gather(
+    found = gather(
         model,
         X,
         y,
@@ -141,21 +144,28 @@ def report(
         fit_params={name: value for name, value in given.items() if value is not None},
         progress=progress or (lambda text: None),
     )
-    text = page(title=str(title), data_lines=list(data_lines), **facts)
+    of_target, template = (
+        (number_facts, "numbers.html")
+        if is_regressor(found.machine)
+        else (class_facts, "classes.html")
+    )
+    facts = of_target(found, X_test)
+    text = page(template, title=str(title), data_lines=list(data_lines), **facts)
     with whole_file(path) as file:
         file.write(text.encode("utf-8"))
     return path
 
 
-def page(**facts: object) -> str:
-    """Fill the template; all values are escaped."""
-    from jinja2 import Environment, StrictUndefined
+def page(template: str, **facts: object) -> str:
+    """Fill a template; all values are escaped."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
     from markupsafe import Markup
 
     def printable(value: object) -> object:
         return value if isinstance(value, Markup) else str(value).translate(UNPRINTABLE)
 
     environment = Environment(
+        loader=FunctionLoader(_resource),
         autoescape=True,
         finalize=printable,
         undefined=StrictUndefined,
@@ -165,9 +175,10 @@ def page(**facts: object) -> str:
     environment.filters["percent"] = "{:.1%}".format
     environment.filters["thousands"] = "{:,}".format
     environment.filters["interval"] = _interval
+    environment.filters["typeset"] = lambda text: str(text).replace("R^2", "R\u00b2")
     environment.filters["in_words"] = lambda share: share_in_words(*share[:3])
     style, script = _resource("page.css"), _resource("page.js")
-    return environment.from_string(_resource("report.html")).render(
+    return environment.get_template(template).render(
         style=Markup(style),
         style_hash=_hash(style),
         script=Markup(script),

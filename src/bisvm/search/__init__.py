@@ -10,6 +10,7 @@ import.
 | `settings` | what is asked: settings, data, the bilevel problem they make |
 | `kernel_choice` | kernel="auto": candidate kernels, from simple to rich |
 | `task_choice` | multi_class="auto": a machine for every class, or for every pair |
+| `default_machine` | a default SVC or SVR, which a time limit leaves at worst |
 | `calibration` | probabilities from held-out decision values |
 | `stages` | `tune`, the order of stages of one search |
 | `starts` | where to start, and simple rules to compare with |

@@ -26,7 +26,7 @@ from bisvm.data.matrices import column_moments, is_sparse
 from bisvm.kernels import RBF, Kernel, Laplacian, Linear, feature_groups, on_groups
 from bisvm.machines.regularization import PerFeature
 from bisvm.search.history import Comparison, PairedDifference
-from bisvm.search.observer import STOPS, TIME_STOP
+from bisvm.search.observer import STOPS
 from bisvm.search.refinement import NESTED, SEPARATE, SEPARATE_ERRORS, WEAKER_PRIOR
 from bisvm.search.results import Searched
 from bisvm.search.settings import Data, Settings
@@ -227,13 +227,10 @@ def choose(
     tuned = trials.search(candidate)
     for higher in richer:
         if stopped(tuned):
-            if stopped(tuned) == TIME_STOP and candidate is ordered[0]:
-                candidate, tuned = trials.without_time(candidate, tuned)
             break
         further = trials.search(higher)
         if not judged(further):
             tuned = unless_stopped(tuned, further)
-            candidate, tuned = trials.without_time(candidate, tuned)
             break
         trials.tell(higher, further)
         higher, further = trials.with_others(higher, further)
@@ -264,20 +261,6 @@ class _Trials:
         found = self.tune(candidate)
         self.tried.append((candidate, found))
         return found
-
-    def without_time(
-        self, candidate: Candidate, tuned: list[Searched]
-    ) -> tuple[Candidate, list[Searched]]:
-        """The candidate, or a default SVC if local averages suggest that.
-
-        There is no time to tune a richer candidate.
-        """
-        default = Candidate(ONE, RBF())
-        if judged(tuned):
-            loss = float(np.mean([one.descent.best.criterion for one in tuned]))
-            if not self.local_loss(default.kernel) < loss:
-                return candidate, tuned
-        return default, self.search(default)
 
     def tell(self, candidate: Candidate, found: list[Searched]) -> None:
         """Add the steps within a search, the first of several."""

@@ -16,7 +16,7 @@ from bisvm.data.matrices import Inputs
 from bisvm.data.splits import Split, training_columns
 from bisvm.machines import Coefficients, KernelMachine, Machine
 from bisvm.machines.landmarks import LeftOut
-from bisvm.machines.model import Approximation, Frame
+from bisvm.machines.model import Approximation, Frame, RowFrame
 from bisvm.search.descent import Descent, Search
 from bisvm.search.history import Certificate, Hyperparameters, Record
 from bisvm.search.observer import COMPETITOR_ROWS, StopSearch, Trace
@@ -57,13 +57,28 @@ class Trained:
 
     values : the hyperparameters that were learned on the splits
     frame : coordinates of a linear machine, or None
+    x : its coefficients
+    residual : largest violation of optimality
+    status : how its solver ended
     left_out : what landmarks leave out of the kernel, if it was approximated
     """
 
     values: Hyperparameters
-    frame: Frame | None
-    solution: Solution
+    frame: Frame | RowFrame | None
+    x: Coefficients
+    residual: float
+    status: str
     left_out: LeftOut | None = None
+
+    @classmethod
+    def of(
+        cls,
+        values: Hyperparameters,
+        frame: Frame | RowFrame | None,
+        solution: Solution,
+    ) -> Trained:
+        residual = float(solution.residual.max())
+        return cls(values, frame, solution.x, residual, solution.status)
 
 
 def train(
@@ -108,16 +123,16 @@ def train(
         solution = _solve_on_own_rows(solver, whole, fitted)
     else:
         solution = solver.solve(whole, fitted, FINAL_TOL)
+    trained = Trained.of(values, problem.frame, solution)
     if landmarks is None:
-        return Trained(values, problem.frame, solution)
+        return trained
     coef = np.zeros(columns.labels.shape)
     coef[landmarks] = solution.x.coef
-    solution = replace(solution, x=replace(solution.x, coef=coef))
     rule = problem.approximation
     kernel = problem.model.kernel_at(values)
     limited = "" if rule is None else rule.limited
     left_out = LeftOut.of(kernel, problem.X, landmarks, limited=limited)
-    return Trained(values, problem.frame, solution, left_out)
+    return replace(trained, x=replace(solution.x, coef=coef), left_out=left_out)
 
 
 def _solve_on_own_rows(
@@ -424,12 +439,12 @@ class Tuned(Searched):
     @property
     def certificate(self) -> Certificate:
         """The certificate of both levels together."""
-        descent, final = self.descent, self.trained.solution
+        descent, final = self.descent, self.trained
         solved = descent.best.converged and final.status != "max_iter"
         gain = descent.over_constant
         found = Certificate(
             lower_residual=descent.best.residual,
-            final_residual=float(final.residual.max()),
+            final_residual=final.residual,
             upper_gradient=descent.upper_gradient,
             converged=descent.converged and solved,
             reason=descent.reason if solved or not self.judged else LOWER_LIMIT,

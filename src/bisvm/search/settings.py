@@ -13,7 +13,13 @@ from bisvm.core.types import Array, Matrix
 from bisvm.criteria import Criterion
 from bisvm.criteria.priors import Prior
 from bisvm.data.matrices import RowBlocks
-from bisvm.data.splits import SampleGroups, Split, split_columns, training_columns
+from bisvm.data.splits import (
+    FoldColumns,
+    SampleGroups,
+    Split,
+    split_columns,
+    training_columns,
+)
 from bisvm.data.targets import Targets
 from bisvm.kernels import Kernel, Precomputed
 from bisvm.machines.model import (
@@ -23,6 +29,7 @@ from bisvm.machines.model import (
     n_in_memory,
     resolve_approximation,
 )
+from bisvm.machines.regularization import PerFeature
 from bisvm.optimizers import Optimizer, Scan
 from bisvm.search.descent import DescentMethod
 from bisvm.solvers import Solver
@@ -33,6 +40,10 @@ TaskKind = Literal["ovr", "ovo"]
 MultiClass = Literal["auto", "ovr", "ovo"]
 # Chosen by the search, a number of starts, or their hyperparameters.
 Starts: TypeAlias = Literal["auto"] | int | Sequence[Mapping[str, Any]]
+# Linear machines are trained as kernel machines up to this number of rows, if there are
+# so many times as many features: their Newton steps then are faster.
+WIDE_ROWS = 2000
+WIDE = 2
 # An argument as the user gave it.
 Argument: TypeAlias = Any
 
@@ -95,6 +106,12 @@ class Data:
     def with_tasks(self, kind: TaskKind) -> Data:
         """Return the same data with one task for every class, or for every pair."""
         return replace(self, tasks=self.targets.tasks(self.y, kind))
+
+    def split_columns(self, tasks: Array) -> FoldColumns:
+        """One column for every split and each of these class tasks."""
+        return split_columns(
+            tasks, self.splits, self.weight, self.held_weight, self.targets
+        )
 
     def subsample(self, rows: Array) -> Data:
         """Return some of the rows, with what is left of the splits."""
@@ -184,11 +201,14 @@ class Settings:
     def for_data(self, data: Data) -> Settings:
         """Return settings with what the data decide.
 
-        The values of a precomputed kernel, if there is one, and the scale of y.
+        The values of a precomputed kernel, if there is one, the scale of y, and the
+        criterion of a regression.
         """
-        settings, scale = self, data.targets.common_scale
+        criterion = self.criterion.for_targets(data.tasks, data.weight)
+        settings, scale = replace(self, criterion=criterion), data.targets.common_scale
         if scale != self.model.target_scale:
-            settings = replace(self, model=replace(self.model, target_scale=scale))
+            model = replace(self.model, target_scale=scale)
+            settings = replace(settings, model=model)
         if data.matrix is None:
             return settings
         return settings.with_kernel(Precomputed(data.matrix))
@@ -224,11 +244,9 @@ def problem_of(
     columns = (
         training_columns(tasks, data.weight, data.targets)
         if on_training
-        else split_columns(
-            tasks, data.splits, data.weight, data.held_weight, data.targets
-        )
+        else data.split_columns(tasks)
     )
-    return Problem.of(
+    problem = Problem.of(
         model,
         data.X,
         data.weight,
@@ -244,6 +262,19 @@ def problem_of(
         # The residual of a linear machine is an average over points.
         inner_tol=(0.01 if model.linear else 1.0) * settings.tol,
     )
+    if isinstance(data.X, RowBlocks) or not _by_rows(settings, data.X.shape):
+        return problem
+    return problem.by_rows(data.X, settings.tol)
+
+
+def _by_rows(settings: Settings, shape: tuple[int, ...]) -> bool:
+    """Whether a linear machine is trained as a kernel machine: it has few rows."""
+    model, (n, n_features) = settings.model, shape
+    one_C = not isinstance(model.regularization, PerFeature)
+    smooth = model.loss.twice_differentiable and model.intercept == "free"
+    usual = settings.method is None and settings.optimizer.any_machine
+    wide = WIDE * n < n_features and n <= WIDE_ROWS
+    return model.linear and one_C and smooth and usual and wide
 
 
 def _learned(settings: Settings, data: Data) -> Argument:

@@ -20,7 +20,6 @@ from bisvm.bilevel.objective import Objective, WarmStart
 from bisvm.bilevel.problem import Evaluation
 from bisvm.core.parts import PENALTY
 from bisvm.core.types import Array
-from bisvm.losses import Quartic
 from bisvm.optimizers import Optimizer, Scan, Simplex
 from bisvm.search.descent import (
     ROUGH_ACCURACY,
@@ -38,6 +37,7 @@ from bisvm.search.observer import TIME_STOP, StopSearch, Trace
 from bisvm.search.refinement import LOOSER, refine
 from bisvm.search.settings import Starts
 from bisvm.search.starts import (
+    PLATEAU,
     Baseline,
     Start,
     baselines,
@@ -45,6 +45,8 @@ from bisvm.search.starts import (
     first_starts,
     gain_over_constant,
     grid_of_starts,
+    has_levelled_off,
+    is_scanned,
     largest_C_starts,
     lowest,
     nearby_starts,
@@ -442,13 +444,15 @@ def _from_starts(
     objective = search.objective
     points = choose(objective)
     accuracy = None if len(points) < MANY_STARTS else ROUGH_ACCURACY
-    starts, trace = _evaluated(search, trace, points, accuracy)
+    plateau = max(worth, PLATEAU)
+    scanned = len(points) >= MANY_STARTS and is_scanned(objective)
+    starts, trace = _evaluated(search, trace, points, accuracy, scanned=scanned)
     if starts[-1].solved:
-        between = starts_between(objective, lowest(starts).theta)
+        between = starts_between(objective, lowest(starts, plateau).theta)
         further, trace = _evaluated(search, trace, between, None)
         starts += further
     ends = []
-    for start in best_starts(starts):
+    for start in best_starts(starts, plateau):
         end, trace = search.descend(trace, start.theta, stage, shared=True)
         ends.append(end)
     best = min(ends, key=lambda descent: descent.best.value)
@@ -479,13 +483,15 @@ def _from_largest_C(
     """The lower of a minimum and of another in the valley of the largest C.
 
     H is rough there, since few rows decide: a descent that does not converge must end
-    lower by `ROUGH_WORTH`.
+    lower by `ROUGH_WORTH`. So must one from which separate values are learned: with the
+    largest C they are stuck where kernels are nearly linear.
     """
+    many = search.objective.space.has_many
     points = largest_C_starts(search.objective, found.best.theta)
     starts, trace = _evaluated(search, trace, points, ROUGH_ACCURACY)
     for start in other_valleys(found.best, starts):
         end, trace = search.descend(trace, start.theta, stage, shared=True)
-        sure = end.converged or not found.converged
+        sure = (end.converged or not found.converged) and not many
         worth = WORTH if sure else ROUGH_WORTH
         if end.best.value < (1 - worth) * found.best.value:
             found, trace = _from_nearby(search, trace, end, stage)
@@ -493,11 +499,17 @@ def _from_largest_C(
 
 
 def _evaluated(
-    search: Search, trace: Trace, points: list[Array], accuracy: float | None
+    search: Search,
+    trace: Trace,
+    points: list[Array],
+    accuracy: float | None,
+    *,
+    scanned: bool = False,
 ) -> tuple[list[Start], Trace]:
-    """H at these points; no more of them once machines could not be solved at several.
+    """H at these points, or at the first of them.
 
-    That happens with features whose units are many powers of ten apart.
+    No more are evaluated once machines could not be solved at several, as with features
+    whose units are many powers of ten apart, nor in a scan that has levelled off.
     """
     starts: list[Start] = []
     for theta in points:
@@ -505,6 +517,8 @@ def _evaluated(
         at, trace = evaluate(search, trace, theta, "start", accuracy=accuracy)
         starts.append(Start(theta, at.value, at.converged))
         if sum(not start.solved for start in starts) >= UNSOLVED_STARTS:
+            break
+        if scanned and has_levelled_off(starts):
             break
     return starts, trace
 
@@ -559,12 +573,12 @@ def _with_kinks(
 
 
 def _smooth(search: Search) -> Search:
-    """The search on the same problem with a rounded corner instead of the hinge's.
+    """The search on the same problem with the corners of the loss rounded.
 
-    Its H has no kinks, and its basins are those of the hinge.
+    Its H has no kinks, and its basins are those of the exact loss.
     """
     problem = search.objective.problem
-    model = replace(problem.model, loss=Quartic())
+    model = replace(problem.model, loss=problem.model.loss.rounded())
     smooth = replace(problem, model=model, solver=get_solver("auto", model.loss))
     return search.on(Objective(smooth), loosened=LOOSER)
 

@@ -88,6 +88,11 @@ BASELINE_ERRORS = 2.0
 NEARLY = 1.1
 # Points whose H differ by less than this, relatively, are on one plateau (as `tol`).
 PLATEAU = 1e-3
+# A scan ends on a plateau whose H is below this part of the highest one: the plateau of
+# rigid machines, at which scans begin, is not the last. There H changes by less than
+# this with a step of the scan.
+WELL_BELOW = 0.9
+LEVEL = 1e-2
 # Starts further apart than this are in different valleys, of which so many are tried.
 FAR = 1.5 * SCAN_STEP
 MOST_VALLEYS = 3
@@ -371,6 +376,12 @@ def first_starts(objective: Objective, known: list[Baseline]) -> list[Array]:
     return [theta0, *(x for x in proposed if np.abs(x - theta0).max() >= DISTINCT)]
 
 
+def is_scanned(objective: Objective) -> bool:
+    """Whether one coordinate is all there is, whose whole range is evaluated."""
+    shared = _Shared.of(objective)
+    return not shared.both and shared.single is not None
+
+
 def _scan(view: SharedValues, start: Array, entry: int) -> Iterator[Array]:
     """The range of one coordinate, from rigid machines to free ones."""
     x = view.reduce(start)
@@ -381,6 +392,17 @@ def _scan(view: SharedValues, start: Array, entry: int) -> Iterator[Array]:
             moved = x.copy()
             moved[entry] += step * SCAN_STEP
             yield view.expand(moved)
+
+
+def has_levelled_off(starts: list[Start]) -> bool:
+    """Whether a scan from rigid machines to free ones has come to its lower plateau.
+
+    Machines that separate the rows stay the same at larger C, and take ever longer.
+    """
+    values = [start.value for start in starts[1:]]
+    if len(values) < 2 or not values[-1] < WELL_BELOW * max(values):
+        return False
+    return abs(values[-1] - values[-2]) <= LEVEL * abs(values[-1])
 
 
 def starts_between(objective: Objective, theta: Array) -> list[Array]:
@@ -446,11 +468,14 @@ def largest_C_starts(objective: Objective, theta: Array) -> list[Array]:
     ]
 
 
-def lowest(starts: list[Start]) -> Start:
-    """Return the start of lowest H; on a plateau, the nearest to the first start."""
+def lowest(starts: list[Start], plateau: float = PLATEAU) -> Start:
+    """Return the start of lowest H; on a plateau, the nearest to the first start.
+
+    plateau : relative differences of H that do not count
+    """
     finite = [start for start in starts if np.isfinite(start.value)] or starts[:1]
     level = min(start.value for start in finite)
-    level += PLATEAU * abs(level)
+    level += plateau * abs(level)
     return min(
         (start for start in finite if not start.value > level),
         key=lambda start: start.distance(starts[0]),
@@ -458,17 +483,24 @@ def lowest(starts: list[Start]) -> Start:
     )
 
 
-def best_starts(starts: list[Start]) -> list[Start]:
+def best_starts(starts: list[Start], plateau: float = PLATEAU) -> list[Start]:
     """Return where to descend: the lowest start, and one far away and nearly as low.
 
-    Far is further than a step and a half of a scan.
+    Far is further than a step and a half of a scan. No start that is so close to it is
+    lower: there it would only be on the way to another one.
     """
-    best = lowest(starts)
+    best = lowest(starts, plateau)
     good = [start for start in starts if start.value <= NEARLY * best.value]
     far = [start for start in good if start.distance(best) >= FAR]
+    far = [one for one in far if _is_lowest_nearby(one, starts)]
     # On the plateau of the best nothing else is to be found.
-    far = [one for one in far if abs(one.value - best.value) > PLATEAU * best.value]
+    far = [one for one in far if abs(one.value - best.value) > plateau * best.value]
     return [best, *sorted(far, key=lambda start: start.value)[:1]]
+
+
+def _is_lowest_nearby(one: Start, starts: list[Start]) -> bool:
+    near = (other for other in starts if other.distance(one) < FAR)
+    return all(not other.value < one.value for other in near)
 
 
 def other_valleys(found: Evaluation, starts: list[Start]) -> list[Start]:

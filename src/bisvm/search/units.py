@@ -33,14 +33,15 @@ from bisvm.data.matrices import RowBlocks
 from bisvm.kernels import Kernel
 from bisvm.machines.model import Approximation
 from bisvm.search.checkpoint import Checkpoint, checkpoint_of, rule_of
+from bisvm.search.default_machine import DefaultMachine
 from bisvm.search.descent import Search, has_shared_values
 from bisvm.search.history import Hyperparameters, Progress, Record
 from bisvm.search.kernel_choice import (
+    ONE,
     Candidate,
     KernelChoice,
     candidates,
     choose,
-    judged,
     stopped,
     unless_stopped,
 )
@@ -128,6 +129,7 @@ class Work:
     callback : called after every evaluation
     build : makes the model of a callback
     file : evaluations that are kept, and those of a run that was interrupted
+    reserved : seconds of the time limit that are not left to the search
     name : of the kernel that is tried, where there are several
     best_values : of every set so far, from which a callback's model is made
     """
@@ -145,6 +147,7 @@ class Work:
     callback: Callback | None = None
     build: BuildModel | None = None
     file: Checkpoint | None = None
+    reserved: float = 0.0
     name: str = ""
     best_values: dict[int, Hyperparameters] = field(default_factory=dict)
 
@@ -200,11 +203,12 @@ def search(
     -------
     Found
     """
-    kinds, open_tasks = task_kinds(settings, data), settings.multi_class == "auto"
+    began = time.time()
+    default = DefaultMachine.within_limit(settings, data)
+    kinds = task_kinds(settings, data)
     settings, data = settings.with_tasks(kinds[0]), data.with_tasks(kinds[0])
     sets = _sets(settings, data)
     seeds = random_state.randint(np.iinfo(np.int32).max, size=len(sets))
-    began = time.time()
     # A callback may end the starts of a set, and sees the best of all of them.
     watched = callback is not None
     independent = n_independent_starts(settings.starts, settings.optimizer)
@@ -233,11 +237,15 @@ def search(
         fitting = searches_that_fit(settings, data, len(sets[0]), rule)
         n_jobs = settings.n_jobs if jobs <= fitting else int(fitting)
         threads = _threads(settings, n_units) if in_process else 1
-        shared = (in_process, n_jobs, threads, callback, build, file)
+        reserved = 0.0 if default is None else default.seconds
+        shared = (in_process, n_jobs, threads, callback, build, file, reserved)
         work = Work(settings, data, sets, starts, seeds, began, rule, *shared)
         chosen = _chosen(work) if len(kinds) == 1 else _best_tasks(work, kinds)
-        if open_tasks and not judged(chosen.searched):
-            chosen = _by_pairs(chosen)
+        if default is not None and stopped(chosen.searched) == TIME_STOP:
+            if default.beats(chosen.settings, chosen.data, chosen.searched):
+                return _default(default, chosen)
+        if len(chosen.data.y) < len(data.y):
+            chosen = _on_all_rows(work, chosen)
         return _finished(work, chosen)
 
 
@@ -261,7 +269,7 @@ def _best_tasks(work: Work, kinds: Sequence[TaskKind]) -> _Chosen:
     rows = rows_to_choose_by(work.data, int(work.seeds[0]))
     first = _chosen(work.with_tasks(kinds[0], rows))
     if stopped(first.searched):
-        return first if rows is None else _on_all_rows(work, first)
+        return first
     # The kernel is chosen once.
     pairs = work.with_tasks(kinds[1], rows, first.settings)
     second = replace(_chosen(pairs), choice=first.choice)
@@ -273,9 +281,7 @@ def _best_tasks(work: Work, kinds: Sequence[TaskKind]) -> _Chosen:
     solves = sum(one.solves for found in both for one in found.searched)
     if rows is None:
         solves -= sum(one.solves for one in best.searched)
-    elif stopped(best.searched):
-        best = _on_all_rows(work, best)
-    else:
+    elif not stopped(best.searched):
         best = _chosen(work.with_tasks(best.settings.task_kind))
     if step is None:
         return best
@@ -289,19 +295,11 @@ def _on_all_rows(work: Work, found: _Chosen) -> _Chosen:
     return replace(found, data=data, searched=[one.moved() for one in found.searched])
 
 
-def _by_pairs(found: _Chosen) -> _Chosen:
-    """Return pairs of classes, as in scikit-learn's SVC, if there is one set of values.
-
-    They are smaller machines, and the better ones with values that were not tuned.
-    """
-    if len(found.data.classes) <= 2 or not found.settings.shared:
-        return found
-    return replace(
-        found,
-        settings=found.settings.with_tasks("ovo"),
-        data=found.data.with_tasks("ovo"),
-        searched=[one.moved() for one in found.searched],
-    )
+def _default(default: DefaultMachine, found: _Chosen) -> Found:
+    """The default machine, with the evaluations of the search that it replaces."""
+    records = [record for one in found.searched for record in one.history]
+    choice = found.choice and KernelChoice(ONE, default.settings.model.kernel)
+    return Found(default.settings, default.data, [default.tuned(records)], choice)
 
 
 def _finished(work: Work, found: _Chosen) -> Found:
@@ -404,7 +402,7 @@ def tune_unit(work: Work, number: int, start: int | None) -> Outcome:
     settings, data, tasks = work.settings, work.data, work.sets[number]
     began = time.perf_counter() - (time.time() - work.began)
     limit = settings.time_limit
-    deadline = None if limit is None else began + limit
+    deadline = None if limit is None else began + limit - work.reserved
     unit = work.name + (str(number) if start is None else f"{number}.{start}")
     answers = None if work.file is None else work.file.answers(unit)
     late = deadline is not None and time.perf_counter() > deadline

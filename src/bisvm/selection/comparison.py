@@ -1,4 +1,4 @@
-"""Usual classifiers, a grid search and a tuned machine on the same rows and folds.
+"""Usual methods, a grid search and a tuned machine on the same rows and folds.
 
 `bisvm demo`, `bisvm compare`, the report and the benchmarks share this comparison and
 its grid over C and gamma.
@@ -15,23 +15,30 @@ from itertools import product
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone
-from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
+from sklearn.base import BaseEstimator, clone, is_regressor
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import cross_val_predict, cross_val_score
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.data.matrices import RowBlocks
-from bisvm.data.splits import Split, freeze_splits
+from bisvm.data.splits import Split, draw_folds, freeze_splits
 
 # --- the grid -------------------------------------------------------------------------
 
 # What a grid search covers, on features of variance one.
 BOX = {"C": (1e-2, 1e3), "gamma": (1e-4, 1e1)}
+# epsilon of an SVR in standard deviations of y, as it is by default if that is one.
+TUBE = 0.1
 # Points along each axis. Each grid has the points of the one before and those between.
 SIZES = SMALL, USUAL, FINE = 6, 11, 21
 
@@ -80,8 +87,9 @@ class Entry:
     method : name
     tuned : number of hyperparameters that it tuned
     detail : what it tried
-    cross_validated : mean accuracy on the folds on which hyperparameters were chosen
-    right : which test rows it predicts correctly; None without test rows
+    cross_validated : mean accuracy, or R^2, on the folds on which hyperparameters were
+        chosen
+    scores : of the test rows (`Rows.scores`); None without test rows
     seconds : time to tune and fit
     """
 
@@ -89,13 +97,16 @@ class Entry:
     tuned: int
     detail: str
     cross_validated: float | None
-    right: Array | None
+    scores: Array | None
     seconds: float
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Training and test rows as the machines see them, and the folds that all share."""
+    """Training and test rows as the machines see them, and the folds that all share.
+
+    This class is for classes, `NumberRows` for numbers.
+    """
 
     X: UserData
     y: Array
@@ -104,11 +115,32 @@ class Rows:
     folds: list[Split]
     sample_weight: UserVector = None
 
-    def right(self, model: BaseEstimator) -> Array | None:
-        """Which test rows the model predicts correctly."""
+    def scores(self, model: BaseEstimator) -> Array | None:
+        """Which test rows the model predicts correctly: their mean is the accuracy."""
         if self.y_test is None:
             return None
         return np.asarray(model.predict(self.X_test) == self.y_test)
+
+    def machine(self, **values: float) -> BaseEstimator:
+        """Return scikit-learn's machine with these values of C and gamma."""
+        return SVC(**values)
+
+    def rivals(self) -> dict[str, BaseEstimator]:
+        """Guessing and four usual methods, as they come."""
+        found: dict[str, BaseEstimator] = {
+            "guessing": DummyClassifier(strategy="most_frequent"),
+            "logistic regression": LogisticRegression(max_iter=1000),
+            "random forest": RandomForestClassifier(random_state=0),
+            "boosting": HistGradientBoostingClassifier(random_state=0),
+            "default SVC": SVC(),
+        }
+        return self._possible(found)
+
+    def _possible(self, found: dict[str, BaseEstimator]) -> dict[str, BaseEstimator]:
+        if sparse.issparse(self.X):
+            # It takes dense rows only.
+            del found["boosting"]
+        return found
 
     @property
     def fit_params(self) -> dict[str, Array]:
@@ -116,42 +148,65 @@ class Rows:
         return {} if weight is None else {"sample_weight": np.asarray(weight)}
 
     def score(self, model: BaseEstimator) -> float:
-        """Mean accuracy of an unfitted model on the folds."""
+        """Mean accuracy, or R^2, of an unfitted model on the folds."""
         params = self.fit_params or None
         scores = cross_val_score(model, self.X, self.y, cv=self.folds, params=params)
         return float(scores.mean())
+
+
+@dataclass(frozen=True)
+class NumberRows(Rows):
+    """The same for a target of numbers."""
+
+    def scores(self, model: BaseEstimator) -> Array | None:
+        """1 - squared error / variance of y, for every test row: their mean is R^2."""
+        if self.y_test is None:
+            return None
+        spread = float(np.var(self.y_test)) or 1.0
+        return np.asarray(
+            1.0 - (model.predict(self.X_test) - self.y_test) ** 2 / spread
+        )
+
+    def machine(self, **values: float) -> BaseEstimator:
+        """C and epsilon of an SVR are in units of y."""
+        scale = float(np.std(self.y)) or 1.0
+        C = scale * values.get("C", 1.0)
+        return SVR(**{**values, "C": C, "epsilon": TUBE * scale})
+
+    def rivals(self) -> dict[str, BaseEstimator]:
+        found: dict[str, BaseEstimator] = {
+            "always the mean": DummyRegressor(),
+            "linear regression": RidgeCV(np.geomspace(1e-3, 1e3, 13)),
+            "random forest": RandomForestRegressor(random_state=0),
+            "boosting": HistGradientBoostingRegressor(random_state=0),
+            "default SVR": SVR(),
+        }
+        return self._possible(found)
+
+
+def rows_for(model: BaseEstimator) -> type[Rows]:
+    """Return the kind of rows that a machine is compared on."""
+    return NumberRows if is_regressor(model) else Rows
 
 
 def folds_of(
     machine: BaseEstimator, X: UserData, y: UserVector, groups: UserVector = None
 ) -> list[Split]:
     """The splits of the fit if its `random_state` is a number, else similar ones."""
-    codes = np.unique(y, return_inverse=True)[1]
+    regression = is_regressor(machine)
+    codes = np.asarray(y) if regression else np.unique(y, return_inverse=True)[1]
     cv = 5 if getattr(machine.cv, "swaps_rows", False) else machine.cv
     seed = machine.random_state
     state = check_random_state(seed if isinstance(seed, (int, np.integer)) else 0)
+    if regression and isinstance(cv, (int, np.integer)):
+        return draw_folds(int(cv), len(codes), groups, None, state)
     return freeze_splits(cv, X, codes, groups=groups, random_state=state)
-
-
-def rivals(rows: Rows) -> dict[str, BaseEstimator]:
-    """Guessing and four usual classifiers, as they come."""
-    found: dict[str, BaseEstimator] = {
-        "guessing": DummyClassifier(strategy="most_frequent"),
-        "logistic regression": LogisticRegression(max_iter=1000),
-        "random forest": RandomForestClassifier(random_state=0),
-        "boosting": HistGradientBoostingClassifier(random_state=0),
-        "default SVC": SVC(),
-    }
-    if sparse.issparse(rows.X):
-        # It takes dense rows only.
-        del found["boosting"]
-    return found
 
 
 def rival_entry(
     name: str, rival: BaseEstimator, rows: Rows, cross_validate: bool = True
 ) -> Entry:
-    """A classifier with its own settings, on one thread.
+    """A method with its own settings, on one thread.
 
     Threads that wait for each other make boosting slow where processors are shared.
     """
@@ -162,27 +217,28 @@ def rival_entry(
         fitted = clone(rival).fit(rows.X, rows.y, **rows.fit_params)
         seconds = time.perf_counter() - began
         score = rows.score(rival) if cross_validate else None
-    return Entry(name, 0, "as it comes", score, rows.right(fitted), seconds)
+    return Entry(name, 0, "as it comes", score, rows.scores(fitted), seconds)
 
 
 def default_entry(rows: Rows) -> Entry:
-    """An SVC with scikit-learn's default settings."""
+    """An SVC, or for numbers an SVR, with scikit-learn's default settings."""
     began = time.perf_counter()
-    model = SVC().fit(rows.X, rows.y, **rows.fit_params)
+    default = type(rows.machine())()
+    model = clone(default).fit(rows.X, rows.y, **rows.fit_params)
     seconds = time.perf_counter() - began
-    detail = 'C = 1, gamma = "scale"'
-    score = rows.score(SVC())
-    return Entry("default SVC", 0, detail, score, rows.right(model), seconds)
+    detail, name = 'C = 1, gamma = "scale"', f"default {type(default).__name__}"
+    score = rows.score(default)
+    return Entry(name, 0, detail, score, rows.scores(model), seconds)
 
 
 def grid_entry(rows: Rows, *, size: int = FINE, seconds: float = math.inf) -> Entry:
     """The best point of a grid; with a time limit, of as many as were tried."""
     began = time.perf_counter()
-    tried, best, score = 0, SVC(), -1.0
+    tried, best, score = 0, rows.machine(), -math.inf
     for values in grid_points(rows.X):
         if tried == size**2 or (tried and time.perf_counter() - began >= seconds):
             break
-        candidate = SVC(**values)
+        candidate = rows.machine(**values)
         own = rows.score(candidate)
         tried += 1
         if own > score:
@@ -191,7 +247,7 @@ def grid_entry(rows: Rows, *, size: int = FINE, seconds: float = math.inf) -> En
     took = time.perf_counter() - began
     points = "1 point" if tried == 1 else f"{tried} points"
     detail = f"{points}; C = {best.C:.3g}, gamma = {best.gamma:.3g}"
-    return Entry("grid search", 2, detail, score, rows.right(model), took)
+    return Entry("grid search", 2, detail, score, rows.scores(model), took)
 
 
 def own_entry(
@@ -202,7 +258,7 @@ def own_entry(
     score = None if held is None else rows.score(held)
     tuned = len(getattr(machine, "coordinates_", ()))
     detail = f"{len(machine.history_)} evaluations"
-    return Entry(method, tuned, detail, score, rows.right(machine), seconds)
+    return Entry(method, tuned, detail, score, rows.scores(machine), seconds)
 
 
 def disagreement(one: Array, other: Array) -> tuple[int, int, bool]:
@@ -214,6 +270,16 @@ def disagreement(one: Array, other: Array) -> tuple[int, int, bool]:
     gained = int(np.sum(one & ~other))
     lost = int(np.sum(other & ~one))
     return gained, lost, abs(gained - lost) <= 2 * math.sqrt(gained + lost)
+
+
+def paired_difference(one: Array, other: Array) -> tuple[float, bool]:
+    """Mean difference of the scores of the same rows, and whether that is chance.
+
+    Up to two standard errors are.
+    """
+    change = one - other
+    error = float(change.std(ddof=1)) / math.sqrt(len(change)) if len(change) > 1 else 0
+    return float(change.mean()), abs(float(change.mean())) <= 2.0 * error
 
 
 # --- a machine at learned values ------------------------------------------------------
@@ -234,7 +300,9 @@ def predicted_on_folds(machine: BaseEstimator, rows: Rows) -> Array | None:
 def on_folds(machine: BaseEstimator) -> BaseEstimator | None:
     """`fixed`, for fits on parts of the rows, where a class may have a single row."""
     held = fixed(machine)
-    return None if held is None else held.set_params(cv=Halves())
+    if held is None or is_regressor(machine):
+        return held
+    return held.set_params(cv=Halves())
 
 
 class Halves:
@@ -267,12 +335,25 @@ def fixed(machine: BaseEstimator) -> BaseEstimator | None:
             image_shape=machine.image_shape_, learn=None, **nothing, **strengths
         )
     own = getattr(machine, "machine_", machine)
+    if is_regressor(own):
+        return _fixed_regressor(own, nothing)
     kind = own.multi_class_
     # Held-out rows scale the decision values of pairs of classes, and no others.
     cv = own.cv if kind == "ovo" and len(own.classes_) > 2 else 2
     held = clone(own).set_params(
         C=own.C_, learn=(), cv=cv, starts=1, n_jobs=None, multi_class=kind, **nothing
     )
+    if "kernel" in held.get_params(deep=False) and not own._pairwise:
+        held.set_params(kernel=own.kernel_)
+    return held
+
+
+def _fixed_regressor(own: BaseEstimator, nothing: dict[str, None]) -> BaseEstimator:
+    held = clone(own).set_params(
+        C=own.C_, learn=(), cv=2, starts=1, n_jobs=None, **nothing
+    )
+    if own.epsilon_ is not None:
+        held.set_params(epsilon=own.epsilon_)
     if "kernel" in held.get_params(deep=False) and not own._pairwise:
         held.set_params(kernel=own.kernel_)
     return held

@@ -25,7 +25,8 @@ from sklearn.utils.validation import (
 from bisvm.core.types import Array, Matrix, UserData, UserVector
 from bisvm.estimators import BilevelLinearSVC, BilevelSVC
 from bisvm.estimators.arguments import RandomState
-from bisvm.estimators.inputs import group_labels, validated
+from bisvm.estimators.group_labels import group_labels
+from bisvm.estimators.inputs import validated
 from bisvm.selection.stability import false_bound, stability
 
 # Factor of a search's tolerance, and steps of its descents, where only relevances

@@ -1,9 +1,13 @@
-"""The exact hinge: a nearly optimal dual, made exact on its margin set.
+"""Losses with corners: a nearly optimal dual, made exact on its margin set.
 
-    max over alpha of  sum_i alpha_i - 1/2 beta'K beta,    0 <= alpha_i <= W_i,
+A sum of hinges max(0, p - s f), as the hinge (p = 1, s = y) and the tube of the SVR
+(p = s y - epsilon, s = 1 and -1) are, has the dual
 
-beta_i = y_i alpha_i, and 1'beta = 0 for a free intercept. A linear machine has the
-kernel sum_d x_d z_d / rho_d, a penalised intercept adds 1 / rho to either.
+    max over alpha of  p'alpha - 1/2 beta'K beta,    0 <= alpha_i <= W_i,
+
+beta the sum of s alpha of every point, and 1'beta = 0 for a free intercept. A linear
+machine has the kernel sum_d x_d z_d / rho_d, a penalised intercept adds 1 / rho to
+either.
 
 A solver of this family first computes an approximate solution, each in its own way; a
 path of breakpoints leads from there to the exact one (`bisvm.hinge`). The tangent holds
@@ -13,7 +17,7 @@ the sets: slope S = -beta, and an infinite curvature on the margin.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -21,20 +25,21 @@ from scipy import sparse
 from bisvm.core.types import Array, Matrix
 from bisvm.data.matrices import Inputs, RowBlocks, each
 from bisvm.hinge.active_set import MARGIN, ActiveSet
-from bisvm.hinge.gram import DenseGram, LinearGram
+from bisvm.hinge.gram import DenseGram, Gram, LinearGram, RepeatedGram
+from bisvm.hinge.libsvm import dual_of, libsvm
 from bisvm.hinge.solution import solve
-from bisvm.losses import Hinge, Loss, Quartic
+from bisvm.losses import Loss
 from bisvm.machines import Coefficients, KernelMachine, LinearMachine, Machine, Tangent
 from bisvm.solvers.base import Solution, Solver
 from bisvm.solvers.dcd import dual_coordinate_descent
 from bisvm.solvers.newton import Newton
 
 JACOBIANS = ("exact", "published")
-# Corners of smooth hinges: each is half as wide as the previous one (with a quarter,
+# Corners of smooth losses: each is half as wide as the previous one (with a quarter,
 # Newton's method takes many times as many steps), until the points inside are not many
 # more than can be on the margin; the path does the rest.
 _WIDEST, _SHARPER, _SHARPEST = 2.0, 0.5, 1e-5
-# Residual of the smooth hinges: only the sets of the points are needed.
+# Residual with smooth losses: only the sets of the points are needed.
 _NEAR_TOL = 1e-4
 # Above this residual, in units of the margin, a solution counts as not converged.
 _ACCEPTABLE = 1e-4
@@ -62,6 +67,12 @@ class DualForm:
             raise ValueError(f"{type(machine).__name__} has no dual form here.")
         X = features(machine)
         return cls(LinearGram(X), bias, X)
+
+    def repeated(self, times: int) -> Gram:
+        """Return the Gram matrix of points with so many hinges each."""
+        if times == 1:
+            return self.gram
+        return RepeatedGram(self.gram, np.tile(np.arange(len(self.gram)), times))
 
 
 def features(machine: LinearMachine) -> Inputs:
@@ -114,6 +125,8 @@ class DualSolver(Solver):
     """
 
     needs_curvature = False
+    # Corners of a loss that the approximation can deal with.
+    most_hinges: ClassVar[int] = 2
 
     jacobian: str = "exact"
 
@@ -127,10 +140,16 @@ class DualSolver(Solver):
 
     def check(self, loss: Loss) -> None:
         self.validate()
-        if not isinstance(loss, Hinge):
+        if not loss.n_hinges:
             raise ValueError(
-                f"{type(self).__name__} solves the dual of the exact hinge, and "
-                f"{loss!r} is not: use loss='hinge', or solver='newton'."
+                f"{type(self).__name__} solves the dual of the exact hinge and of the "
+                f"exact tube, and {loss!r} is neither: use loss='hinge', for numbers "
+                "'epsilon_insensitive', or solver='newton'."
+            )
+        if loss.n_hinges > self.most_hinges:
+            raise ValueError(
+                f"{type(self).__name__} is for the exact hinge, and {loss!r} has "
+                f"{loss.n_hinges} corners; use solver='auto'."
             )
 
     def solve(
@@ -144,11 +163,20 @@ class DualSolver(Solver):
                 "those of Jiang and Siddiqui; use fit_intercept='penalized' or False."
             )
         approximate = self._approximate(machine, form, start)
+        gram, n_hinges = form.repeated(machine.loss.n_hinges), machine.loss.n_hinges
         columns, breakpoints = [], 0
         for k, alpha in enumerate(approximate):
-            labels, weights = machine.labels[:, k], machine.weights[:, k]
+            signs, targets = machine.loss.hinges(machine.labels[:, k])
+            weights = np.tile(machine.weights[:, k], n_hinges)
             try:
-                sets, passed = solve(form.gram, labels, weights, alpha, form.bias)
+                sets, passed = solve(
+                    gram,
+                    signs.reshape(-1),
+                    weights,
+                    alpha,
+                    form.bias,
+                    targets.reshape(-1),
+                )
             except RuntimeError as error:
                 # The search treats this theta as a failed step.
                 raise np.linalg.LinAlgError(str(error)) from error
@@ -158,8 +186,8 @@ class DualSolver(Solver):
 
     def _approximate(
         self, machine: Machine, form: DualForm, start: Array | None
-    ) -> list[Array | None]:
-        """Return alpha of every column, approximately; None leaves it to LIBSVM."""
+    ) -> list[Array]:
+        """Return alpha of every column, approximately: (n_hinges n,)."""
         raise NotImplementedError
 
 
@@ -174,20 +202,24 @@ class SMO(DualSolver):
 
     def _approximate(
         self, machine: Machine, form: DualForm, start: Array | None
-    ) -> list[Array | None]:
-        if not form.bias or form.features is not None:
+    ) -> list[Array]:
+        if not form.bias or not isinstance(form.gram, DenseGram):
             raise ValueError(
                 "SMO trains kernel machines with a free intercept; use solver='auto' "
                 "or 'dcd' for others."
             )
-        return [None] * machine.n_columns
+        return [
+            libsvm(form.gram, *machine.loss.hinges(y), c)
+            for y, c in zip(machine.labels.T, machine.weights.T, strict=True)
+        ]
 
 
 @dataclass(eq=False, repr=False)
 class DCD(DualSolver):
     """Dual coordinate descent, with random permutations and shrinking.
 
-    For machines without a free intercept, linear (dense or CSR) or with a kernel.
+    For the exact hinge and machines without a free intercept, linear (dense or CSR) or
+    with a kernel.
 
     Parameters
     ----------
@@ -198,6 +230,8 @@ class DCD(DualSolver):
     jacobian : {"exact", "published"}
         See `DualSolver`.
     """
+
+    most_hinges: ClassVar[int] = 1
 
     tol: float = 1e-4
     max_sweeps: int = 300
@@ -210,7 +244,7 @@ class DCD(DualSolver):
 
     def _approximate(
         self, machine: Machine, form: DualForm, start: Array | None
-    ) -> list[Array | None]:
+    ) -> list[Array]:
         if form.bias:
             raise ValueError(
                 "Dual coordinate descent has no free intercept (its constraint ties "
@@ -233,9 +267,9 @@ class DCD(DualSolver):
 
 
 class Sharpening(DualSolver):
-    """Newton's method on smooth hinges whose corner gets ever sharper.
+    """Newton's method on smooth losses whose corners get ever sharper.
 
-    For linear machines with any intercept. The cost of a step does not depend on C.
+    For machines with any intercept. The cost of a step does not depend on C.
 
     Parameters
     ----------
@@ -245,25 +279,28 @@ class Sharpening(DualSolver):
 
     def _approximate(
         self, machine: Machine, form: DualForm, start: Array | None
-    ) -> list[Array | None]:
+    ) -> list[Array]:
         few = 20 + 2 * (0 if form.features is None else form.features.shape[1])
         eps, newton = _WIDEST, Newton()
         while True:
-            smooth = machine.with_loss(Quartic(eps))
+            smooth = machine.with_loss(machine.loss.rounded(eps))
             found = newton.solve(smooth, start, _NEAR_TOL)
             start = found.fitted
             inside = (found.tangent.curvature > 0).sum(axis=0).max(initial=0)
             if inside <= few or eps <= _SHARPEST:
                 break
             eps *= _SHARPER
-        return list((-machine.labels * found.tangent.slope).T)
+        return [
+            dual_of(machine.loss.hinges(y)[0], -slope)
+            for y, slope in zip(machine.labels.T, found.tangent.slope.T, strict=True)
+        ]
 
 
 class Dual(DualSolver):
     """Choose the solver of this family by the machine.
 
-    Sharpening for a linear machine; for a kernel SMO with a free intercept, and dual
-    coordinate descent without.
+    Sharpening for a linear machine; for a kernel SMO with a free intercept. Without
+    one it is dual coordinate descent for the hinge, and sharpening for a tube.
 
     Parameters
     ----------
@@ -273,9 +310,10 @@ class Dual(DualSolver):
 
     def _approximate(
         self, machine: Machine, form: DualForm, start: Array | None
-    ) -> list[Array | None]:
+    ) -> list[Array]:
+        several = machine.loss.n_hinges > 1
         own: DualSolver = SMO() if form.bias else DCD()
-        if form.features is not None:
+        if form.features is not None or (several and not form.bias):
             own = Sharpening()
         return own._approximate(machine, form, start)
 
@@ -283,12 +321,15 @@ class Dual(DualSolver):
 def _solution(
     machine: Machine, columns: list[ActiveSet], breakpoints: int, exact: bool
 ) -> Solution:
-    beta = np.stack([sets.y * sets.alpha for sets in columns], axis=1)
+    shape = machine.loss.n_hinges, len(machine.labels)
+    hinges = [(sets.y * sets.alpha).reshape(shape) for sets in columns]
+    beta = np.stack([own.sum(axis=0) for own in hinges], axis=1)
     x = Coefficients(beta, _intercepts(machine, columns, beta))
     if isinstance(machine, LinearMachine):
         x = Coefficients(machine.riesz(beta).coef, x.intercept)
     fitted = machine.fit_values(x)
-    on_margin = np.stack([sets.state == MARGIN for sets in columns], axis=1)
+    states = [(sets.state == MARGIN).reshape(shape) for sets in columns]
+    on_margin = np.stack([own.any(axis=0) for own in states], axis=1)
     # The published rule: points on the margin do not move at all.
     slope = -beta if exact else np.where(on_margin, 0.0, -beta)
     tangent = Tangent(
@@ -299,7 +340,9 @@ def _solution(
     )
     residual = np.array(
         [
-            replace(sets, gap=sets.y * fitted[:, k] - 1.0).residual()
+            replace(
+                sets, gap=sets.y * np.tile(fitted[:, k], shape[0]) - sets.p
+            ).residual()
             for k, sets in enumerate(columns)
         ]
     )

@@ -30,6 +30,8 @@ LEAK_ROWS, LEAK_COLUMNS = 2000, 200
 FEW_ROWS = 10
 # Rows of an entity, in the mean at most; entities that there are at least.
 MOST_OF_ENTITY, LEAST_ENTITIES = 50, 10
+# Pairs of values of two columns that name the same entities, over their number.
+SAME_ENTITIES = 1.05
 # Share of rows whose entity has one class, from which on entities give classes away.
 PURE = 0.95
 # A share of held-out rows that are equal to training rows, and is worth a word.
@@ -38,7 +40,8 @@ MANY_EQUAL = 0.02
 DIFFERENT = 0.95
 # Words for what identifies a row, and for what may have several rows.
 IDENTIFIER = re.compile(
-    r"(^|[\W_])(id|ids|nr|no|num|number|key|uid|uuid|guid|index|ref)([\W_]|$)"
+    r"(^|[\W_])(nr|no|num|number|key|index|ref)([\W_]|$)"
+    r"|(^|[\W_])(?i:ids?|uuid|guid|[chpsu]id(num|nr|no)?)([\W_]|$)"
     r"|[a-z](ID|Id|Nr|No)$"
 )
 ENTITY = re.compile(
@@ -59,12 +62,14 @@ class TableWarning:
     text : what was seen
     advice : what to do
     column : the column that it is about, or None
+    others : further columns that say the same
     """
 
     kind: str
     text: str
     advice: str
     column: str | None = None
+    others: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.text} {self.advice}"
@@ -100,7 +105,7 @@ def check_table(
         return found
     entities = [] if grouped else list(_entities(used, y))
     # What names an entity tells the class of its rows, and is no leak for that.
-    named = {one.column for one in entities}
+    named = {name for one in entities for name in (one.column, *one.others)}
     leaks = [] if not classes else list(_leaks(types, used, y))
     leaks = [one for one in leaks if one.column not in named]
     found += [*leaks, *_identifiers(types, used), *entities]
@@ -228,6 +233,7 @@ def _identifies(name: str, column: Series) -> bool:
 
 
 def _entities(frame: DataFrame, y: Array) -> Iterator[TableWarning]:
+    found: list[tuple[list[str], Array]] = []
     for name in frame.columns:
         codes, count = _codes(frame[name])
         n = len(y)
@@ -236,14 +242,35 @@ def _entities(frame: DataFrame, y: Array) -> Iterator[TableWarning]:
             continue
         named = bool(ENTITY.search(str(name)) or IDENTIFIER.search(str(name)))
         if named or (n / count >= 3 and _is_pure(codes, y)):
-            yield TableWarning(
-                "entity",
-                f"Column {str(name)!r} has {count} values in {n} rows, and rows of one "
-                "value are both trained on and held out.",
-                "If they are of one person or thing, the accuracy on new ones is "
-                f"lower: --groups {_quoted(str(name))}.",
-                str(name),
-            )
+            like = [names for names, other in found if _same_entities(codes, other)]
+            if like:
+                like[0].append(str(name))
+            else:
+                found.append(([str(name)], codes))
+    for names, codes in found:
+        yield _of_entity(names, codes, frame)
+
+
+def _same_entities(codes: Array, others: Array) -> bool:
+    """Whether two columns name the same entities, but for a few."""
+    both = len(np.unique(codes * (others.max() + 1) + others))
+    return bool(both <= SAME_ENTITIES * (max(codes.max(), others.max()) + 1))
+
+
+def _of_entity(names: Sequence[str], codes: Array, frame: DataFrame) -> TableWarning:
+    first, *others = names
+    also = f", and so has {listed(others)}," if others else ","
+    text = (
+        f"Column {first!r} has {codes.max() + 1} values in {len(codes)} rows{also} and "
+        "rows of one value are both trained on and held out."
+    )
+    advice = (
+        "If they are of one person or thing, the accuracy on new ones is lower: "
+        f"--groups {_quoted(first)}."
+    )
+    if pandas().to_numeric(frame[first], errors="coerce").notna().all():
+        advice += f" If it counts rows: --drop {_quoted(first)}."
+    return TableWarning("entity", text, advice, first, tuple(others))
 
 
 def _codes(column: Series) -> tuple[Array | None, int]:

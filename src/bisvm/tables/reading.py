@@ -15,7 +15,7 @@ from bisvm.core.types import Array, UserData
 from bisvm.tables.errors import DataError, pandas
 from bisvm.tables.format import TableFormat
 from bisvm.tables.matching import as_like, check_target, names_by_place, read_text_like
-from bisvm.tables.sources import source_of
+from bisvm.tables.sources import GZIP, is_packed, source_of, unpacked
 from bisvm.tables.text import missing_words, read_text, without_words
 
 # Endings of names that tell the format; all other text may be CSV or LIBSVM.
@@ -24,7 +24,7 @@ SUFFIXES = {
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".libsvm", ".svm", ".svmlight"), "libsvm"),
     **dict.fromkeys((".xlsx", ".xlsm"), "excel"),
-    **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl"),
     ".npz": "npz",
 }
 # Formats that are read as text.
@@ -151,6 +151,8 @@ def read_table(
 def _kind_of(path: Path, format: str | None, like: TableFormat | None) -> str:
     """The format of a file; an error if it does not fit the training file."""
     kind = format or _format_of(path, like)
+    if kind not in ("csv", "tsv", "jsonl") and is_packed(path):
+        raise DataError("the file is compressed: unpack it first.")
     own = "text" if kind in TEXT else kind
     if like is None or own == like.kind or (like.named and own != "libsvm"):
         return kind
@@ -185,9 +187,9 @@ def _check_there(path: Path) -> None:
 
 def _format_of(path: Path, like: TableFormat | None) -> str:
     """Detect the format by the first bytes, the name, or the training file."""
-    with path.open("rb") as file:
-        head = file.read(4096)
-    suffix = path.suffix.lower()
+    head = unpacked(path, 4096)
+    packed = path.suffix.lower() == ".gz"
+    suffix = Path(path.stem if packed else path.name).suffix.lower()
     if head.startswith(b"PAR1"):
         return "parquet"
     if suffix in (".xls", ".ods"):
@@ -196,12 +198,12 @@ def _format_of(path: Path, like: TableFormat | None) -> str:
         return "excel"
     if head.startswith(b"PK"):
         return "npz"
-    if head.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")):
+    if head.startswith((GZIP, b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")):
         raise DataError("the file is compressed: unpack it first.")
     if suffix in SUFFIXES:
         return SUFFIXES[suffix]
     line = head.split(b"\n", 1)[0].decode("latin-1").strip()
-    if line.startswith('{"') and ":" in line:
+    if line.startswith(('{"', '[{"')) and ":" in line:
         return "jsonl"
     if like is not None and like.kind in ("text", "libsvm"):
         return "csv" if like.kind == "text" else "libsvm"

@@ -1,15 +1,17 @@
-"""Files as text with separators: text itself, spreadsheets, and JSON lines.
+"""Files as text with separators: text itself, spreadsheets, and JSON.
 
-A spreadsheet and JSON lines become text with commas, so that title rows, header,
-missing values and units are detected as in any other text.
+A spreadsheet and JSON become text with commas, so that title rows, header, missing
+values and units are detected as in any other text. Text may be compressed by gzip.
 """
 
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
@@ -17,6 +19,7 @@ from typing import NamedTuple
 
 from bisvm.tables.errors import DataError
 
+GZIP = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
 # What a spreadsheet or an archive of text may have at most, unpacked: 1 GB.
 MOST_BYTES = 1 << 30
@@ -45,16 +48,37 @@ def source_of(path: Path, kind: str, sheet: str | None = None) -> Source:
     if kind == "excel":
         return _of_spreadsheet(path, sheet)
     if kind == "jsonl":
-        return _of_json_lines(path)
+        return _of_json(path)
     text, encoding = decoded(path)
     if encoding in ("utf-8", "utf-8-sig"):
         return Source(text)
     return Source(text, notes=(f"the text is not UTF-8: read as {encoding}",))
 
 
+def is_packed(path: Path) -> bool:
+    """Whether a file is compressed by gzip."""
+    with path.open("rb") as file:
+        return file.read(2) == GZIP
+
+
+def unpacked(path: Path, most: int = MOST_BYTES + 1) -> bytes:
+    """The first bytes of a file, or of what gzip has compressed in it."""
+    if not is_packed(path):
+        with path.open("rb") as file:
+            return file.read() if most > MOST_BYTES else file.read(most)
+    try:
+        with gzip.open(path) as inner:
+            found = inner.read(most)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"the file is compressed, and damaged: {error}.") from None
+    if len(found) > MOST_BYTES:
+        raise DataError(f"the file has more than {MOST_BYTES:,} bytes unpacked.")
+    return found
+
+
 def decoded(path: Path) -> tuple[str, str]:
     """The text of a file, and its encoding."""
-    raw = path.read_bytes()
+    raw = unpacked(path)
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
         encodings = ["utf-16"]
     elif b"\0" in raw[: 1 << 16]:
@@ -161,27 +185,47 @@ def _with_commas(rows: Iterable[Sequence[str]]) -> str:
     return text.getvalue()
 
 
-# --- JSON lines -----------------------------------------------------------------------
+# --- JSON -----------------------------------------------------------------------------
 
 
-def _of_json_lines(path: Path) -> Source:
+def _of_json(path: Path) -> Source:
+    """One object for every row: a list of them, or one on every line."""
+    text = decoded(path)[0]
+    rows = _listed_rows(text) if text.lstrip()[:1] == "[" else _rows_of_lines(text)
+    if not rows:
+        raise DataError("the file is empty; expected one JSON object for every row.")
+    names = dict.fromkeys(str(name) for row in rows for name in row)
+    cells = [[_json_cell(row.get(name), name) for name in names] for row in rows]
+    return Source(_with_commas([list(names), *cells]), ",", header=True)
+
+
+def _listed_rows(text: str) -> list[Mapping[str, object]]:
+    try:
+        rows: list[Mapping[str, object]] = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise DataError(f"this is not JSON: {error}.") from None
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise DataError(f"entry {number} is not a JSON object, such as {{'a': 1}}.")
+    return rows
+
+
+def _rows_of_lines(text: str) -> list[Mapping[str, object]]:
     rows: list[Mapping[str, object]] = []
-    names: dict[str, None] = {}
-    for number, line in enumerate(decoded(path)[0].splitlines(), 1):
+    for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
         except (json.JSONDecodeError, RecursionError) as error:
-            raise DataError(f"line {number} is not JSON: {error}.") from None
+            raise DataError(
+                f"line {number} is not JSON: {error}. Expected an object on every "
+                "line, or a list of objects."
+            ) from None
         if not isinstance(row, dict):
             raise DataError(f"line {number} is not a JSON object, such as {{'a': 1}}.")
         rows.append(row)
-        names.update(dict.fromkeys(map(str, row)))
-    if not rows:
-        raise DataError("the file is empty; expected a JSON object on every line.")
-    cells = [[_json_cell(row.get(name), name) for name in names] for row in rows]
-    return Source(_with_commas([list(names), *cells]), ",", header=True)
+    return rows
 
 
 def _json_cell(value: object, name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal
@@ -30,18 +31,26 @@ NOTED = 3
 # Training rows that a class must keep: a fold holds out one of them.
 LEAST = 2
 
+# Words for missing values that are hardly names of classes.
+ABBREVIATIONS = ("na", "n/a", "n.a.", "nan", "<na>", "null", "#n/a")
+
 TargetTask = Literal["auto", "classification", "regression"]
 
 
 def split_target(
-    table: Table, target: str | None, task: TargetTask = "auto", merge: bool = False
+    table: Table,
+    target: str | None,
+    task: TargetTask = "auto",
+    merge: bool = False,
+    keep: Sequence[str] = (),
 ) -> tuple[Table, Array, str, list[str]]:
     """Split a table into features and target.
 
     A target of numbers with many different values is a quantity: y then holds floating
     point numbers, for regression. Other targets are classes. Labels are spelled as in
     the file. Empty cells are missing. The usual words for missing values are classes
-    here, but those given to `read_table(missing=...)` are not.
+    here, but those given to `read_table(missing=...)` are not, and neither is "NA" or
+    the like if a column of numbers has it.
 
     Parameters
     ----------
@@ -52,6 +61,8 @@ def split_target(
         What the target holds; "auto" decides by its values.
     merge : bool
         Whether labels that differ in case or spaces only are one class.
+    keep : sequence of str
+        Words such as "NA" that are classes, though columns of numbers have them.
 
     Returns
     -------
@@ -62,6 +73,7 @@ def split_target(
     """
     try:
         name, labels, rest = _take(table, target)
+        labels, nothing = _without_marks(table, name, labels, keep)
         known = np.flatnonzero(labels.notna())
         if not len(known):
             raise DataError("the target has no value at all.", column=name)
@@ -80,7 +92,9 @@ def split_target(
         like = [one for one in columns if table.cells[one].isin(classes).all()]
         form = replace(form, target=name, like_labels=tuple(like))
     if dropped:
-        notes.append(f"{dropped} rows without a target are dropped")
+        why = f"; {listed(nothing)} means a missing value, as in other columns"
+        more = f"{why} (--keep-label {nothing[0]})" if nothing else ""
+        notes.append(f"{dropped} rows without a target are dropped{more}")
     notes += [
         f"{one!r} is a class of {name!r}; use --missing={one} if it means a missing "
         "value"
@@ -164,6 +178,32 @@ def _take(table: Table, target: str | None) -> tuple[str, Series, UserData]:
         words = ("", *table.missing)
         labels = without_words(labels.to_frame("target"), words)["target"]
     return name, labels, rest
+
+
+def _without_marks(
+    table: Table, name: str, labels: Series, keep: Sequence[str]
+) -> tuple[Series, list[str]]:
+    """Labels without words that mean nothing in columns of numbers, and these words."""
+    if table.cells is None or not is_text(labels):
+        return labels, []
+    used = {one for one in labels.dropna().unique() if one.lower() in ABBREVIATIONS}
+    kept = {word.strip().lower() for word in keep}
+    cells = table.cells.drop(columns=name)
+    numbers = [one for one in cells if _is_numeric(table.frame[one])]
+    found = sorted(
+        word
+        for word in used
+        if word.lower() not in kept and cells[numbers].eq(word).any(axis=None)
+    )
+    return labels.mask(labels.isin(found)), found
+
+
+def _is_numeric(column: Series) -> bool:
+    """Whether all cells that are not missing are numbers."""
+    known = column.dropna()
+    return len(known) > 0 and bool(
+        pandas().to_numeric(known, errors="coerce").notna().all()
+    )
 
 
 def _spelled(labels: Series, name: str) -> Array:

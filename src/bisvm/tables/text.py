@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 # Rows from which separator, header and decimal sign are detected.
 SAMPLE = 200
+# Rows of equal length below a line that is shorter, and no header for that.
+LEAST_ROWS = 10
 # Lines above a table that are skipped at most, and what comments begin with.
 MOST_TITLE_LINES, COMMENTS = 10, ("#", "//")
 # Words for missing values, in lower case.
@@ -131,15 +133,30 @@ def _title_lines(text: str, separator: str) -> int:
     if not usual:
         return 0
     width, padded = usual[0][0], False
+    if _is_summary(fields, width):
+        return 1
     for number, (line, row) in enumerate(zip(lines, fields, strict=True)):
         comment = line.lstrip().startswith(COMMENTS) and len(row) < width
-        title = sum(1 for cell in row if cell.strip()) <= 1 and '"' not in line
+        # An odd number of quotation marks: the cell goes on in the next line.
+        whole = line.count('"') % 2 == 0
+        title = sum(1 for cell in row if cell.strip()) <= 1 and whole
         if not (comment or title):
             # Where a title is filled up with separators, a header has to follow.
             fits = number <= MOST_TITLE_LINES and (not padded or _are_names(row, width))
             return number if fits else 0
         padded = padded or len(row) >= width
     return 0
+
+
+def _is_summary(fields: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether the first line has counts or names of classes, and all others are rows.
+
+    A header may lack the name of the first column, and rows may lack their last fields:
+    both differ by less.
+    """
+    rows = fields[1:]
+    regular = len(rows) >= LEAST_ROWS and all(len(row) == width for row in rows)
+    return regular and 2 * len(fields[0]) <= width
 
 
 def _are_names(row: Sequence[str], width: int) -> bool:

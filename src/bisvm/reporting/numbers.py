@@ -1,0 +1,305 @@
+"""What a report states of a model that predicts numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.metrics import r2_score
+
+from bisvm.core.types import Array, UserData
+from bisvm.reporting.facts import Bar, Gathered, common_facts, contents
+from bisvm.reporting.scores import NORMAL
+from bisvm.reporting.words import expected_fit_in_words, verdict_in_words
+from bisvm.selection.comparison import Entry, paired_difference, predicted_on_folds
+
+SECTIONS = {
+    "short": "In short",
+    "methods": "Other methods",
+    "predictions": "Predictions",
+    "columns": "Columns",
+    "details": "Technical details",
+}
+# Levels of the intervals, and the one that is drawn.
+LEVELS, DRAWN = (0.8, 0.9, 0.95), 0.9
+# Points and intervals that are drawn.
+POINTS, BARS = 400, 50
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How well numbers are predicted.
+
+    r2, low, high : R^2, with a 95% interval
+    rmse, mae : root mean squared, and mean absolute error
+    constant : root mean squared error of always predicting the mean
+    """
+
+    r2: float
+    low: float
+    high: float
+    rmse: float
+    mae: float
+    constant: float
+    n: int
+
+    @property
+    def words(self) -> str:
+        return (
+            f"R^2 {self.r2:.3f} (95% interval {self.low:.3f} to {self.high:.3f}), root "
+            f"mean squared error {self.rmse:.4g}, mean absolute error {self.mae:.4g}"
+        )
+
+
+def fit_of(y: Array, predicted: Array, mean: float) -> Fit:
+    """Compare predictions with y; `mean` is that of the training rows.
+
+    The logarithm of 1 - R^2 = m / v, m = mean e_i, v = mean d_i, is taken to be normal,
+    with the variance sum_i (e_i / m - d_i / v)^2 / n^2.
+    """
+    squares, spread = (y - predicted) ** 2, (y - y.mean()) ** 2
+    m, v, n = float(squares.mean()), float(spread.mean()), len(y)
+    constant = float(np.sqrt(np.mean((y - mean) ** 2)))
+    errors = float(np.sqrt(m)), float(np.abs(y - predicted).mean()), constant, n
+    if not (v > 0 and m > 0):
+        r2 = 1.0 if m == 0 else 0.0
+        return Fit(r2, r2, r2, *errors)
+    reach = NORMAL * float(np.sqrt(np.sum((squares / m - spread / v) ** 2))) / n
+    left = m / v
+    low, high = 1.0 - left * np.exp(reach), 1.0 - left * np.exp(-reach)
+    return Fit(1.0 - left, float(low), float(high), *errors)
+
+
+class Coverage(NamedTuple):
+    """Share of rows in intervals of one level, and the median width of these.
+
+    scaled_covered, scaled_width : of locally scaled intervals; None if there are none
+    """
+
+    level: float
+    covered: float
+    width: float
+    scaled_covered: float | None
+    scaled_width: float | None
+
+
+class Chart(NamedTuple):
+    """Points between axes from 0 to 1, with a dashed line and upright bars.
+
+    x_ticks, y_ticks : places on the axes, and what is written there
+    line : heights of the dashed line at both ends
+    bars : (x, low, high)
+    """
+
+    name: str
+    caption: str
+    x_label: str
+    x_ticks: list[tuple[float, str]]
+    y_ticks: list[tuple[float, str]]
+    points: list[tuple[float, float]]
+    line: tuple[float, float] | None = None
+    bars: Sequence[tuple[float, float, float]] = ()
+
+
+class Axis(NamedTuple):
+    """From numbers to places between 0 and 1."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, *values: Array) -> Axis:
+        every = np.concatenate([np.ravel(one) for one in values])
+        every = every[np.isfinite(every)]
+        low, high = float(every.min()), float(every.max())
+        return cls(low, high) if high > low else cls(low - 0.5, high + 0.5)
+
+    def place(self, values: Array) -> Array:
+        # Infinite bounds end at the frame.
+        places = (np.asarray(values, dtype=float) - self.low) / (self.high - self.low)
+        return np.clip(places, 0.0, 1.0)
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        middle = 0.5 * (self.low + self.high)
+        numbers = (self.low, middle, self.high)
+        return [(k, f"{x:.3g}") for k, x in zip((0.0, 0.5, 1.0), numbers, strict=True)]
+
+
+def number_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
+    """Collect what the page on numbers states, by the names that it uses.
+
+    fit : of held-out rows, or else of the folds; `where` says which
+    bars : the compared methods with intervals, and whether they differ from the model
+    coverage : of the intervals on held-out rows
+    plots : frames of predictions, residuals and intervals
+    """
+    machine, rows, own = found.machine, found.rows, found.own
+    several = rows.y.ndim > 1
+    judged = None if several else _judged(machine, found)
+    fit = None if judged is None else fit_of(*judged, float(rows.y.mean()))
+    y_test = None if several else rows.y_test
+    bounds = None if y_test is None else _bounds(machine, rows.X_test)
+    bars = [] if several else _bars([*found.entries, own], found)
+    plots = [] if judged is None else _plots(*judged, bounds)
+    coverage = []
+    if bounds is not None and y_test is not None:
+        coverage = [_coverage(machine, rows.X_test, y_test, p) for p in LEVELS]
+    shown = {
+        "methods": bool(len(bars) > 1 or found.not_compared),
+        "predictions": bool(plots),
+    }
+    held_out = rows.y_test is not None
+    return {
+        **common_facts(found, X_test),
+        "contents": contents(SECTIONS, shown),
+        "answer": _answer(fit),
+        "fit": fit,
+        "where": "held-out rows" if held_out else "rows, each predicted without it",
+        "bars": bars,
+        "expected": expected_fit_in_words(machine),
+        "train": float(r2_score(rows.y, machine.predict(rows.X))),
+        "coverage": coverage,
+        "plots": plots,
+        "target": _target(rows.y, rows.y_test),
+    }
+
+
+def _judged(machine: BaseEstimator, found: Gathered) -> tuple[Array, Array] | None:
+    """y and predictions of held-out rows, or else of rows by machines without them."""
+    rows = found.rows
+    if rows.y_test is not None:
+        return rows.y_test, machine.predict(rows.X_test)
+    predicted = predicted_on_folds(machine, rows)
+    return None if predicted is None else (rows.y, predicted)
+
+
+def _answer(fit: Fit | None) -> str | None:
+    if fit is None:
+        return None
+    if fit.low > 0:
+        return f"Yes: {fit.words}."
+    word = "Hardly" if fit.r2 > 0 else "No better than the mean"
+    return f"{word}: {fit.words}."
+
+
+def _bars(entries: Sequence[Entry], found: Gathered) -> list[Bar]:
+    rows, own, bars = found.rows, found.own, []
+    for one in entries:
+        if one.scores is not None and own.scores is not None:
+            n = len(one.scores)
+            error = float(one.scores.std(ddof=1)) / n**0.5 if n > 1 else 0.0
+            value = float(one.scores.mean())
+            # A bar is drawn from 0 to 1.
+            low, high = np.clip([value - NORMAL * error, value + NORMAL * error], 0, 1)
+            text = "" if one is own else _verdict(own.scores, one.scores)
+            bars.append(Bar(one.method, value, float(low), float(high), text))
+        elif one.cross_validated is not None and rows.y_test is None:
+            bars.append(Bar(one.method, one.cross_validated, None, None, ""))
+    return bars
+
+
+def _verdict(own: Array, other: Array) -> str:
+    change, chance = paired_difference(own, other)
+    return verdict_in_words(change > 0, chance)
+
+
+def _bounds(machine: BaseEstimator, X: UserData) -> tuple[Array, Array] | None:
+    """Lower and upper bounds; None for a machine without held-out rows."""
+    if not hasattr(machine, "predict_interval"):
+        return None
+    low, high = machine.predict_interval(X, DRAWN).T
+    return low, high
+
+
+def _coverage(machine: BaseEstimator, X: UserData, y: Array, level: float) -> Coverage:
+    plain = _held(machine.predict_interval(X, level), y)
+    try:
+        scaled: Sequence[float | None]
+        scaled = _held(machine.predict_interval(X, level, scaled=True), y)
+    except ValueError:
+        scaled = (None, None)
+    return Coverage(level, *plain, *scaled)
+
+
+def _held(bounds: Array, y: Array) -> tuple[float, float]:
+    low, high = bounds.T
+    return float(np.mean((low <= y) & (y <= high))), float(np.median(high - low))
+
+
+def _plots(
+    y: Array, predicted: Array, bounds: tuple[Array, Array] | None
+) -> list[Chart]:
+    rows = np.random.default_rng(0).permutation(len(y))[:POINTS]
+    found = [_against(y[rows], predicted[rows]), _residuals(y[rows], predicted[rows])]
+    if bounds is not None:
+        some = rows[:BARS]
+        low, high = bounds
+        found.append(_intervals(y[some], predicted[some], low[some], high[some]))
+    return found
+
+
+def _pairs(x: Array, y: Array) -> list[tuple[float, float]]:
+    return list(zip(x.tolist(), y.tolist(), strict=True))
+
+
+def _against(y: Array, predicted: Array) -> Chart:
+    axis = Axis.of(y, predicted)
+    return Chart(
+        "Predicted and true numbers",
+        "Predicted (across) and true numbers (upright). On the dashed line, they are "
+        "the same.",
+        "predicted",
+        axis.ticks,
+        axis.ticks,
+        _pairs(axis.place(predicted), axis.place(y)),
+        line=(0.0, 1.0),
+    )
+
+
+def _residuals(y: Array, predicted: Array) -> Chart:
+    across, up = Axis.of(predicted), Axis.of(y - predicted, np.zeros(1))
+    zero = float(up.place(np.zeros(1))[0])
+    return Chart(
+        "Errors of the predictions",
+        "True less predicted numbers. A trend is something that the model has missed.",
+        "predicted",
+        across.ticks,
+        up.ticks,
+        _pairs(across.place(predicted), up.place(y - predicted)),
+        line=(zero, zero),
+    )
+
+
+def _intervals(y: Array, predicted: Array, low: Array, high: Array) -> Chart:
+    order = np.argsort(predicted, kind="stable")
+    up = Axis.of(y, low, high)
+    x = (np.arange(len(y)) + 0.5) / len(y)
+    bars = zip(x, up.place(low[order]), up.place(high[order]), strict=True)
+    count = f"{len(y)} rows" if len(y) == BARS else f"all {len(y)} rows"
+    return Chart(
+        f"{DRAWN:.0%} intervals",
+        f"{DRAWN:.0%} intervals of {count} and their true numbers, ordered by their "
+        "predictions.",
+        "rows, from low to high predictions",
+        [],
+        up.ticks,
+        _pairs(x, up.place(y[order])),
+        bars=[(float(a), float(b), float(c)) for a, b, c in bars],
+    )
+
+
+def _target(y: Array, y_test: Array | None) -> dict[str, str]:
+    """The numbers in short."""
+    found = {"training rows": _range(y)}
+    return found if y_test is None else {**found, "held-out rows": _range(y_test)}
+
+
+def _range(y: Array) -> str:
+    return (
+        f"{y.min():.4g} to {y.max():.4g}, mean {y.mean():.4g}, standard deviation "
+        f"{y.std():.4g}"
+    )

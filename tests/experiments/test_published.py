@@ -1,0 +1,144 @@
+"""The page "published against ours", and the record of what made which result."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from experiments import discover, provenance, published
+from experiments.__main__ import main
+from experiments.provenance import Run, bare, digest, read_runs, record, stale
+from experiments.published import Cell, Row
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = [source.package for source in published.SOURCES]
+
+
+def test_the_page_is_current():
+    page = (ROOT / "docs" / "published.md").read_text(encoding="utf-8")
+    assert page == published.page(), "Run `python -m experiments --page`."
+
+
+def test_every_row_has_a_verdict_and_every_command_exists():
+    names = {f"{one.package}.{one.name}" for one in discover()}
+    for source in published.SOURCES:
+        for row in source.rows:
+            assert row.judged(source.package)
+            command = f"{source.package}.{row.experiment}"
+            assert not row.experiment or command in names
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    """One result file: mean 2 with deviation 0.5, and a row that continues it."""
+    (tmp_path / "seed").mkdir()
+    text = "who,from,x,x (deviation)\na,theirs,1,\n,ours,2,0.5\n"
+    (tmp_path / "seed" / "table.csv").write_text(text)
+    monkeypatch.setattr(published, "RESULTS", tmp_path)
+    published._table.cache_clear()
+    yield tmp_path
+    published._table.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "figure, verdict",
+    [(2.5, "agrees"), (2.9, "agrees"), (3.2, "lower by 1.20"), (0.9, "higher by 1.10")],
+)
+def test_verdicts_are_computed(results, figure, verdict):
+    cell = Cell("table", "x", {"who": "a", "from": "ours"})
+    row = Row("Table", "x", figure, cell=cell)
+    assert row.ours("seed") == "2.00 ± 0.50"
+    assert row.judged("seed") == verdict
+
+
+@pytest.mark.parametrize(
+    "first, verdict", [("ours", "holds"), ("theirs", "does not hold")]
+)
+def test_claims_of_an_order_are_judged(results, first, verdict):
+    cells = {name: Cell("table", "x", {"from": name}) for name in ("ours", "theirs")}
+    other = cells["theirs" if first == "ours" else "ours"]
+    row = Row("Fig.", "x", "claimed", cell=cells[first], above=other, digits=0)
+    assert row.judged("seed") == verdict
+    assert " against " in row.ours("seed")
+
+
+def test_a_row_without_figures_needs_a_verdict(results):
+    with pytest.raises(ValueError, match="no verdict"):
+        Row("Table", "x").judged("seed")
+
+
+def test_without_a_result_a_row_is_missing(results):
+    row = Row("Table", "x", 1.0, experiment="never_run", verdict="drawn")
+    assert row.judged("seed") == "missing" and row.ours("seed") == "-"
+
+
+def test_a_cell_is_one_cell(results):
+    row = Row("Table", "x", 1.0, cell=Cell("table", "x", {"who": "b"}))
+    with pytest.raises(ValueError, match="0 rows"):
+        row.ours("seed")
+
+
+def test_list_says_the_same(capsys):
+    assert main(["--list"]) == 0
+    out = capsys.readouterr().out
+    assert "Klatzer (2014)" in out and "seed003.tables_1_to_3" in out
+
+
+# --- provenance -----------------------------------------------------------------------
+
+CODE = '''"""Docstring."""
+
+x = "#1"  # a comment
+
+
+def f():
+    """Another."""
+    return x
+'''
+
+
+def test_bare_code_has_no_comments_and_docstrings():
+    assert bare(CODE) == 'x = "#1"\ndef f():\n    return x'
+    assert bare(CODE.replace("a comment", "two")) == bare(CODE)
+    assert bare(CODE.replace("#1", "#2")) != bare(CODE)
+
+
+def test_a_changed_part_makes_a_result_stale(tmp_path, monkeypatch):
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    digest.cache_clear()
+    code = tmp_path / "code.py"
+    code.write_text("x = 1\n")
+    folder = tmp_path / "seed"
+    folder.mkdir()
+    (folder / "table.md").write_text("# Table\n")
+    (folder / "old.md").write_text("# Old\n")
+    record(folder, "table", Run("abc", 1.0, 20, {"code.py": digest("code.py")}))
+    assert list(stale(tmp_path, ["seed"])) == ["seed.old"]
+    code.write_text("x = 2\n")
+    digest.cache_clear()
+    assert "code.py" in stale(tmp_path, ["seed"])["seed.table"]
+    digest.cache_clear()
+
+
+def test_runs_are_kept_side_by_side(tmp_path):
+    one, two = Run("abc", 1.5, 20, {}), Run("def", 2.0, 3, {})
+    record(tmp_path, "b", one)
+    record(tmp_path, "a", two)
+    assert read_runs(tmp_path) == {"a": two, "b": one}
+
+
+def test_which_results_are_stale():
+    """Says which committed results are older than their code; none has to fail."""
+    reasons = stale(ROOT / "experiments" / "results", PACKAGES)
+    if reasons:
+        listed = "\n".join(f"{name}: {why}" for name, why in reasons.items())
+        pytest.skip(f"{len(reasons)} results are older than their code:\n{listed}")
+
+
+def test_a_run_records_what_it_imported():
+    before = provenance.snapshot()
+    run = Run.now(1.0, 20, before)
+    assert "src/bisvm/core" in run.code and "experiments/common.py" in run.code
+    assert "experiments/__main__.py" not in run.code
+    assert run.changed() == []
