@@ -15,7 +15,7 @@ from bisvm.optimizers import BFGS
 from bisvm.search import refinement
 from bisvm.search.descent import Descent, Search, evaluate, has_shared_values
 from bisvm.search.observer import CALLBACK_STOP, Observer, StopSearch, Trace
-from bisvm.search.refinement import SEPARATE_ERRORS, refine
+from bisvm.search.refinement import PROMISING_ERRORS, SEPARATE_ERRORS, refine
 from bisvm.search.stages import tune
 from tests.search.searches import contents, make_search, told
 
@@ -43,7 +43,7 @@ def refined():
     search = many_widths(MOONS)
     shared, trace = shared_values(search)
     before = contents(trace)
-    found, after = refine(search, trace, shared)
+    found, after = refine(search, trace, shared, np.random.RandomState(0))
     assert contents(trace) == before
     return search, shared, found, after
 
@@ -52,7 +52,7 @@ def test_coin_labels_never_get_many_widths():
     for seed in range(5):
         search = many_widths(coins(seed=seed))
         shared, trace = shared_values(search)
-        found, after = refine(search, trace, shared)
+        found, after = refine(search, trace, shared, np.random.RandomState(0))
         assert found.best is shared.best and after.best is shared.best
         assert has_shared_values(search.objective.space, found.best.theta)
         # What was tried on the way is told.
@@ -76,7 +76,7 @@ def test_a_gain_must_last_on_rows_that_had_no_say(refined, monkeypatch):
     monkeypatch.setattr(refinement, "NESTED_ERRORS", 1e3)
     search = many_widths(MOONS)
     shared, trace = shared_values(search)
-    found, after = refine(search, trace, shared)
+    found, after = refine(search, trace, shared, np.random.RandomState(0))
     assert found.best is shared.best and after.best is shared.best
     assert [step.name for step in found.steps] == [s.name for s in lasting.steps]
     assert not found.refitted and lasting.refitted
@@ -97,7 +97,7 @@ def test_refinement_is_a_function_of_values(refined):
     _, _, found, _ = refined
     search = many_widths(MOONS)
     shared, trace = shared_values(search)
-    again, _ = refine(search, trace, shared)
+    again, _ = refine(search, trace, shared, np.random.RandomState(0))
     assert told(again.best) == told(found.best)
     assert again.steps == found.steps
 
@@ -113,7 +113,7 @@ def test_a_stop_keeps_what_was_proved_by_then(refined):
         search = many_widths(MOONS, observer)
         shared, trace = shared_values(search)
         with pytest.raises(StopSearch, match=CALLBACK_STOP) as stop:
-            refine(search, trace, shared)
+            refine(search, trace, shared, np.random.RandomState(0))
         best = stop.value.trace.best
         assert has_shared_values(space, best.theta) is not_yet
         if not_yet:
@@ -129,7 +129,7 @@ def test_an_answer_without_time_for_its_proof_is_not_converged(refined, monkeypa
     monkeypatch.setattr(refinement, "nested_difference", late)
     search = many_widths(MOONS)
     shared, trace = shared_values(search)
-    found, _ = refine(search, trace, shared)
+    found, _ = refine(search, trace, shared, np.random.RandomState(0))
     assert told(found.best) == told(lasting.best)
     assert not found.converged and "time limit" in found.reason
 
@@ -148,6 +148,35 @@ def test_a_whole_search_refines_by_itself():
     found, _ = tune(search, "auto", np.random.RandomState(0))
     assert found.start is not None and found.tried_starts is not None
     assert not has_shared_values(search.objective.space, found.best.theta)
+
+
+def test_a_sample_refuses_what_promises_too_little(monkeypatch):
+    """All features matter alike: one width is right, and no row says otherwise."""
+    monkeypatch.setattr(refinement, "SAMPLE_ROWS", 100)
+    monkeypatch.setattr(refinement, "ROWS_PER_VALUE", 20)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 4))
+    search = many_widths((X, (X**2).sum(axis=1) > 4.0))
+    shared, trace = shared_values(search)
+    found, after = refine(search, trace, shared, np.random.RandomState(0))
+    assert found.best is shared.best and after is trace
+    (step,) = found.steps
+    assert step.n_observations == 100 and not step.taken
+    assert step.needed == pytest.approx(PROMISING_ERRORS / np.sqrt(2.0))
+
+
+def test_what_a_sample_leaves_open_is_decided_on_all_rows(monkeypatch):
+    monkeypatch.setattr(refinement, "SAMPLE_ROWS", 80)
+    monkeypatch.setattr(refinement, "ROWS_PER_VALUE", 1)
+    monkeypatch.setattr(refinement, "PROMISING_ERRORS", -1e3)
+    search = many_widths(MOONS)
+    shared, trace = shared_values(search)
+    found, _ = refine(search, trace, shared, np.random.RandomState(0))
+    assert not has_shared_values(search.objective.space, found.best.theta)
+    assert all(step.n_observations is None for step in found.steps)
+    stages = [record.stage for record in search.observer.records]
+    on_sample = stages.index("separate values of a sample")
+    assert on_sample < stages.index("separate values")
 
 
 # --- nested cross-validation ----------------------------------------------------------

@@ -281,6 +281,7 @@ class Search:
     method : how it descends, if not by `descend`
     nested : whether it belongs to the nested cross-validation of another search
     partition : number of the one split that H is taken on; None for the mean over all
+    separate : whether it goes on from shared to separate values
     """
 
     objective: Objective
@@ -289,6 +290,7 @@ class Search:
     accuracy: float = np.inf
     seed: int = 0
     method: DescentMethod | None = None
+    separate: bool = True
     nested: bool = False
     partition: int | None = None
 

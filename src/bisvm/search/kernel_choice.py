@@ -106,9 +106,10 @@ class KernelChoice:
 
 def _in_words(step: Comparison) -> str:
     difference, what = step.difference, WORDS[step.name]
-    errors = difference.in_standard_errors
+    errors, m = difference.in_standard_errors, step.n_observations
+    sample = "" if m is None else f" on a sample of {m} rows"
     if difference.value <= 0.0 and not step.taken:
-        return f"Not {what}: the held-out loss is no lower."
+        return f"Not {what}: the held-out loss is no lower{sample}."
     if step.needed < 0.0:
         # A simpler kernel is kept unless the richer one is better beyond its noise.
         change = "lower" if difference.value > 0 else "higher"
@@ -120,9 +121,9 @@ def _in_words(step: Comparison) -> str:
     # A digit more where it decides.
     digits = 1 if abs(errors - step.needed) >= 0.05 else 3
     size = f"lower by {difference.value:.3g}, {errors:.{digits}f} standard errors"
-    asked = f" (more than {step.needed:g} needed)" if step.needed else ""
+    asked = f" (more than {step.needed:.2g} needed)" if step.needed else ""
     what = what[0].upper() + what[1:] if step.taken else f"Not {what}"
-    return f"{what}: the held-out loss is {size}{asked}."
+    return f"{what}: the held-out loss is {size}{asked}{sample}."
 
 
 @dataclass(frozen=True)
@@ -130,12 +131,18 @@ class Candidate:
     """A kernel to be tried, and the standard errors by which it must be better.
 
     others : kernels that may take its place
+    separate : whether features may get separate widths
     """
 
     name: str
     kernel: Kernel
     needed: float = 0.0
     others: tuple[Other, ...] = ()
+    separate: bool = True
+
+    def after(self, tuned: list[Searched]) -> Candidate:
+        """Return it for a search after another: refused widths stay refused."""
+        return replace(self, separate=not _has_one_width(tuned))
 
     def name_of(self, tuned: list[Searched]) -> str:
         """Return the name of the kernel that was found: widths may be the same."""
@@ -276,7 +283,7 @@ class _Trials:
                 break
             if not self._suggest(candidate, other):
                 continue
-            found = self.search(other.candidate)
+            found = self.search(other.candidate.after(tuned))
             step = _replacing(candidate, tuned, other, found)
             self.steps.append(step)
             if step.taken:

@@ -15,10 +15,11 @@ theta.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.random import RandomState
 
 from bisvm.bilevel.objective import Objective
 from bisvm.bilevel.problem import Evaluation
@@ -37,12 +38,19 @@ from bisvm.search.descent import (
 )
 from bisvm.search.history import Comparison, PairedDifference
 from bisvm.search.observer import StopSearch, Trace
+from bisvm.search.subsamples import SAMPLE_ROWS, at_size, sampled_rows
 
 # Standard errors by which richer models must lower the paired held-out losses: separate
 # values at all, and a weaker prior that holds them together. Thresholds of 2, 3 and 4
 # for the first gave test errors of 18.6, 18.4 and 17.6% (heart, docs/defaults.md).
 SEPARATE_ERRORS = 4.0
 WEAKER_PRIOR_ERRORS = 2.0
+# Standard errors on all rows that a sample must promise for separate values: half of
+# what is needed there, since with more rows they are also found more precisely. A
+# sample has this many rows for each value: with 16 for each width, samples of moons
+# among noise refused what twice as many rows confirmed.
+PROMISING_ERRORS = 2.0
+ROWS_PER_VALUE = 25
 # In nested cross-validation less is enough, since theta is then chosen by fewer rows,
 # in fewer steps, and evaluated on some of the splits.
 NESTED_ERRORS = 0.5
@@ -66,18 +74,28 @@ FEW_HYPERPARAMETERS = 3
 SEPARATE, WEAKER_PRIOR, NESTED = "separate values", "weaker prior", "nested"
 
 
-def refine(search: Search, trace: Trace, shared: Descent) -> tuple[Descent, Trace]:
+def refine(
+    search: Search, trace: Trace, shared: Descent, random_state: RandomState
+) -> tuple[Descent, Trace]:
     """Go on from shared to separate values, if held-out points gain by it.
 
     From the shared optimum alone, features that matter little on their own are missed;
     narrow widths at C's start find them. Whether a richer model is worth it shows at
     loose tolerances, and only the last one is searched to the end. It must pass the
-    nested cross-validation.
+    nested cross-validation. Where a sample of many rows promises too little, it is not
+    tried on all of them.
     """
     objective = search.objective
+    starts = (shared.best.theta, _narrow_start(objective))
+    try:
+        refused = _refused_on_sample(search, shared, starts, random_state)
+    except StopSearch as stop:
+        raise stop.with_trace(trace) from None
+    if refused is not None:
+        return replace(shared, steps=(refused,)), trace
     loose = search.on(objective.for_many(), loosened=LOOSER)
     tries, many = [], replace(trace, remembered={})
-    for start in (shared.best.theta, _narrow_start(objective)):
+    for start in starts:
         try:
             found, many = loose.descend(many, start, SEPARATE, tentative=True)
         except StopSearch as stop:
@@ -100,6 +118,39 @@ def refine(search: Search, trace: Trace, shared: Descent) -> tuple[Descent, Trac
     if not confirmed:
         return replace(shared, steps=end.steps), replace(trace, best=shared.best)
     return replace(end, best=objective.judged(end.best)), trace
+
+
+def _refused_on_sample(
+    search: Search,
+    shared: Descent,
+    starts: Sequence[Array],
+    random_state: RandomState,
+) -> Comparison | None:
+    """What a sample says against separate values; None if it leaves them open.
+
+    A gain on m of n observations has a standard error larger by sqrt(n / m) than the
+    same gain on all of them. Where it would not come to PROMISING_ERRORS there, it is
+    not looked for. May raise StopSearch.
+    """
+    objective, n = search.objective, len(search.objective.problem.sample_weight)
+    size = max(SAMPLE_ROWS, ROWS_PER_VALUE * len(objective.theta0))
+    rows = None if n < 2 * size else sampled_rows(objective, size, random_state)
+    if rows is None:
+        return None
+    part = Objective(objective.problem.subsample(rows))
+    first, second = (at_size(objective, theta, size / n) for theta in starts)
+    stage, tentative = f"{SEPARATE} of a sample", True
+    one, trace = evaluate(search.on(part), Trace(), first, stage, tentative=tentative)
+    many, trace, ends = search.on(part.for_many()), replace(trace, remembered={}), []
+    for theta in (first, second):
+        found, trace = many.descend(trace, theta, stage, tentative=tentative)
+        ends.append(found.best)
+    best = min(ends, key=lambda evaluation: evaluation.value)
+    gain = PairedDifference.between(part.judged(one), part.judged(best))
+    m = len(one.shares)
+    needed = PROMISING_ERRORS * (m / len(shared.best.shares)) ** 0.5
+    step = Comparison(SEPARATE, gain, needed, n_observations=m)
+    return None if step.taken else step
 
 
 def _narrow_start(objective: Objective) -> Array:

@@ -154,6 +154,7 @@ class Settings:
     arguments : as they were given, for messages and to tell one fit from another
     estimator : name of the estimator's class
     multi_class : "auto" until held-out rows have chosen
+    separate : whether vectors of hyperparameters may get separate values
     """
 
     model: Model
@@ -183,6 +184,7 @@ class Settings:
     method: DescentMethod | None = None
     arguments: Mapping[str, Argument] = field(default_factory=dict)
     estimator: str = ""
+    separate: bool = True
 
     def with_kernel(self, kernel: Kernel) -> Settings:
         """Return the same settings with a kernel that is chosen."""

@@ -217,11 +217,14 @@ def _single(kernel: Kernel, X: Matrix) -> Matrix:
     return X if single is None else single
 
 
-def baselines(objective: Objective, random_state: RandomState) -> list[Baseline]:
+def baselines(
+    objective: Objective, random_state: RandomState, share: float = 1.0
+) -> list[Baseline]:
     """Return the best local average, and a linear rule on standardised features.
 
     None for machines without widths, held-out points, or rows in memory: a linear
-    machine, say, is as good as its C.
+    machine, say, is as good as its C. On a subsample with a `share` of all rows,
+    averages are tried with the same widths as on all of them.
     """
     problem, shared = objective.problem, _Shared.of(objective)
     in_blocks = isinstance(problem.X, RowBlocks)
@@ -229,7 +232,8 @@ def baselines(objective: Objective, random_state: RandomState) -> list[Baseline]
         return []
     with np.errstate(all="ignore"):
         held_out = _HeldOutRows(objective, random_state)
-        found = [_best_local_average(objective, shared, held_out)]
+        fewest = FEW_NEIGHBOURS * share
+        found = [_best_local_average(objective, shared, held_out, fewest)]
         few = problem.X.shape[1] <= LINEAR_FEATURES
         if few and not sparse.issparse(problem.X):
             words = "a linear rule on standardised features"
@@ -247,12 +251,12 @@ def local_average_loss(objective: Objective, seed: int) -> float:
 
 
 def _best_local_average(
-    objective: Objective, shared: _Shared, held_out: _HeldOutRows
+    objective: Objective, shared: _Shared, held_out: _HeldOutRows, fewest: float
 ) -> Baseline:
     """The local average of the lowest loss, from the first widths to narrow ones.
 
-    All widths move together. Bounds do not hold them: a baseline is to show what bounds
-    leave out.
+    With these, rows have no fewer neighbours than `fewest` in the median. All widths
+    move together. Bounds do not hold them: a baseline is to show what bounds leave out.
     """
     found: list[tuple[float, Array, Array]] = []
     view = shared.view
@@ -261,7 +265,7 @@ def _best_local_average(
         theta = view.expand_unbounded(x)
         kernel = objective.problem.model.kernel_at(objective.hyperparameters(theta))
         average, neighbours = held_out.local_average(kernel)
-        if found and not neighbours >= FEW_NEIGHBOURS:
+        if found and not neighbours >= fewest:
             break
         found.append((held_out.loss(average), theta, average))
         x = shared.moved(x, AVERAGE_STEP)

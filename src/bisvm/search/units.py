@@ -270,8 +270,10 @@ def _best_tasks(work: Work, kinds: Sequence[TaskKind]) -> _Chosen:
     first = _chosen(work.with_tasks(kinds[0], rows))
     if stopped(first.searched):
         return first
-    # The kernel is chosen once.
-    pairs = work.with_tasks(kinds[1], rows, first.settings)
+    # The kernel is chosen once, and so are separate widths.
+    separate = not all(one.shared for one in first.searched)
+    settings = replace(first.settings, separate=separate)
+    pairs = work.with_tasks(kinds[1], rows, settings)
     second = replace(_chosen(pairs), choice=first.choice)
     both = (first, second)
     step = compare(*((one.settings, one.data, one.searched) for one in both))
@@ -320,6 +322,7 @@ def _chosen(work: Work) -> _Chosen:
 
     def tune_candidate(candidate: Candidate) -> list[Searched]:
         own = settings.with_kernel(candidate.kernel)
+        own = replace(own, separate=own.separate and candidate.separate)
         name = f"{work.name}{candidate.name} "
         return _results(replace(work, settings=own, name=name, best_values={}))
 
@@ -430,6 +433,7 @@ def tune_unit(work: Work, number: int, start: int | None) -> Outcome:
             accuracy=0.1 * settings.tol,
             seed=int(work.seeds[number]),
             method=settings.method,
+            separate=settings.separate,
         )
         random_state = RandomState(work.seeds[number])
         try:

@@ -1,0 +1,60 @@
+"""Subsamples: their sizes, their rows, and theta on them."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_moons
+
+from bisvm.bilevel.objective import Objective
+from bisvm.search.subsamples import (
+    SAMPLE_RATIO,
+    SAMPLE_ROWS,
+    at_size,
+    sample_sizes,
+    sampled_rows,
+)
+from tests.problems import make_problem
+from tests.search.searches import make_search
+
+MOONS = make_moons(1000, noise=0.3, random_state=0)
+
+
+def rng():
+    return np.random.RandomState(0)
+
+
+@pytest.mark.parametrize("n", [100, 799, 800, 2000, 10_000, 123_456, 10**7])
+def test_samples_grow_in_equal_ratios_up_to_all_rows(n):
+    sizes = sample_sizes(n)
+    if n < 2 * SAMPLE_ROWS:
+        assert sizes == []
+        return
+    ratios = np.diff(np.log([*sizes, n]))
+    assert sizes[0] == SAMPLE_ROWS
+    assert np.exp(ratios.max()) < SAMPLE_RATIO * 1.01
+    np.testing.assert_allclose(ratios, ratios[0], atol=0.01)
+
+
+def test_a_sample_has_the_shares_of_folds_and_classes():
+    objective = Objective(make_problem(*MOONS, cv=5))
+    rows = sampled_rows(objective, 400, rng())
+    assert len(np.unique(rows)) == 400
+    part = objective.problem.columns
+    fold = part.validation[rows].argmax(axis=1)
+    np.testing.assert_allclose(np.bincount(fold), 80, atol=1)
+    labels = part.labels[rows, 0]
+    assert abs(labels.mean()) < 0.02
+    np.testing.assert_array_equal(rows, sampled_rows(objective, 400, rng()))
+
+
+def test_a_class_that_is_rare_leaves_no_sample():
+    X, y = MOONS
+    y = np.where(np.arange(1000) < 8, 1, 0)
+    objective = Objective(make_problem(X, y, cv=2))
+    assert sampled_rows(objective, 400, rng()) is None
+
+
+def test_c_shrinks_as_a_sample_grows():
+    objective = make_search().objective
+    theta = objective.theta0
+    grown = at_size(objective, theta, 10.0)
+    np.testing.assert_allclose(grown - theta, [-0.2 * np.log(10.0), 0.0])
