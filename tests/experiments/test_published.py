@@ -79,6 +79,48 @@ def test_a_cell_is_one_cell(results):
         row.ours("seed")
 
 
+ENTRIES = """
+name = "A source"
+[texts]
+folds = "other folds"
+
+[[rows]]
+item = "Table 1"
+what = "{method} on {data}"
+experiment = "table_1"
+protocol = "{folds}"
+cell = { column = "{method} %", where = { data = "{data}" } }
+[rows.each]
+method = ["SVM", "CNN"]
+data = [
+    { data = "iris", published = 1.5 },
+    { data = "wine", published = 2.5, protocol = "{folds}, {method}" },
+]
+
+[[rows]]
+item = "Fig. 1"
+what = "curves"
+verdict = "drawn"
+"""
+
+
+def test_an_entry_with_each_stands_for_every_combination(tmp_path):
+    path = tmp_path / "seed" / "published.toml"
+    path.parent.mkdir()
+    path.write_text(ENTRIES)
+    source = published.read_source(path)
+    assert source.package == "seed" and source.name == "A source"
+    shown = [(row.what, row.published, row.protocol) for row in source.rows]
+    assert shown == [
+        ("SVM on iris", 1.5, "other folds"),
+        ("SVM on wine", 2.5, "other folds, SVM"),
+        ("CNN on iris", 1.5, "other folds"),
+        ("CNN on wine", 2.5, "other folds, CNN"),
+        ("curves", None, "as published"),
+    ]
+    assert source.rows[3].cell == Cell("table_1", "CNN %", {"data": "wine"})
+
+
 def test_list_says_the_same(capsys):
     assert main(["--list"]) == 0
     out = capsys.readouterr().out
