@@ -114,7 +114,7 @@ def expected_in_words(machine: BaseEstimator) -> str | None:
         return None
     low, high = score.interval()
     words = share_in_words(score.value, low, high, 90)
-    return f"Expected accuracy on new data, by the training rows alone: {words}."
+    return f"Expected accuracy on new data, estimated from the training rows: {words}."
 
 
 def expected_fit_in_words(machine: BaseEstimator) -> str | None:
@@ -128,6 +128,13 @@ def expected_fit_in_words(machine: BaseEstimator) -> str | None:
         f"{high:.3f}), root mean squared error {score.rmse:.4g} ({least:.4g} to "
         f"{most:.4g})."
     )
+
+
+def fit_verdict(value: float, low: float) -> str:
+    """Whether numbers can be predicted, by R^2 and the lower end of its interval."""
+    if low > 0:
+        return "Yes"
+    return "Hardly" if value > 0 else "No better than always predicting the mean"
 
 
 def verdict_in_words(better: bool, chance: bool) -> str:
@@ -190,11 +197,11 @@ def difference_in_words(own: Entry, other: Entry) -> str | None:
     if own.scores is None or other.scores is None:
         return None
     gained, lost, chance = disagreement(own.scores, other.scores)
-    n, name = len(own.scores), f"the {other.method}"
+    n, name = len(own.scores), other.method
     if not gained + lost:
         return f"bisvm and {name} are right on the same {own.scores.sum()} of {n} rows."
     better = "bisvm" if gained > lost else name
-    verdict = "chance explains this" if chance else f"{better} is better"
+    verdict = "this may be chance" if chance else f"{better} is better"
     return (
         f"Of {n} held-out rows, only bisvm is right on {gained} and only {name} on "
         f"{lost}: {verdict}."

@@ -126,7 +126,7 @@ class Rows:
         return SVC(**values)
 
     def rivals(self) -> dict[str, BaseEstimator]:
-        """Guessing and four usual methods, as they come."""
+        """Guessing and four usual methods with their default settings."""
         found: dict[str, BaseEstimator] = {
             "guessing": DummyClassifier(strategy="most_frequent"),
             "logistic regression": LogisticRegression(max_iter=1000),
@@ -217,7 +217,7 @@ def rival_entry(
         fitted = clone(rival).fit(rows.X, rows.y, **rows.fit_params)
         seconds = time.perf_counter() - began
         score = rows.score(rival) if cross_validate else None
-    return Entry(name, 0, "as it comes", score, rows.scores(fitted), seconds)
+    return Entry(name, 0, "default settings", score, rows.scores(fitted), seconds)
 
 
 def default_entry(rows: Rows) -> Entry:
