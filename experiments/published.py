@@ -105,9 +105,9 @@ class Row:
         return " against ".join(shown)
 
     def judged(self, package: str) -> str:
-        """The verdict; "missing" if there is no result file."""
+        """The verdict; "not run" if there is no result file."""
         if self._missing(package):
-            return "missing"
+            return "not run"
         if self.verdict:
             return self.verdict
         if self.cell is not None and self.above is not None:
@@ -183,14 +183,15 @@ def _table(package: str, file: str) -> list[dict[str, str]]:
 HEADER = """\
 # Published against ours
 
-Every table and figure of the five [sources](sources.md), beside what bisvm computes.
+Every table and figure of the five [sources](sources.md), next to what bisvm computes.
 This page is written by `python -m experiments --page` from the files in
 `experiments/results`.
 
-"Agrees" means within two standard deviations of the difference: of our random splits
-or starts, of the published spread, and of the number of test points where these are
-others. `python -m experiments NAME`, or `bisvm reproduce NAME`, computes a row again.
-Its whole result, with pictures, is in `experiments/results/`.
+"Agrees" means within two standard deviations of the difference. They come from our random
+splits or starts, from the published spread, and from the number of test points if the test
+points differ. "Not run" means that there is no result yet. `python -m experiments NAME`, or
+`bisvm reproduce NAME`, computes a row again. Its whole result, with pictures, is in
+`experiments/results/`.
 """
 COLUMNS = ("", "what", "published", "ours", "verdict", "protocol", "command")
 

@@ -68,9 +68,9 @@ def test_a_row_without_figures_needs_a_verdict(results):
         Row("Table", "x").judged("seed")
 
 
-def test_without_a_result_a_row_is_missing(results):
+def test_a_row_without_a_result_is_not_run(results):
     row = Row("Table", "x", 1.0, experiment="never_run", verdict="drawn")
-    assert row.judged("seed") == "missing" and row.ours("seed") == "-"
+    assert row.judged("seed") == "not run" and row.ours("seed") == "-"
 
 
 def test_a_cell_is_one_cell(results):
