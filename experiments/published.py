@@ -187,11 +187,11 @@ Every table and figure of the five [sources](sources.md), next to what bisvm com
 This page is written by `python -m experiments --page` from the files in
 `experiments/results`.
 
-"Agrees" means within two standard deviations of the difference. They come from our random
-splits or starts, from the published spread, and from the number of test points if the test
-points differ. "Not run" means that there is no result yet. `python -m experiments NAME`, or
-`bisvm reproduce NAME`, computes a row again. Its whole result, with pictures, is in
-`experiments/results/`.
+"Agrees" means within two standard deviations of the difference. These come from our
+random splits or starts, from the published spread, and from the number of test points
+if the test points differ. "Not run" means that there is no result yet. `python -m
+experiments NAME`, or `bisvm reproduce NAME`, computes a row again. Its whole result,
+with pictures, is in `experiments/results/`.
 """
 COLUMNS = ("", "what", "published", "ours", "verdict", "protocol", "command")
 

@@ -34,7 +34,7 @@ IMPORTANCE, TEST_QUALITY = "importance_", "test_quality_"
 def remember_findings(
     model: Pipeline, importance: Importance | None, test: Quality | None
 ) -> None:
-    """Store with a fitted pipeline what only its data can tell."""
+    """Store findings that need the data with a fitted pipeline."""
     setattr(model, IMPORTANCE, importance)
     setattr(model, TEST_QUALITY, test)
 
@@ -54,7 +54,7 @@ def quality_on_test(model: Pipeline) -> Quality | None:
 def page(model: Pipeline, said: Sequence[str] = ()) -> list[str]:
     """At most 25 lines: how good it is, what it uses, what was learned.
 
-    said : what else there is to say of held-out rows
+    said : further lines about held-out rows
     """
     machine = model[-1]
     first, *others = [*_verdict(model), ""]
@@ -106,7 +106,7 @@ def _quality(model: Pipeline) -> list[str]:
 
 
 def one_line_kept(line: str) -> str:
-    """A line whose spaces stay."""
+    """A line without control characters; its spaces stay."""
     return "".join(c if c.isprintable() else " " for c in line)
 
 
@@ -153,7 +153,7 @@ def _signs(model: Pipeline) -> dict[str, str]:
 def _relevances(model: Pipeline, most: int) -> list[str]:
     shares = relevances_by_column(model)
     if not shares:
-        return ["This kernel has no relevances of columns."]
+        return ["The relevance of columns is not known for this kernel."]
     names = [cut(one_line(name), NAME) for name in list(shares)[:most]]
     width, largest = max(map(len, names)), max(max(shares.values()), 1e-300)
     lines = ["Relevance of the columns (their share in the slope of the decision):"]

@@ -23,7 +23,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def njit(**options: Any) -> Callable[[Function], Function]:
-    """Compile a function as `numba.njit` does; `cache=True` is a wish, no condition."""
+    """Compile a function as `numba.njit` does; `cache=True` need not succeed."""
 
     def compiled(function: Function) -> Function:
         try:
@@ -41,7 +41,7 @@ def njit(**options: Any) -> Callable[[Function], Function]:
 
 
 def _forgive_errors_of_the_disk(made: Any) -> None:
-    """Go on with what was compiled if it cannot be written, on a full disk say."""
+    """Go on with compiled code that cannot be written, as on a full disk."""
     # With NUMBA_DISABLE_JIT it is a plain function, which has no cache.
     cache = getattr(made, "_cache", None)
     if cache is None:

@@ -15,7 +15,7 @@ from bisvm.selection.comparison import Entry, disagreement
 # What hyperparameters mean, for readers who have not met them.
 MEANINGS: Mapping[str, str] = {
     "C": "weight of training errors against a smooth decision",
-    "epsilon": "size of residuals that count little, in units of the target",
+    "epsilon": "residuals below this size count little; in units of the target",
     "gamma": "how quickly similarity falls with distance",
     "offset": "weight of the lower powers of the polynomial",
     "weights": "weights of the added kernels",
@@ -147,8 +147,8 @@ def verdict_in_words(better: bool, chance: bool) -> str:
 def answer(held_out: Quality | None, test: Quality | None) -> str | None:
     """Whether the classes can be predicted, and how well; None if nothing is known.
 
-    held_out : of the rows that the splits of the search hold out; it has the verdict
-    test : of rows that were held out from the search, if there are any
+    held_out : on the held-out rows of the search; the verdict comes from these
+    test : on rows that were held out from the search, if there are any
     """
     shown = test or held_out
     if shown is None:
@@ -187,7 +187,7 @@ def threshold_in_words(machine: BaseEstimator) -> str | None:
     return (
         f"--threshold balanced_accuracy would find {share(is_rare, threshold):.0%} of "
         f"class {str(machine.classes_[rare])!r} instead of {share(is_rare, 0.0):.0%}, "
-        f"and take {share(~is_rare, threshold):.0%} of the others for it instead of "
+        f"and mistake {share(~is_rare, threshold):.0%} of the others for it instead of "
         f"{share(~is_rare, 0.0):.0%}."
     )
 
