@@ -139,8 +139,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         action="append",
         default=[],
         metavar="WORD",
-        help="a word for missing values, beside the usual ones, which applies to the "
-        "target, too (may be repeated)",
+        help="a word for missing values, in addition to the usual ones; it applies to "
+        "the target, too (may be repeated)",
     ),
     "--decimal": dict(
         type=_decimal,

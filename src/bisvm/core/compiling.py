@@ -1,6 +1,6 @@
 """Compiled functions, with or without a place to keep their machine code.
 
-numba keeps what it has compiled beside the source or in the user's cache folder, and
+numba keeps what it has compiled next to the source or in the user's cache folder, and
 the next process loads it. Where neither can be written (a hardened installation, no
 home directory, a full disk) its `njit(cache=True)` fails. This one goes on: every
 process compiles for itself, and one warning says so.

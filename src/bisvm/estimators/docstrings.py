@@ -217,7 +217,7 @@ certificate_ : `bisvm.search.history.Certificate`
         Lower-level problems solved, for all evaluations, kernels and checks.
     result_ : OptimizeResult
         Of the descent that was chosen."""
-# What estimators with a kernel have beside.
+# Further attributes of estimators with a kernel.
 KERNEL_ATTRIBUTES = """\
 kernel_choice_ : `bisvm.search.kernel_choice.KernelChoice`, or None
         What kernel="auto" chose, and why.

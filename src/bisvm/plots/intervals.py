@@ -76,7 +76,7 @@ def interval_data(
 class IntervalDisplay(Display[IntervalData]):
     """Draw intervals of rows in the order of their predictions, with true numbers.
 
-    Predictions beside true numbers and residuals are drawn by scikit-learn's
+    Predictions against true numbers, and residuals, are drawn by scikit-learn's
     `PredictionErrorDisplay`, and the effect of one feature by its
     `PartialDependenceDisplay`.
 

@@ -78,7 +78,7 @@ DEPENDENCES = 3
 
 
 class Asked(NamedTuple):
-    """What a report was asked for, beside the model and its data.
+    """What a report was asked for, in addition to the model and its data.
 
     settings : further settings to show
     warnings : doubts about the table
