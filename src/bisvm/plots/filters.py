@@ -139,8 +139,9 @@ def filters_data(estimator: BaseEstimator) -> FiltersData:
 
     Parameters
     ----------
-    estimator : fitted ConvolutionalSVC, ConvolutionalLinearSVC, or BilevelSVC whose \
-    kernel has a convolution
+    estimator : fitted estimator
+        A ConvolutionalSVC, a ConvolutionalLinearSVC, or a BilevelSVC whose kernel has
+        a convolution.
 
     Returns
     -------
