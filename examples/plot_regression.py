@@ -59,7 +59,7 @@ axes.legend()
 IntervalDisplay.from_estimator(model, X_new[:80], y_new[:80], scaled=True)
 
 # %%
-# The displays of scikit-learn draw predictions beside true values, errors, and the
+# The displays of scikit-learn draw predictions against true values, errors, and the
 # effect of one feature.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.5))

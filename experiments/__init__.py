@@ -6,7 +6,8 @@
 
 A package in this folder stands for one publication. An experiment is a module in it
 that defines `TITLE` and `run(context) -> Result`; its docstring says what the
-publication did, and what of that could not be known. To add one, add the module.
+publication did, and what of that could not be known. To add one, add the module, and
+the values that it recomputes to `published.toml` in its package.
 """
 
 from __future__ import annotations

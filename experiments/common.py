@@ -57,7 +57,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of figures, ours beside the published ones.
+    """A table of figures, ours next to the published ones.
 
     title : one line
     columns : names, or a mapping from name to format, such as {"H": ".4f"}

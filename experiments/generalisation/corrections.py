@@ -10,7 +10,6 @@ among all points that the search went by (BBC-CV, Tsamardinos et al., Machine Le
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from typing import Any
@@ -54,13 +53,7 @@ def run(context: Context) -> Result:
         ("set", "size", "split", "kernel"),
         ("test", *WAYS, "seconds"),
     )
-    for split in range(context.splits):
-        for name in SETS:
-            for size in SIZES:
-                for words in KERNELS:
-                    key = (name, size, split, words)
-                    rows.need(key, lambda key=key: _figures(*key))
-        print(f"  split {split + 1}", file=sys.stderr, flush=True)
+    rows.need_all(context.splits, SETS, SIZES, list(KERNELS), _figures)
     body = []
     for words in KERNELS:
         for size in SIZES:

@@ -8,7 +8,6 @@ test rows are paired, and tested as in `factors`.
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from typing import Any
@@ -48,13 +47,7 @@ def run(context: Context) -> Result:
         ("set", "size", "split", "kernel"),
         FIGURES,
     )
-    for split in range(context.splits):
-        for name in SETS:
-            for size in SIZES:
-                for words in KERNELS:
-                    key = (name, size, split, words)
-                    rows.need(key, lambda key=key: _figures(*key))
-        print(f"  split {split + 1}", file=sys.stderr, flush=True)
+    rows.need_all(context.splits, SETS, SIZES, list(KERNELS), _figures)
     tables, notes = [], []
     for words in KERNELS:
         for size in SIZES:

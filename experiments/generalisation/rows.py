@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +66,22 @@ class Rows:
             self._append(named, texts)
             self.held[named] = self._read(texts)
         return self.held[named]
+
+    def need_all(
+        self,
+        splits: int,
+        sets: Iterable[str],
+        sizes: Sequence[int],
+        kernels: Sequence[str],
+        compute: Callable[[str, int, int, str], Mapping[str, Any]],
+    ) -> None:
+        """The figures of every (set, size, split, kernel), split by split."""
+        pairs = list(product(sets, sizes, kernels))
+        for split in range(splits):
+            for name, size, kernel in pairs:
+                key = (name, size, split, kernel)
+                self.need(key, partial(compute, *key))
+            print(f"  split {split + 1}", file=sys.stderr, flush=True)
 
     def _read(self, texts: Mapping[str, str]) -> dict[str, Any]:
         return {

@@ -101,18 +101,29 @@ class Curve:
         if around is not None:
             best = grid[np.argmin([self.value(theta) for theta in grid])]
             grid = np.linspace(best - np.log(around), best + np.log(around), points)
-        values = np.array([self.value(theta) for theta in grid])
-        inner = (values[1:-1] <= values[:-2]) & (values[1:-1] <= values[2:])
-        found = [
-            minimize_scalar(
-                self.value,
-                bounds=(grid[k], grid[k + 2]),
-                method="bounded",
-                options={"xatol": 1e-9},
-            )
-            for k in np.flatnonzero(inner)
-        ]
-        return np.array([[one.x, one.fun] for one in found])
+        return local_minima(self.value, grid)
+
+
+def local_minima(
+    value: Callable[[float], float], grid: np.ndarray, plateaus: bool = True
+) -> np.ndarray:
+    """Local minima as rows (theta, value): those of a sorted grid, each refined.
+
+    plateaus : whether a point as high as its neighbours counts
+    """
+    values = np.array([value(theta) for theta in grid])
+    below = np.less_equal if plateaus else np.less
+    inner = below(values[1:-1], values[:-2]) & below(values[1:-1], values[2:])
+    found = [
+        minimize_scalar(
+            value,
+            bounds=(grid[k], grid[k + 2]),
+            method="bounded",
+            options={"xatol": 1e-9},
+        )
+        for k in np.flatnonzero(inner)
+    ]
+    return np.array([[one.x, one.fun] for one in found])
 
 
 def nelder_mead(curve: Curve, C: float) -> Found:

@@ -34,7 +34,7 @@ from bisvm import BilevelObjective
 from bisvm.optimizers import BFGS, Optimizer
 from bisvm.published import Bundle, VariableMetricBundle
 from experiments.common import Context, Result, Table, drawing
-from experiments.seed003.problems import PER_CENT, estimator, load
+from experiments.seed003.problems import PER_CENT, estimator, load, local_minima
 
 TITLE = "Tables 1-3, figure 1: the draft's own problem, lambda from four starts"
 SETS = {
@@ -184,19 +184,8 @@ class HingeCurve:
     def minima(self, points: int) -> np.ndarray:
         """Local minima as rows (lambda, H): a grid in log lambda, refined at each."""
         grid = np.sort(to_theta(np.geomspace(*RANGE, points)))
-        values = np.array([self.value(theta) for theta in grid])
-        lower = (values[1:-1] < values[:-2]) & (values[1:-1] < values[2:])
-        found = [
-            minimize_scalar(
-                self.value,
-                bounds=(grid[k], grid[k + 2]),
-                method="bounded",
-                options={"xatol": 1e-9},
-            )
-            for k in np.flatnonzero(lower)
-        ]
-        rows = sorted([to_lambda(one.x), float(one.fun)] for one in found)
-        return np.array(rows)
+        found = local_minima(self.value, grid, plateaus=False)
+        return np.array(sorted([to_lambda(x), float(H)] for x, H in found))
 
 
 def searches(curve: HingeCurve) -> dict[tuple[str, float | None], End]:

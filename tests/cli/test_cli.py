@@ -77,7 +77,7 @@ def test_people_get_a_page_and_machines_pairs(folder, capsys):
     assert main(words) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("Can 'species' be predicted? Yes: accuracy ")
-    assert "Expected accuracy on new data, by " in "\n".join(lines)
+    assert "Expected accuracy on new data, estimated " in "\n".join(lines)
     assert len(lines) <= 25 and max(map(len, lines)) <= 88
     assert any(line.startswith("  petal") and "#" in line for line in lines)
     assert main([*words, "--tsv"]) == 0

@@ -121,7 +121,7 @@ def test_members_are_counted(given):
     "cv", [KFold(3), [(np.arange(60), np.arange(60, 120))]], ids=["folds", "pairs"]
 )
 def test_splits_that_cannot_be_drawn_anew_are_refused(cv):
-    with pytest.raises(ValueError, match="draws other splits"):
+    with pytest.raises(ValueError, match="draws new splits"):
         BilevelSVC(ensemble=2, cv=cv).fit(X, Y)
 
 

@@ -68,15 +68,57 @@ def test_a_row_without_figures_needs_a_verdict(results):
         Row("Table", "x").judged("seed")
 
 
-def test_without_a_result_a_row_is_missing(results):
+def test_a_row_without_a_result_is_not_run(results):
     row = Row("Table", "x", 1.0, experiment="never_run", verdict="drawn")
-    assert row.judged("seed") == "missing" and row.ours("seed") == "-"
+    assert row.judged("seed") == "not run" and row.ours("seed") == "-"
 
 
 def test_a_cell_is_one_cell(results):
     row = Row("Table", "x", 1.0, cell=Cell("table", "x", {"who": "b"}))
     with pytest.raises(ValueError, match="0 rows"):
         row.ours("seed")
+
+
+ENTRIES = """
+name = "A source"
+[texts]
+folds = "other folds"
+
+[[rows]]
+item = "Table 1"
+what = "{method} on {data}"
+experiment = "table_1"
+protocol = "{folds}"
+cell = { column = "{method} %", where = { data = "{data}" } }
+[rows.each]
+method = ["SVM", "CNN"]
+data = [
+    { data = "iris", published = 1.5 },
+    { data = "wine", published = 2.5, protocol = "{folds}, {method}" },
+]
+
+[[rows]]
+item = "Fig. 1"
+what = "curves"
+verdict = "drawn"
+"""
+
+
+def test_an_entry_with_each_stands_for_every_combination(tmp_path):
+    path = tmp_path / "seed" / "published.toml"
+    path.parent.mkdir()
+    path.write_text(ENTRIES)
+    source = published.read_source(path)
+    assert source.package == "seed" and source.name == "A source"
+    shown = [(row.what, row.published, row.protocol) for row in source.rows]
+    assert shown == [
+        ("SVM on iris", 1.5, "other folds"),
+        ("SVM on wine", 2.5, "other folds, SVM"),
+        ("CNN on iris", 1.5, "other folds"),
+        ("CNN on wine", 2.5, "other folds, CNN"),
+        ("curves", None, "as published"),
+    ]
+    assert source.rows[3].cell == Cell("table_1", "CNN %", {"data": "wine"})
 
 
 def test_list_says_the_same(capsys):

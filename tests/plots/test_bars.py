@@ -26,12 +26,6 @@ def model():
     return BilevelSVC(kernel="ard", starts=1, random_state=0).fit(X, y)
 
 
-@pytest.fixture(autouse=True)
-def no_figures_left():
-    yield
-    plt.close("all")
-
-
 def with_relevance(model, relevance):
     """A fitted estimator that has these relevances."""
     copy = BilevelSVC()

@@ -19,16 +19,9 @@ from bisvm.transforms import Convolution1D
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
 
 DIGITS, LABELS = load_digits(n_class=3, return_X_y=True)
 DIGITS, LABELS = DIGITS[:60] / 16, LABELS[:60]
-
-
-@pytest.fixture(autouse=True)
-def no_figures_left():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

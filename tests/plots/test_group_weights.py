@@ -22,12 +22,6 @@ def model():
     return svm.fit(X, y, sample_groups=NAMES[np.arange(60) % 3])
 
 
-@pytest.fixture(autouse=True)
-def no_figures_left():
-    yield
-    plt.close("all")
-
-
 def with_weights(model, C):
     """A fitted estimator that has these C."""
     copy = BilevelSVC()

@@ -14,12 +14,6 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 
-@pytest.fixture(autouse=True)
-def no_figures_left():
-    yield
-    plt.close("all")
-
-
 def record(stage, value, task=0):
     """A record with these entries and none of the others that matter here."""
     entries = dict.fromkeys(Record.__dataclass_fields__, 0)

@@ -17,12 +17,6 @@ X, y = make_moons_with_noise(80, n_noise=2, random_state=0)
 FEW = dict(resolution=5, accuracy=1e-3)
 
 
-@pytest.fixture(autouse=True)
-def no_figures_left():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture(scope="module")
 def rbf():
     return BilevelSVC("rbf", starts=1, random_state=0).fit(X, y)

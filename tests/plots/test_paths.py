@@ -12,15 +12,8 @@ from bisvm.plots.history import NAMED, spread
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
 
 X, y = make_moons_with_noise(60, n_noise=2, random_state=0)
-
-
-@pytest.fixture(autouse=True)
-def no_figures_left():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")

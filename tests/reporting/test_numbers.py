@@ -49,7 +49,8 @@ def test_the_page_has_its_sections_and_says_how_good_it_is(text, model):
     words = " ".join(Reader(text).text.split())
     assert f"R² {r2_score(y_test, model.predict(X_test)):.3f}" in words
     assert "Always predicting the mean" in words and "linear regression" in words
-    assert "90% intervals of 50 rows" in words and "points of R² are lost" in words
+    assert "90% prediction intervals of 50 rows" in words
+    assert "points of R² are lost" in words
     main = Reader(text.partition("<main>")[2].partition("<footer")[0]).text.lower()
     assert "accuracy" not in main and "class" not in main and "nan" not in main
     assert text.count('class="speck"') == 221 + 221 + 50
@@ -59,7 +60,7 @@ def test_without_held_out_rows_folds_are_drawn(tmp_path):
     linear = BilevelLinearSVR(**QUICK).fit(X, y)
     path = bisvm.report(linear, X, y, tmp_path / "folds.html", compare=False)
     words = " ".join(Reader(path.read_text(encoding="utf-8")).text.split())
-    assert "No rows were held out" in words and "each predicted without it" in words
+    assert "No rows were held out" in words and "trained without it" in words
     assert "All 10 coefficients" in words and "higher values favour" not in words
 
 

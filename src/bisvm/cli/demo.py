@@ -2,8 +2,8 @@
 
 Tunes C and one gamma per feature of an SVM on two tables, and compares it with a
 default SVC and a grid search: two half moons among features of noise, where this pays,
-and scikit-learn's breast cancer data, where one gamma is as good. Writes a report on
-the second. Then it predicts numbers, with intervals.
+and scikit-learn's breast cancer data, where one gamma is as good. Then it predicts
+numbers, with intervals. Last it writes a report on the breast cancer data.
 """
 
 from __future__ import annotations
@@ -44,15 +44,14 @@ SHOWN, BAR = 6, 30
 
 def breast_cancer() -> tuple[Rows, list[str]]:
     """Standardised data, 70% for training and 30% for testing, and feature names."""
-    data = load_breast_cancer()
+    data = load_breast_cancer(as_frame=True)
     X, X_test, y, y_test = train_test_split(
         data.data, data.target, test_size=0.3, stratify=data.target, random_state=SEED
     )
-    scaler = StandardScaler().fit(X)
+    scaler = StandardScaler().set_output(transform="pandas").fit(X)
     X, X_test = scaler.transform(X), scaler.transform(X_test)
     folds = StratifiedKFold(5, shuffle=True, random_state=SEED).split(X, y)
-    names = [str(name) for name in data.feature_names]
-    return Rows(X, y, X_test, y_test, list(folds)), names
+    return Rows(X, y, X_test, y_test, list(folds)), list(X.columns)
 
 
 def compile_loops(rows: Rows) -> None:
@@ -81,15 +80,18 @@ def bilevel(rows: Rows, kernel: str, text: str) -> tuple[Entry, BilevelSVC]:
 def learned_values(model: BilevelSVC, names: Sequence[str]) -> str:
     data = relevance_data(model, names)
     gamma = model.hyperparameters_["gamma"]
-    width = max(map(len, data.names[:SHOWN]))
+    head = "most relevant feature"
+    width = max(map(len, [head, *data.names[:SHOWN]]))
     lines = [
-        f"Learned: C = {model.C_:.3g}, and one gamma for each of the features.",
+        f"Learned: C = {model.C_:.3g}, and one gamma for each of the {len(names)} "
+        "features.",
         "",
-        f"  {'most relevant':<{width}}    gamma  relevance",
+        f"  {head:<{width}}    gamma  relevance",
     ]
     for name, value, column in zip(*data.first(SHOWN), strict=True):
         bar = "#" * round(BAR * value / data.values[0])
-        lines.append(f"  {name:<{width}}  {gamma[column]:7.4f}  {value:9.3f}  {bar}")
+        line = f"  {name:<{width}}  {gamma[column]:7.4f}  {value:9.3f}  {bar}"
+        lines.append(line.rstrip())
     rest = data.values[SHOWN:]
     if not rest:
         return "\n".join(lines)
@@ -100,7 +102,11 @@ def learned_values(model: BilevelSVC, names: Sequence[str]) -> str:
 def comparison(entries: Sequence[Entry]) -> str:
     width = max(len(entry.method) for entry in entries)
     header = f"  {'':<{width}}  tuned  cross-validated  held out   seconds"
-    lines = [header, "  " + "-" * (len(header) - 2)]
+    lines = [
+        "Accuracy, and the number of hyperparameters that were tuned:\n",
+        header,
+        "  " + "-" * (len(header) - 2),
+    ]
     for one in entries:
         lines.append(
             f"  {one.method:<{width}}  {one.tuned:5d}  {one.cross_validated:15.1%}"
@@ -112,8 +118,8 @@ def comparison(entries: Sequence[Entry]) -> str:
 def verdict(grid: Entry, many: Entry) -> str:
     """What the table shows, and what it does not."""
     sentences = (
-        f"{many.tuned} hyperparameters by gradients: {many.seconds:.1f} s. "
-        f"{grid.tuned} hyperparameters by a grid: {grid.seconds:.1f} s.",
+        f"bisvm: {many.tuned} hyperparameters in {many.seconds:.1f} s. Grid search: "
+        f"{grid.tuned} hyperparameters in {grid.seconds:.1f} s.",
         difference_in_words(many, grid) or "",
     )
     return "\n".join(textwrap.fill(sentence, 80) for sentence in sentences)
@@ -128,7 +134,7 @@ def moons() -> tuple[Rows, list[str]]:
     return replace(rows, folds=list(folds.split(rows.X, rows.y))), names
 
 
-def write_report(model: BilevelSVC, rows: Rows, names: list[str], folder: Path) -> str:
+def write_report(model: BilevelSVC, rows: Rows, folder: Path) -> str:
     """Write the report; say where it is, or why there is none."""
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -143,7 +149,7 @@ def write_report(model: BilevelSVC, rows: Rows, names: list[str], folder: Path) 
         )
     except ImportError as error:
         return f"No report: {error}"
-    return f"Report: {path}. Open it in a browser."
+    return f"Report on the breast cancer data: {path}. Open it in a browser."
 
 
 def compared(
@@ -169,28 +175,34 @@ def demonstrate(folder: Path, size: int = USUAL) -> list[Entry]:
     print(
         "bisvm: an SVM that tunes itself\n"
         "===============================\n"
-        "Four ways to set the hyperparameters, on the same folds and one thread.\n",
+        "Three examples. The first two compare four ways to set the hyperparameters of "
+        "an\nSVM, on the same folds and one thread.\n",
         flush=True,
     )
     rows, names = moons()
     with threadpool_limits(1):
         compile_loops(rows)
     print(
-        f"1. Where it pays. Two half moons among ten features of noise: "
-        f"{len(rows.y)} rows for\n   training, {len(rows.X_test)} held out.\n",
+        f"\n1. Where it pays: two half moons and ten features of noise, "
+        f"{len(rows.y)} training rows,\n   {len(rows.X_test)} held-out rows.\n",
         flush=True,
     )
     first, _ = compared(rows, names, size)
     rows, names = breast_cancer()
     print(
-        f"2. Where it does not. Breast cancer data: {len(rows.y)} tumours for "
-        f"training, {len(rows.X_test)} held\n   out, {len(names)} features that say "
-        "much the same.\n",
+        f"2. Where it does not: breast cancer, {len(names)} features that are strongly "
+        f"correlated,\n   {len(rows.y)} training rows, {len(rows.X_test)} held-out "
+        "rows.\n",
         flush=True,
     )
     second, model = compared(rows, names, size)
-    print(write_report(model, rows, names, folder))
-    print(f"\n3. Numbers. {numbers()}")
+    print(
+        "3. Numbers instead of classes: Friedman's first function, half of whose ten "
+        "features\n   are noise.\n",
+        flush=True,
+    )
+    print(f"\n{numbers()}\n")
+    print(write_report(model, rows, folder))
     return [*first, *second]
 
 
@@ -198,18 +210,18 @@ def numbers() -> str:
     """A regression on Friedman's first function among noise, in words."""
     X, y = make_friedman1(1200, n_features=10, noise=1.0, random_state=SEED)
     X, X_test, y, y_test = X[:200], X[200:], y[:200], y[200:]
-    with threadpool_limits(1), ProgressLine("BilevelSVR"):
+    with threadpool_limits(1), ProgressLine("bisvm, one gamma per feature"):
         model = BilevelSVR("ard", random_state=SEED).fit(X, y)
     low, high = model.predict_interval(X_test, coverage=0.9).T
     covered = float(np.mean((low <= y_test) & (y_test <= high)))
     own, default = model.score(X_test, y_test), SVR().fit(X, y).score(X_test, y_test)
     words = (
-        f"Friedman's first function, {len(y)} rows, half of the features are noise: "
-        f"R^2 {own:.3f} on {len(y_test)} held-out rows (expected: "
-        f"{model.expected_score_.value:.3f}; a default SVR: {default:.3f}). Its 90% "
-        f"intervals hold {covered:.1%} of them."
+        f"After training on {len(y)} rows, R^2 is {own:.3f} on {len(y_test)} held-out "
+        f"rows. bisvm expected {model.expected_score_.value:.3f}; a default SVR has "
+        f"{default:.3f}. The 90% prediction intervals contain {covered:.1%} of the "
+        "held-out rows."
     )
-    return textwrap.fill(words, 80, subsequent_indent="   ")
+    return textwrap.fill(words, 80)
 
 
 def run(options: argparse.Namespace) -> int:

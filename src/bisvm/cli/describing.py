@@ -14,11 +14,7 @@ from bisvm.cli.output import one_line
 from bisvm.estimators.importance import Importance
 from bisvm.estimators.quality import Quality, cut
 from bisvm.reporting.importances import coefficients
-from bisvm.reporting.words import (
-    answer,
-    certificates_of,
-    learned_in_words,
-)
+from bisvm.reporting.words import certificates_of, learned_in_words
 from bisvm.search.observer import TIME_STOP
 from bisvm.tables.format import remembered
 from bisvm.tables.preparing import relevances_by_column
@@ -38,7 +34,7 @@ IMPORTANCE, TEST_QUALITY = "importance_", "test_quality_"
 def remember_findings(
     model: Pipeline, importance: Importance | None, test: Quality | None
 ) -> None:
-    """Store with a fitted pipeline what only its data can tell."""
+    """Store findings that need the data with a fitted pipeline."""
     setattr(model, IMPORTANCE, importance)
     setattr(model, TEST_QUALITY, test)
 
@@ -58,7 +54,7 @@ def quality_on_test(model: Pipeline) -> Quality | None:
 def page(model: Pipeline, said: Sequence[str] = ()) -> list[str]:
     """At most 25 lines: how good it is, what it uses, what was learned.
 
-    said : what else there is to say of held-out rows
+    said : further lines about held-out rows
     """
     machine = model[-1]
     first, *others = [*_verdict(model), ""]
@@ -82,14 +78,14 @@ def wrapped(lines: list[str]) -> list[str]:
 
 def _verdict(model: Pipeline) -> list[str]:
     machine, form = model[-1], remembered(model)
-    name = "the class" if form is None or form.target is None else repr(form.target)
+    name = "the target" if form is None or form.target is None else repr(form.target)
     held_out, test = getattr(machine, "quality_", None), quality_on_test(model)
-    said = answer(held_out, test)
+    kind = kind_of_machine(machine)
+    said = kind.answer(machine, test)
     lines = [] if said is None else [f"Can {one_line(name)} be predicted? {said}"]
     doubted = held_out is not None and held_out.no_better_than_guessing
     shown = held_out if doubted else test or held_out
     lines += [] if shown is None else shown.remarks
-    kind = kind_of_machine(machine)
     more = kind.threshold_words(machine), kind.expected_words(machine)
     return [*lines, *(one for one in more if one is not None)]
 
@@ -110,7 +106,7 @@ def _quality(model: Pipeline) -> list[str]:
 
 
 def one_line_kept(line: str) -> str:
-    """A line whose spaces stay."""
+    """A line without control characters; its spaces stay."""
     return "".join(c if c.isprintable() else " " for c in line)
 
 
@@ -120,10 +116,10 @@ def columns_in_words(model: Pipeline, most: int) -> list[str]:
     if found is None:
         return _relevances(model, most)
     if not found.values.any():
-        return ["No prediction of a held-out row changes if a column is shuffled."]
+        return ["No prediction changes if a column is shuffled."]
     head = (
-        f"Points of {found.measure} lost if a column is shuffled ({found.n_rows} "
-        "held-out rows):"
+        f"Points of {found.measure} lost if a column is shuffled (on {found.n_rows} "
+        "rows unseen in training):"
     )
     low, high = found.interval()
     width = min(max(len(one_line(name)) for name in found.names[:most]), NAME)
@@ -157,7 +153,7 @@ def _signs(model: Pipeline) -> dict[str, str]:
 def _relevances(model: Pipeline, most: int) -> list[str]:
     shares = relevances_by_column(model)
     if not shares:
-        return ["This kernel has no relevances of columns."]
+        return ["The relevance of columns is not known for this kernel."]
     names = [cut(one_line(name), NAME) for name in list(shares)[:most]]
     width, largest = max(map(len, names)), max(max(shares.values()), 1e-300)
     lines = ["Relevance of the columns (their share in the slope of the decision):"]

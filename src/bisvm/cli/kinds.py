@@ -20,8 +20,10 @@ from bisvm.estimators import (
 from bisvm.estimators.quality import Quality
 from bisvm.reporting.scores import quality_of
 from bisvm.reporting.words import (
+    answer,
     expected_fit_in_words,
     expected_in_words,
+    fit_verdict,
     threshold_in_words,
 )
 from bisvm.selection.comparison import NumberRows, Rows
@@ -66,8 +68,12 @@ class TargetKind(ABC):
         """Return what to expect on new data, with 90% intervals."""
 
     @abstractmethod
+    def answer(self, machine: BaseEstimator, test: Quality | None) -> str | None:
+        """Say whether the target can be predicted; None if that is not known."""
+
     def expected_words(self, machine: BaseEstimator) -> str | None:
-        """Say what to expect on new data."""
+        """Say what to expect on new data, if the answer does not."""
+        return None
 
     def threshold_words(self, machine: BaseEstimator) -> str | None:
         """Say what another threshold would change, if that is worth a word."""
@@ -121,6 +127,9 @@ class Classes(TargetKind):
             return None
         low, high = score.interval()
         return {"accuracy": score.value, "low": low, "high": high}
+
+    def answer(self, machine: BaseEstimator, test: Quality | None) -> str | None:
+        return answer(getattr(machine, "quality_", None), test)
 
     def expected_words(self, machine: BaseEstimator) -> str | None:
         return expected_in_words(machine)
@@ -180,8 +189,12 @@ class Quantities(TargetKind):
             **{"rmse": score.rmse, "rmse_low": least, "rmse_high": most},
         }
 
-    def expected_words(self, machine: BaseEstimator) -> str | None:
-        return expected_fit_in_words(machine)
+    def answer(self, machine: BaseEstimator, test: Quality | None) -> str | None:
+        score = machine.expected_score_
+        if score is None:
+            return None
+        verdict = fit_verdict(score.value, score.interval()[0])
+        return f"{verdict}. {expected_fit_in_words(machine)}"
 
     def quality(self, model: BaseEstimator, X: UserData, y: Array) -> Quality | None:
         return None
@@ -195,7 +208,7 @@ class Quantities(TargetKind):
         constant = float(np.sqrt(np.mean((y_test - y.mean()) ** 2)))
         words = (
             f"On {len(y_test)} held-out rows: R^2 {test['r2']:.3f}, root mean squared "
-            f"error {test['rmse']:.4g}. Always predicting the mean: {constant:.4g}."
+            f"error {test['rmse']:.4g} (always predicting the mean: {constant:.4g})."
         )
         return [words]
 

@@ -29,7 +29,18 @@ COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return its exit code. Only the parser may exit."""
+    """Run a command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The words after `bisvm`; those of the process by default.
+
+    Returns
+    -------
+    code : int
+        The exit code. Only the parser may exit by itself.
+    """
     parser = build_parser()
     options = parser.parse_args(arguments)
     if options.command is None:

@@ -139,8 +139,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         action="append",
         default=[],
         metavar="WORD",
-        help="a word for missing values, beside the usual ones, which applies to the "
-        "target, too (may be repeated)",
+        help="a word for missing values, in addition to the usual ones; it applies to "
+        "the target, too (may be repeated)",
     ),
     "--decimal": dict(
         type=_decimal,
@@ -163,14 +163,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "different values are predicted as numbers)",
     ),
     "--merge-labels": dict(
-        help="make one class of labels that differ in case or spaces only", **_FLAG
+        help="merge labels that differ only in case or spaces", **_FLAG
     ),
     "--keep-label": dict(
         metavar="WORD",
         action="append",
         default=[],
-        help="a class such as NA, though other columns use it for missing values (may "
-        "be repeated)",
+        help="a class such as NA, which other columns use for missing values (may be "
+        "repeated)",
     ),
     "--categorical": dict(
         help="a column of numbers that are categories (may be repeated)", **_COLUMNS
@@ -184,16 +184,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--kernel": dict(
         choices=("auto", "rbf", "ard", "poly", "chi2", "linear", "mkl"),
         default="auto",
-        help="'auto' chooses between linear, one width, and one width for each column "
-        "by the loss on held-out rows (default: %(default)s)",
+        help="'auto' chooses between linear, one width, one width per column, and "
+        "further kernels, by the loss on held-out rows (default: %(default)s)",
     ),
     "--class-weight": dict(
         type=_class_weight,
         action="append",
         default=[],
         metavar="WEIGHT",
-        help="'balanced' lets all classes count alike, 'learn' learns a C for each, "
-        "CLASS=NUMBER multiplies the weight of its rows (may be repeated)",
+        help="'balanced' gives all classes the same weight, 'learn' learns a C for "
+        "each, CLASS=NUMBER multiplies the weight of its rows (may be repeated)",
     ),
     "--criterion": dict(
         default="auto",
@@ -206,19 +206,19 @@ OPTIONS: dict[str, dict[str, Any]] = {
         action="append",
         default=[],
         metavar="GOAL",
-        help="for two classes, move the decision for the best 'balanced_accuracy', "
-        "'f1' or 'accuracy' on held-out rows, or for what an error on a class costs, "
-        "CLASS=COST (may be repeated)",
+        help="for two classes, choose the decision threshold that has the best "
+        "'balanced_accuracy', 'f1' or 'accuracy' on held-out rows, or the lowest cost: "
+        "CLASS=COST is the cost of an error on a class (may be repeated)",
     ),
     "--positive": dict(
         metavar="CLASS",
-        help="the class of interest, whose recall and precision are told first and "
-        "whose F1 counts (default: the rarer of two)",
+        help="the class of interest of two, for the curves of the report (default: the "
+        "rarer one) and for F1 (default: the second one)",
     ),
     "--groups": dict(
         metavar="COLUMN",
         help="a column that says which rows belong together, such as a patient: they "
-        "are held out together, and the column is no feature",
+        "are held out together, and the column is not used as a feature",
     ),
     "--test-size": dict(
         type=_share,
@@ -230,7 +230,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--time-limit": dict(
         type=_seconds,
         metavar="SECONDS",
-        help="stop then, and keep the best model so far",
+        help="stop after this time, and keep the best model so far",
     ),
     "--n-jobs": dict(
         type=int,
@@ -248,8 +248,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         help="write a report with plots and a comparison, one HTML file", **_FILE
     ),
     "--details": dict(
-        help="add to the report what takes long: a grid search of the same duration, "
-        "and pictures of the search",
+        help="add to the report what takes longer: a grid search of the same duration, "
+        "and plots of the search",
         **_FLAG,
     ),
     "--open": dict(help="open the report in a browser", **_FLAG),
@@ -260,14 +260,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--set": dict(
         type=_coverage,
         metavar="COVERAGE",
-        help="also write the set of classes that holds the true one for this share of "
+        help="also write a set of classes that contains the true one for this share of "
         "the rows, such as 0.9",
     ),
     "--interval": dict(
         type=_coverage,
         metavar="COVERAGE",
-        help="also write an interval that holds the true number for this share of the "
-        "rows, such as 0.9",
+        help="also write an interval that contains the true number for this share of "
+        "the rows, such as 0.9",
     ),
     "--trials": dict(
         type=_count, default=25, help="trials of Optuna (default: %(default)s)"
@@ -303,7 +303,7 @@ COMMANDS = {
 Learn to predict a column: classes, or numbers if it has many different ones.
 
 Files are CSV, TSV, Excel, JSON, Parquet, LIBSVM, or NPZ with X and y. Separators,
-titles, headers, German decimals, units and dates are detected. Numbers are
+titles, headers, decimal commas, units and dates are detected. Numbers are
 standardised, categories become columns, missing values are filled, and columns without
 information are dropped.
 """,

@@ -88,7 +88,7 @@ def read(
         **reading_options(options),
     )
     if table.notes:
-        say("Guessed (options in brackets say otherwise):")
+        say("Guessed (options in brackets override it):")
     for note in table.notes:
         say(f"  - {note}")
     return table
@@ -124,7 +124,7 @@ def read_task(options: Namespace) -> Task:
 def _doubts(
     rest: Table, y: Array, test: Array, options: Namespace
 ) -> tuple[TableWarning, ...]:
-    """Say what the table should be doubted for."""
+    """Warn of possible problems of the table."""
     grouped = options.groups is not None
     found = check_table(rest.frame, y, test=test, grouped=grouped, ignored=options.drop)
     for one in found:

@@ -50,7 +50,7 @@ from bisvm.tables.preparing import relevances_by_column
 # tables of tools/first_hour.py (88 to 155; others took 53 to 600). That of one kernel
 # is not measured.
 USUAL_EVALUATIONS, USUAL_OF_ONE_KERNEL = 110, 40
-# Warnings about a table that are said beside the answer, the gravest first.
+# Warnings about a table that are shown next to the answer, the gravest first.
 GRAVE = ("leak", "entity")
 # Evaluations after which the time of the others is guessed.
 FIRST_GUESS = 10
@@ -114,7 +114,7 @@ def _save(options: Namespace, model: Pipeline) -> None:
 def _written(write: Callable[[], None]) -> bool:
     """Whether a file could be written; if not, say why, and go on with the rest.
 
-    What was learned is printed in any case, though the disk be full.
+    What was learned is printed in any case, even if the disk is full.
     """
     try:
         write()
@@ -187,7 +187,7 @@ def time_left(number: int, seconds: float, kernel: str, limit: float | None) -> 
 
 
 def doubts(warnings: Sequence[TableWarning]) -> list[str]:
-    """Say beside the answer what may make it worthless."""
+    """Say, next to the answer, what may make it worthless."""
     grave = [one for kind in GRAVE for one in warnings if one.kind == kind]
     return [f"But: {one}" for one in grave[:1]]
 

@@ -1,6 +1,6 @@
 """Compiled functions, with or without a place to keep their machine code.
 
-numba keeps what it has compiled beside the source or in the user's cache folder, and
+numba keeps what it has compiled next to the source or in the user's cache folder, and
 the next process loads it. Where neither can be written (a hardened installation, no
 home directory, a full disk) its `njit(cache=True)` fails. This one goes on: every
 process compiles for itself, and one warning says so.
@@ -23,7 +23,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def njit(**options: Any) -> Callable[[Function], Function]:
-    """Compile a function as `numba.njit` does; `cache=True` is a wish, no condition."""
+    """Compile a function as `numba.njit` does; `cache=True` need not succeed."""
 
     def compiled(function: Function) -> Function:
         try:
@@ -41,7 +41,7 @@ def njit(**options: Any) -> Callable[[Function], Function]:
 
 
 def _forgive_errors_of_the_disk(made: Any) -> None:
-    """Go on with what was compiled if it cannot be written, on a full disk say."""
+    """Go on with compiled code that cannot be written, as on a full disk."""
     # With NUMBA_DISABLE_JIT it is a plain function, which has no cache.
     cache = getattr(made, "_cache", None)
     if cache is None:

@@ -1,4 +1,4 @@
-"""Files that are whole: written beside their place, then moved there."""
+"""Files that are always complete: written to a temporary file, then renamed."""
 
 from __future__ import annotations
 

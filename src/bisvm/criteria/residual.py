@@ -58,7 +58,17 @@ class ResidualCriterion(Criterion):
         return self
 
     def errors(self, f: Array, y: Array, weights: Array) -> Array:
-        """Return w_i h(r_i), the contributions to H."""
+        """Return w_i h(r_i), the contributions to H.
+
+        Parameters
+        ----------
+        f, y, weights : arrays of shape (n,)
+            Decision values, targets and weights; rows of weight zero contribute zero.
+
+        Returns
+        -------
+        errors : array of shape (n,)
+        """
         counted = weights > 0
         out = np.zeros_like(f)
         r, w = self.variable(f[counted], y[counted])[0], weights[counted]
@@ -67,7 +77,16 @@ class ResidualCriterion(Criterion):
         return out
 
     def constants(self, y: Array, weights: Array) -> list[Array]:
-        """Return the constant of the lowest mean loss, for every column."""
+        """Return the constant of the lowest mean loss, for every column.
+
+        Parameters
+        ----------
+        y, weights : arrays of shape (n, q)
+
+        Returns
+        -------
+        constants : list of arrays of shape (q,)
+        """
         columns = zip(y.T, weights.T, strict=True)
         return [np.array([self._constant(*column) for column in columns])]
 

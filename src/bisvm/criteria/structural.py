@@ -20,7 +20,17 @@ class Regularizer(Part):
     """A function r(v) of one vector of parameters in natural units."""
 
     def evaluate(self, v: Array) -> tuple[float, Array]:
-        """r(v) and its gradient; at a kink the subgradient nearest to zero."""
+        """Return r(v) and its gradient; at a kink the subgradient nearest to zero.
+
+        Parameters
+        ----------
+        v : array of shape (n,)
+
+        Returns
+        -------
+        value : float
+        gradient : array of shape (n,)
+        """
         raise NotImplementedError
 
 
@@ -141,7 +151,19 @@ class StructuralRisk(Criterion):
     def regularization(
         self, parameters: Sequence[Parameter], values: Mapping[str, Any]
     ) -> tuple[float, dict[str, Array]]:
-        """lambda r(theta), and its gradient by parameter in their coordinates."""
+        """Return lambda r(theta) and its gradient.
+
+        Parameters
+        ----------
+        parameters : sequence of `Parameter`
+        values : dict from name to value, in natural units
+
+        Returns
+        -------
+        value : float
+        gradients : dict from name to array
+            In the coordinates of the parameters, such as log C.
+        """
         regularizer = get_regularizer(self.regularizer)
         self._check_names(parameters)
         total, gradients = 0.0, {}

@@ -125,11 +125,20 @@ class Criterion(Part):
         return [mean, np.sign(mean)]
 
     def constant_rules(self, y: Array, weights: Array) -> Iterator[Array]:
-        """Yield decision values (n, q) of constant machines, as C to zero gives them.
+        """Yield decision values of constant machines, as C to zero gives them.
 
         Here one for every class, of the largest classes first. Of several classes none
         may have half of the rows. Then constant machines, one against the rest, reject
         all of them, and one of them a little less.
+
+        Parameters
+        ----------
+        y : array of shape (n, q), labels of the class tasks
+        weights : array of shape (n, q)
+
+        Yields
+        ------
+        decision : array of shape (n, q)
         """
         _, some, count = np.unique(row_kinds(y), return_index=True, return_counts=True)
         usual = np.where(np.sum(y * weights, axis=0) > 0, 1.0, -1.0)
@@ -338,7 +347,17 @@ class CalibratedLogistic(Criterion):
         return CriterionValue(value, pointwise, slopes)
 
     def scale(self, u: npt.ArrayLike, weights: npt.ArrayLike) -> float:
-        """Return the optimal `a`: a calibrated probability is 1 / (1 + exp(-a f))."""
+        """Return the optimal `a`: a calibrated probability is 1 / (1 + exp(-a f)).
+
+        Parameters
+        ----------
+        u : array of shape (n,), margins of held-out points
+        weights : array of shape (n,)
+
+        Returns
+        -------
+        a : float
+        """
         margins, masses = np.asarray(u, dtype=float), np.asarray(weights, dtype=float)
         counted = (masses > 0.0) & (margins != 0.0)
         if not counted.all():
@@ -527,6 +546,10 @@ class Automatic(CalibratedLogistic):
 
     Many hyperparameters would over-fit the few points near the boundary that the
     logistic loss depends on; the squared error depends on all points.
+
+    Parameters
+    ----------
+    ridge, center : as in `CalibratedLogistic`
     """
 
     def for_many(self) -> Criterion:

@@ -165,8 +165,8 @@ class MachineArguments(SearchArguments):
     def set_params(self, **params: Any) -> Self:
         """Set arguments by name, as in scikit-learn.
 
-        Warns of a C that is only where its search starts: a grid over C, such as that
-        of `GridSearchCV`, repeats the same search.
+        Warns if C is set although it is learned: the search only starts there, so a
+        grid over C, such as that of `GridSearchCV`, repeats the same search.
 
         Parameters
         ----------

@@ -68,7 +68,18 @@ class BilevelObjective:
 
     @classmethod
     def of(cls, objective: Objective, warm: WarmStart = COLD) -> BilevelObjective:
-        """Wrap an objective of the search."""
+        """Wrap an objective of the search.
+
+        Parameters
+        ----------
+        objective : `bisvm.bilevel.objective.Objective`
+        warm : `bisvm.bilevel.objective.WarmStart`
+            What the first evaluation starts from; a cold start by default.
+
+        Returns
+        -------
+        objective : BilevelObjective
+        """
         self = cls.__new__(cls)
         self._begin(objective, warm)
         return self
@@ -80,26 +91,41 @@ class BilevelObjective:
 
     @property
     def problem(self) -> Problem:
+        """Data, folds, machines and criterion of this objective."""
         return self.objective.problem
 
     @property
     def space(self) -> Space:
+        """Coordinates of theta, and the hyperparameters that they stand for."""
         return self.objective.space
 
     @property
     def theta0(self) -> Array:
+        """Start of the search, (n,)."""
         return self.objective.theta0
 
     @property
     def bounds(self) -> Array:
+        """Lower and upper bounds of theta, (n, 2)."""
         return self.objective.bounds
 
     @property
     def names(self) -> list[str]:
+        """Names of the entries of theta."""
         return self.objective.names
 
     def hyperparameters(self, theta: ArrayLike) -> dict[str, Any]:
-        """All hyperparameters at theta, in natural units: numbers, or arrays."""
+        """Return all hyperparameters at theta.
+
+        Parameters
+        ----------
+        theta : array of shape (n,)
+
+        Returns
+        -------
+        hyperparameters : dict from name to number or array
+            In natural units: C, and not log C.
+        """
         return self.objective.hyperparameters(theta)
 
     def __call__(self, theta: ArrayLike) -> tuple[float, Array]:
@@ -109,11 +135,22 @@ class BilevelObjective:
     def oracle(
         self, theta: ArrayLike, accuracy: float | None
     ) -> tuple[float, Array, float]:
-        """Value, gradient and the accuracy reached, for methods that ask for little.
+        """Return value and gradient, no more accurate than asked for.
 
-        `accuracy` is the relative error of the value that is good enough; None is that
-        of `objective(theta)`. The accuracy reached is an upper bound: the value has
-        been corrected, while the gradient has an error of first order in the residual.
+        Parameters
+        ----------
+        theta : array of shape (n,)
+        accuracy : float or None
+            Relative error of the value that is good enough; None is that of
+            `objective(theta)`.
+
+        Returns
+        -------
+        value : float
+        gradient : array of shape (n,)
+        accuracy : float
+            An upper bound of the error reached: the value has been corrected, while the
+            gradient has an error of first order in the residual.
         """
         done = self.evaluate(theta, accuracy=accuracy)
         return done.value, done.gradient, done.accuracy
@@ -124,10 +161,19 @@ class BilevelObjective:
         tol: float | None = None,
         accuracy: float | None = None,
     ) -> Evaluation:
-        """H, its gradient, and how the lower level was solved.
+        """Evaluate H and its gradient, and report how the lower level was solved.
 
-        tol : residual of the lower level
-        accuracy : relative error of H that is good enough
+        Parameters
+        ----------
+        theta : array of shape (n,)
+        tol : float, optional
+            Residual of the lower level.
+        accuracy : float, optional
+            Relative error of H that is good enough.
+
+        Returns
+        -------
+        evaluation : `bisvm.bilevel.objective.Evaluation`
         """
         found, self.warm = self.objective.evaluate(theta, self.warm, accuracy, tol)
         self.n_svm_evaluations += found.solves

@@ -101,7 +101,7 @@ def prepare_classes(
 
 
 def _check_class_labels(y: Array) -> None:
-    """Refuse continuous y, with what to use for it."""
+    """Refuse continuous y, and say what to use instead."""
     try:
         check_classification_targets(y)
     except ValueError as error:

@@ -217,12 +217,31 @@ coordinates_, certificate_, n_iter_ : as in `BilevelSVC`
         self.tasks_ = task_names(machine.classes_.tolist(), self.multi_class)
 
     def decision_function(self, X: UserData) -> Array:
-        """Compute decision values: (n,) for two classes, (n, n_classes) for more."""
+        """Compute decision values.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
+
+        Returns
+        -------
+        decision : array of shape (n_samples,) or (n_samples, n_classes)
+            (n_samples,) for two classes: positive values are the second class.
+        """
         check_is_fitted(self)
         return self.machine_.decision_function(validated_rows(self, X))
 
     def predict(self, X: UserData) -> Array:
-        """Predict the classes of images."""
+        """Predict the classes of images.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
+
+        Returns
+        -------
+        y : array of shape (n_samples,)
+        """
         check_is_fitted(self)
         return self.machine_.predict(validated_rows(self, X))
 

@@ -3,14 +3,14 @@
 # Limits of a search, and who watches it.
 LIMITS = """\
 tol : float, default=1e-3
-        Accuracy of the search: about the relative decrease of H that is not worth
-        another step.
+        Accuracy of the search: it stops when a step would lower H by less than a tenth
+        of this, relative to H.
     max_iter : int, default=100
         Steps of the optimizer in each descent.
     time_limit : float, optional
         Seconds after which the search stops and the best model so far is fitted. With a
-        Gaussian kernel a default SVC or SVR is trained first, and taken if that is
-        better, or if nothing was found.
+        Gaussian kernel a default SVC or SVR is trained first. It is the model unless
+        the search has found a better one by then.
     n_jobs : int, optional
         Number of threads; -1 for one per processor. They divide the searches, if
         classes do not share hyperparameters or several starts are given, and within a
@@ -32,10 +32,10 @@ tol : float, default=1e-3
 
 KERNEL_PARAMETERS = """\
 kernel : str or Kernel, default="auto"
-        "auto" tries candidates from simple to rich, as long as held-out rows gain
-        beyond their noise: linear, one gamma, one gamma per feature, a Laplacian kernel
-        in place of the Gaussian one, one kernel per group of features (columns of one
-        order of magnitude).
+        "auto" tries candidates from simple to rich, and takes a richer one only if the
+        held-out loss falls by more than its noise: linear, one gamma, one gamma per
+        feature, a Laplacian kernel in place of the Gaussian one, one kernel per group
+        of features (columns of one order of magnitude).
         `print(model.kernel_choice_)` says what it chose and why. Others: "rbf" (one
         gamma), "ard" (one per feature), "linear", "poly", "laplacian", "matern32",
         "matern52", "chi2", "additive_chi2", "mkl" (a weight for each of several kinds)
@@ -67,8 +67,8 @@ regularization : {"shared", "per_feature", "per_group"} or Regularization, \
 default="shared"
         One C; or, for linear machines, one per feature; or one per group of samples in
         `fit(X, y, sample_groups=...)`, where groups with a small C count little. The C
-        of groups differ without a test of significance: they are asked for. Only the
-        prior pulls them together, with 0.3 of its strength."""
+        of groups may differ without a significance test, since the groups are given
+        explicitly. Only the prior pulls them together, with 0.3 of its strength."""
 _FIT_INTERCEPT = """\
 fit_intercept : {True, "penalized", False}, default=True
         "penalized" treats the intercept as the weight of a constant feature."""
@@ -83,7 +83,8 @@ prior : "auto", None or Prior, default="auto"
         `criteria.priors.Shrinkage(0.1)`, weakened where held-out points gain by it."""
 _OPTIMIZER = """\
 optimizer : str or Optimizer, default="auto"
-        "auto" is BFGS, and a scan where the exact hinge leaves one hyperparameter.
+        "auto" is BFGS; with the exact hinge it is a scan for one hyperparameter and a
+        simplex (Nelder and Mead) for two to five shared ones.
         Others: "bfgs", "lbfgs", "scan", "grid", and those of `bisvm.published`:
         "rprop", "gradient", "nesterov", "armijo", "spg", "bundle",
         "variable-metric-bundle", and for one C of a linear machine with the hinge on
@@ -216,7 +217,7 @@ certificate_ : `bisvm.search.history.Certificate`
         Lower-level problems solved, for all evaluations, kernels and checks.
     result_ : OptimizeResult
         Of the descent that was chosen."""
-# What estimators with a kernel have beside.
+# Further attributes of estimators with a kernel.
 KERNEL_ATTRIBUTES = """\
 kernel_choice_ : `bisvm.search.kernel_choice.KernelChoice`, or None
         What kernel="auto" chose, and why.
@@ -231,8 +232,8 @@ C_ : float or array
         C of the final machine.
     hyperparameters_ : dict
         All hyperparameters, in natural units.
-    {_MACHINE} Slopes are no measure of how much predictions need a
-        feature: `importance(X, y)` is.
+    {_MACHINE} It does not measure how much predictions need a
+        feature; `importance(X, y)` does.
     feature_scale_ : array of shape (n_features,), or None
         Standard deviations of the features: gamma times their squares is in
         standardised units.
@@ -244,17 +245,17 @@ C_ : float or array
         `expected_score_.interval()`, or `interval(n_new=200)` for the score on 200
         rows. None without held-out points, and for pairs of classes tuned separately.
     generalization_gap_ : float, or None
-        By how much the held-out accuracy is too good because it was searched by;
-        `expected_score_` is without it.
+        How much too high the held-out accuracy is, because the hyperparameters were
+        chosen by it. It is subtracted in `expected_score_`.
     quality_ : `bisvm.estimators.quality.Quality`, or None
         Recall and precision of every class, balanced accuracy, AUC and calibration on
         the held-out rows of the search; `print(model.quality_)` begins with "No better
         than guessing" where that is so. None without held-out points.
     calibration_ : `bisvm.search.calibration.Calibration`, or None
-        Makes probabilities of decision values. None without held-out points.
+        Turns decision values into probabilities. None without held-out points.
     threshold_ : float
         What `threshold` has subtracted from decision values and `intercept_`;
-        `best_threshold(goal)` gives those of other goals.
+        `best_threshold(goal)` returns the threshold for another goal.
     {_RECORD}
     multi_class_ : "ovr" or "ovo"
         What was chosen, or given.
@@ -288,8 +289,8 @@ C_, epsilon_ : float or array
         `expected_score_.rmse`, with their 90% intervals, `interval()` and
         `rmse_interval()`. None without held-out points.
     generalization_gap_ : float, or None
-        By how much the held-out R^2 is too good because it was searched by;
-        `expected_score_` is without it.
+        How much too high the held-out R^2 is, because the hyperparameters were chosen
+        by it. It is subtracted in `expected_score_`.
     {_MACHINE}
     {_RECORD}
     estimators_ : None, or list

@@ -110,16 +110,16 @@ def _check_drawable(estimator: MachineArguments) -> None:
     cv = estimator.cv
     if estimator._criterion().on_training:
         raise ValueError(
-            f"ensemble={estimator.ensemble!r} needs splits: members are tuned on other "
-            f"ones. criterion={estimator.criterion!r} holds no points out, and all "
+            f"ensemble={estimator.ensemble!r} needs splits: every member is tuned on "
+            f"its own. criterion={estimator.criterion!r} holds no points out: all "
             "members would be the same."
         )
     drawn = hasattr(cv, "random_state") and getattr(cv, "shuffle", True)
     if not isinstance(cv, Integral) and not drawn:
         raise ValueError(
-            f"ensemble={estimator.ensemble!r} draws other splits for every member, and "
-            "these cannot be: cv must be a number of folds, or a splitter with a "
-            "random_state that shuffles."
+            f"ensemble={estimator.ensemble!r} draws new splits for every member, which "
+            "this cv cannot: use a number of folds, or a splitter that shuffles and "
+            "has a random_state."
         )
     if getattr(estimator, "_skl_callbacks", None):
         raise ValueError(

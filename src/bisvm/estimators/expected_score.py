@@ -3,22 +3,22 @@
 A search ends with the decision value of every held-out row, by a machine that was not
 trained on it. The accuracy to expect follows from them, without another fit.
 
-But theta was chosen because held-out points did well with it: what they say at theta is
-too good. How much so is seen where theta_k is chosen without the rows of split k
+But theta was chosen because held-out rows did well with it, so their accuracy at theta
+is too high. By how much shows if theta_k is chosen without the rows of split k
 (`refinement`),
 
     gap = mean over rows i of split k of  hit_i(theta) - hit_i(theta_k).
 
 Both are evaluated on the same training rows.
 
-With few hyperparameters the gap is small, and the search too short to pay for this.
-Then the gap is estimated from the competitors of theta: how often would one of them
-have been chosen, had the rows been others (Tsamardinos, Greasidou and Borboudakis
-2018)? These are the other points of the search, the points of other kernels that were
-tried, and constant machines, one per class, which every search reaches as C goes to
-zero. Stratified folds give the largest class of a sample the same share in every fold:
-without competitors a constant machine would be expected to be right as often as that
-class was drawn.
+With few hyperparameters the gap is small, and the search too short to justify this
+cost. Then the gap is estimated from the competitors of theta: how often would one of
+them have been chosen with other rows (Tsamardinos, Greasidou and Borboudakis 2018)?
+These are the other points of the search, the points of other kernels that were tried,
+and constant machines, one per class, which every search reaches as C goes to zero.
+Stratified folds give the largest class of a sample the same share in every fold:
+without competitors, the expected accuracy of a constant machine would be the share of
+that class in the sample.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Judge(Protocol):
 
 
 class _Gap(NamedTuple):
-    """By how much the score on held-out rows is too good.
+    """By how much the score on held-out rows is too high.
 
     value, variance : the gap, at least zero, and its variance
     constant : share of the samples of rows by which a constant machine is chosen

@@ -270,7 +270,7 @@ def _weights(estimator: FittedClassifier) -> tuple[Any, Any]:
 
 
 def _check_expressible(estimator: FittedClassifier) -> None:
-    """Refuse models that scikit-learn has no words for."""
+    """Refuse models that scikit-learn cannot express."""
     kernel, groups = estimator.kernel_, estimator.group_names_
     linear = isinstance(kernel, Linear)
     vectors = getattr(estimator, "support_vectors_", None)
@@ -284,7 +284,7 @@ def _check_expressible(estimator: FittedClassifier) -> None:
         "SVC always has a free intercept, fit_intercept=True": (
             not linear and estimator._intercept != "free"
         ),
-        "groups of samples have a C of their own, which only a sample weight can say; "
+        "groups of samples have a C of their own, which needs sample weights; "
         "group_weights_ has them": (
             groups is not None and not estimator._learns_class_weight
         ),
@@ -294,9 +294,8 @@ def _check_expressible(estimator: FittedClassifier) -> None:
             and np.ndim(estimator.C_) > 0
             and estimator._intercept == "penalized"
         ),
-        "its zero was moved by threshold_, which takes a FixedThresholdClassifier": (
-            estimator.threshold is not None
-        ),
+        "its decision threshold was moved; set threshold=None, and use "
+        "scikit-learn's FixedThresholdClassifier": (estimator.threshold is not None),
         "class_weight means something else to one machine per class": (
             estimator.class_weight is not None and len(estimator.classes_) > 2
         ),

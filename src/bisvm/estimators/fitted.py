@@ -68,7 +68,7 @@ class HeldOutDecisions:
 
 
 def holds_out(estimator: Any) -> bool:
-    """Whether held-out rows calibrate probabilities, or are going to; raise if not."""
+    """Whether there are, or will be, held-out rows for probabilities; raise if not."""
     if get_criterion(estimator.criterion).on_training:
         raise AttributeError(
             "Probabilities and prediction sets come from held-out rows, and criterion="
@@ -86,7 +86,7 @@ def holds_out(estimator: Any) -> bool:
 
 
 def has_folds(estimator: Any) -> bool:
-    """Whether the machines of the splits are known, or are going to be; or raise."""
+    """Whether the machines of the splits are, or will be, known; raise if not."""
     holds_out(estimator)
     if hasattr(estimator, "classes_"):
         members = estimator.estimators_ or [estimator]
@@ -307,13 +307,13 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
         coverage : float, default=0.9
             Between 0 and 1.
         class_conditional : bool, default=False
-            Whether the members of every class, also of a rare one, are to be covered
-            that often, and not only all rows together. A class with fewer held-out rows
+            Whether the members of every class, even a rare one, are covered that
+            often, and not only all rows together. A class with fewer held-out rows
             than 1 / (1 - coverage) - 1 is then in every set.
         smoothing : bool, default=False
             Whether the row itself and held-out rows of the same score count half. Sets
-            are a little smaller, and cover nearer to what is asked for on average, but
-            without a guarantee.
+            are a little smaller and their coverage is closer to `coverage`, but it is
+            no longer guaranteed.
 
         Returns
         -------

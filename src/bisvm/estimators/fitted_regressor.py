@@ -36,7 +36,7 @@ from bisvm.search.units import Found
 
 
 def has_intervals(estimator: Any) -> bool:
-    """Whether the machines of the splits are known, or are going to be; or raise."""
+    """Whether the machines of the splits are, or will be, known; raise if not."""
     if estimator._criterion().on_training:
         raise AttributeError(
             "Intervals and importances come from held-out rows, and criterion="

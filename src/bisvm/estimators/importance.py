@@ -8,7 +8,7 @@ the column is
     I_c = mean over i of  s_k(i)(x_i, y_i) - s_k(i)(x_i^c, y_i)
 
 with s = 1 where the prediction is right, and 0 where it is wrong: by how much accuracy
-falls if the column says nothing of the row (Breiman 2001). With -log p of the true
+falls if the column says nothing about the row (Breiman 2001). With -log p of the true
 class in place of s it is by how much the log-loss rises. For numbers s is minus the
 squared residual over the variance of y, so that I_c is by how much R^2 falls, and the
 loss is the absolute residual. All are means over several drawings of j. Features of one
@@ -42,7 +42,9 @@ LEAST_REPEATS, LEAST_ROWS = 2, 200
 
 @dataclass(frozen=True, eq=False)
 class Importance:
-    """By how much predictions get worse if a column is shuffled; `print` it.
+    """By how much predictions get worse if a column is shuffled.
+
+    `print(importance)` shows a table.
 
     Attributes
     ----------

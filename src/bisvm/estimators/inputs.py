@@ -1,7 +1,6 @@
-"""From what a user passes to `fit` to data that need no further questions.
+"""Validation of the arguments of `fit`.
 
-Here is what X, weights and groups must be, whatever y holds. `class_inputs` and
-`number_inputs` add what y must be.
+This file checks X, weights and groups; `class_inputs` and `number_inputs` check y.
 """
 
 from __future__ import annotations

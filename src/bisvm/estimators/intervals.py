@@ -11,12 +11,12 @@ for a = 1 - coverage (Barber, Candes, Ramdas and Tibshirani 2021). At least 1 - 
 new rows from the same source are covered, whatever their distribution, up to a term
 that vanishes with the number of rows; in practice about 1 - a.
 
-Locally scaled intervals have the residuals in units of what residuals nearby are like.
+Locally scaled intervals measure residuals in units of the typical residual nearby.
 With a scale s_k(x) from held-out rows that split k does not hold out, they are
 
     [ lower quantile of f_k(i)(x) - s_k(i)(x) R_i / s_k(i)(x_i),    the same above ],
 
-so that neither x_i nor x has a part in its own scale. The scale is a mean of |R_j| over
+so that neither x_i nor x enters its own scale. The scale is a mean of |R_j| over
 the nearest rows, and of all of them with the weight of a few rows (Papadopoulos,
 Vovk and Gammerman 2011 have nearest neighbours in this place).
 """

@@ -1,7 +1,7 @@
 """Prediction sets by cross-conformal prediction, from the splits of the search.
 
 A search ends with one machine for each split, which has not seen the rows i that the
-split k(i) holds out. How little a machine expects class c at x is measured by
+split k(i) holds out. How poorly class c fits x is measured by
 s_k(x, c) = -log p_c(x), and S_i = s_k(i)(x_i, y_i) is what it was for the true class of
 a held-out row. Class c is in the set of x if
 

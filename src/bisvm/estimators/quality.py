@@ -12,8 +12,8 @@ the rows that only the machine has right and those that only "always g" has righ
 
     z_balanced = (mean over c of N_cc / n_c - 1 / K) / sqrt(sum q_c (1 - q_c) / n_c) K,
 
-with q_c the share of rows that are predicted to be c: if predictions say nothing of the
-classes, balanced accuracy has mean 1 / K and about this standard deviation.
+with q_c the share of rows that are predicted to be c: if predictions say nothing about
+the classes, balanced accuracy has mean 1 / K and about this standard deviation.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Measure(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Quality:
-    """How useful the predictions for rows are that were not trained on.
+    """How useful predictions are, on rows that were not used for training.
 
-    `print` it to have it in words.
+    `print(quality)` shows a summary.
 
     Attributes
     ----------
@@ -252,7 +252,7 @@ class Quality:
         if self.constant is not None:
             return (
                 f"class {self.constant!r} is predicted for all {n} held-out rows, and "
-                f"{self.accuracy:.1%} of them are of it"
+                f"{self.accuracy:.1%} of them belong to it"
             )
         return f"{one.in_words} on {n} held-out rows; {guess}"
 
@@ -265,7 +265,7 @@ class Quality:
 
     @property
     def remarks(self) -> list[str]:
-        """Why a measure was chosen, and what to do about predictions of no use."""
+        """Why this measure was chosen, and what to do about useless predictions."""
         said = []
         if self.unbalanced:
             largest = self.largest_class
@@ -277,8 +277,8 @@ class Quality:
         if self.no_better_than_guessing and self.ranks:
             ranking = "" if self.auc is None else f" (AUC {self.auc:.2f})"
             said.append(
-                f"Decision values do rank the rows{ranking}: threshold="
-                "'balanced_accuracy' moves the predictions of two classes."
+                f"Decision values do rank the rows{ranking}. With two classes, "
+                "threshold='balanced_accuracy' can make use of that."
             )
         return said
 

@@ -1,4 +1,4 @@
-"""SVC: scikit-learn's SVC, whose arguments are learned where none is given."""
+"""SVC: scikit-learn's SVC that learns the arguments you leave out."""
 
 from __future__ import annotations
 

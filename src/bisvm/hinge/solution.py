@@ -102,10 +102,20 @@ def _grow(
 
 
 def make_exact(sets: ActiveSet) -> int:
-    """Make a nearly optimal solution exactly optimal; return the breakpoints passed.
+    """Make a nearly optimal solution exactly optimal.
 
     Every solution is optimal for some target margins p. The path from these to the ones
     meant ends at the exact solution, whatever the violations are now.
+
+    Parameters
+    ----------
+    sets : ActiveSet
+        The solution; it is changed in place.
+
+    Returns
+    -------
+    passed : int
+        Number of breakpoints passed.
     """
     passed = 0
     _polish(sets)

@@ -100,7 +100,18 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         return self._keep(store, sets.widened(DenseGram(store.gram)), passed)
 
     def add(self, X: UserData, y: UserVector, sample_weight: UserVector = None) -> Self:
-        """Add these points, after the others; the arguments are those of `fit`."""
+        """Add points, after the others.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+        y : array of shape (n_samples,), class labels
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        self : object
+        """
         return self.swap([], X, y, sample_weight)
 
     def remove(self, indices: ArrayLike) -> Self:
@@ -116,7 +127,20 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         y: UserVector,
         sample_weight: UserVector = None,
     ) -> Self:
-        """Remove the points of these indices and add others, along one path."""
+        """Remove the points of these indices and add others, along one path.
+
+        Parameters
+        ----------
+        indices : row numbers, or a mask, of the points to remove
+        X : array of shape (n_samples, n_features)
+            The points to add.
+        y : array of shape (n_samples,), their class labels
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        self : object
+        """
         check_is_fitted(self)
         X, y = validate_data(self, X, y, dtype=float, reset=False)
         weight = checked_weight(sample_weight, len(y))
@@ -124,7 +148,17 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         return self._change(rows, X, signs(y, self.classes_), self.C * weight)
 
     def decision_function(self, X: UserData) -> Array:
-        """Return f(x) + b for every row, positive for `classes_[1]`."""
+        """Compute f(x) + b for every row.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+
+        Returns
+        -------
+        decision : array of shape (n_samples,)
+            Positive for `classes_[1]`.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=float, reset=False)
         store, sets = self._store, self._sets
@@ -137,7 +171,16 @@ class IncrementalSVC(ClassifierMixin, BaseEstimator):
         return f
 
     def predict(self, X: UserData) -> Array:
-        """Return the class of every row."""
+        """Predict the class of every row.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features)
+
+        Returns
+        -------
+        y : array of shape (n_samples,)
+        """
         check_is_fitted(self)
         found: Array = self.classes_[(self.decision_function(X) > 0).astype(int)]
         return found

@@ -144,6 +144,10 @@ def load(
         Further types that may be created, such as your own kernel,
         "my_kernels.Stump"; their modules are imported.
 
+    Returns
+    -------
+    model : the fitted estimator or pipeline
+
     Raises
     ------
     ValueError

@@ -232,7 +232,17 @@ class Loss(Part):
         return tuple(p.name for p in self.parameters())
 
     def with_values(self, values: Mapping[str, object], scale: float = 1.0) -> Self:
-        """Return the loss of y / scale at hyperparameters that are in units of y."""
+        """Return the loss of y / scale at hyperparameters that are in units of y.
+
+        Parameters
+        ----------
+        values : dict from name to number
+        scale : float, default=1.0
+
+        Returns
+        -------
+        loss : Loss
+        """
         return self
 
     def value_by_parameters(
@@ -285,7 +295,17 @@ class Loss(Part):
         return self.evaluate(f, y)[0]
 
     def weighted(self, F: Array, Y: Array, W: Array) -> tuple[Array, Array, Array]:
-        """Compute W l, W dl/df and W d2l/df2 for arrays of shape (n, q)."""
+        """Compute W l, W dl/df and W d2l/df2.
+
+        Parameters
+        ----------
+        F, Y, W : arrays of shape (n, q)
+            Decision values, labels or targets, and weights.
+
+        Returns
+        -------
+        value, slope, curvature : arrays of shape (n, q)
+        """
         if self.compiled:
             return self._weighted(F, Y, W)
         value, slope, curvature = self.evaluate(F, Y)

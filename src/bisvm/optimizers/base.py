@@ -128,11 +128,33 @@ class Optimizer(Part):
         return None
 
     def within(self, tol: float, max_iter: int) -> Self:
-        """Return this optimizer at an accuracy of `tol` in log H and a step limit."""
+        """Return this optimizer with another accuracy and limit.
+
+        Parameters
+        ----------
+        tol : float
+            Accuracy in log H.
+        max_iter : int
+            Most iterations.
+
+        Returns
+        -------
+        optimizer : Optimizer
+        """
         return self.replace(max_iter=max_iter)
 
     def loosened(self, factor: float) -> Self:
-        """Return this optimizer with wider tolerances, for an approximate problem."""
+        """Return this optimizer with wider tolerances, for an approximate problem.
+
+        Parameters
+        ----------
+        factor : float
+            By which the tolerances grow.
+
+        Returns
+        -------
+        optimizer : Optimizer
+        """
         tolerances = [name for name in ("ftol", "gtol") if hasattr(self, name)]
         return self.replace(
             **{name: factor * getattr(self, name) for name in tolerances}

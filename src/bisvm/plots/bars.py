@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 class RelevanceData(NamedTuple):
     """Features in descending order of relevance.
 
+    names, values : of the features
     columns : their places in X
     """
 
@@ -38,9 +39,18 @@ def relevance_data(
 ) -> RelevanceData:
     """Sort the features of a fitted estimator by relevance.
 
-    Names are the given ones, else the estimator's `feature_names_in_`, else those that
-    a pipeline gives to its outputs, else x0, x1, ... Relevances that were learned for
-    each class are averaged.
+    Relevances that were learned for each class are averaged.
+
+    Parameters
+    ----------
+    estimator : fitted estimator, or a pipeline that ends with one
+    feature_names : sequence of str, optional
+        By default the estimator's `feature_names_in_`, else the names that a pipeline
+        gives to its outputs, else x0, x1, ...
+
+    Returns
+    -------
+    data : RelevanceData
     """
     check_is_fitted(estimator)
     machine = estimator[-1] if isinstance(estimator, Pipeline) else estimator
@@ -125,7 +135,20 @@ class RelevanceDisplay(Display[RelevanceData]):
     def plot(
         self, *, ax: Axes | None = None, max_features: int | None = None, **kwargs: Any
     ) -> Self:
-        """Draw; the arguments are those of `from_estimator`."""
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        max_features : int, optional
+            Number of features to draw; all by default.
+        **kwargs : passed to matplotlib's `barh`
+
+        Returns
+        -------
+        self : object
+        """
         names, values, _ = self.data.first(max_features)
         n = len(names)
         ax = self._open(ax, (6.4, 1.1 + 0.24 * max(n, 4)))
@@ -138,9 +161,11 @@ class RelevanceDisplay(Display[RelevanceData]):
 
 
 class GroupWeightsData(NamedTuple):
-    """C of the groups, in the order of `group_names_`; `common` is their mean.
+    """C of the groups.
 
-    The mean is geometric.
+    names : of the groups, in the order of `group_names_`
+    values : their C
+    common : geometric mean of these
     """
 
     names: tuple[str, ...]
@@ -151,7 +176,14 @@ class GroupWeightsData(NamedTuple):
 def group_weights_data(estimator: BaseEstimator) -> GroupWeightsData:
     """Collect the groups of a fitted estimator and their C.
 
-    If each class has its own C, it is their geometric mean.
+    Parameters
+    ----------
+    estimator : fitted estimator with one C per group or class
+        If each class task has its own C, their geometric mean is taken.
+
+    Returns
+    -------
+    data : GroupWeightsData
     """
     check_is_fitted(estimator)
     names = getattr(estimator, "group_names_", None)
@@ -171,6 +203,10 @@ def group_weights_data(estimator: BaseEstimator) -> GroupWeightsData:
 
 class GroupWeightsDisplay(Display[GroupWeightsData]):
     """Draw the C of groups as bars that start at their geometric mean.
+
+    Parameters
+    ----------
+    data : GroupWeightsData
 
     Attributes
     ----------

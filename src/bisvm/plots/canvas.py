@@ -59,7 +59,17 @@ class Display(Generic[Data]):
         return cls(data=cls._data_of(estimator)).plot(ax=ax, **kwargs)
 
     def plot(self, *, ax: Axes | None = None) -> Self:
-        """Draw on these axes, or on those of a new figure."""
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        self : object
+        """
         raise NotImplementedError
 
     def _open(self, ax: Axes | None, size: tuple[float, float]) -> Axes:

@@ -112,9 +112,14 @@ class FiltersData(NamedTuple):
     signal: bool
 
     def planes(self) -> tuple[list[list[Array]], list[str]]:
-        """Images of every task's filters, and names of the columns.
+        """Return images of every task's filters, and names of the columns.
 
         Three channels of an image are drawn in colour, others as one image each.
+
+        Returns
+        -------
+        rows : list of lists of arrays, one list for each task
+        names : list of str
         """
         bank, names = self.filters, []
         spatial = 1 if self.signal else 2
@@ -130,7 +135,18 @@ class FiltersData(NamedTuple):
 
 
 def filters_data(estimator: BaseEstimator) -> FiltersData:
-    """Collect the filters of a fitted ConvolutionalSVC, or of a convolution kernel."""
+    """Collect the learned filters of a fitted estimator.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        A ConvolutionalSVC, a ConvolutionalLinearSVC, or a BilevelSVC whose kernel has
+        a convolution.
+
+    Returns
+    -------
+    data : FiltersData
+    """
     check_is_fitted(estimator)
     filters = getattr(estimator, "filters_", None)
     if filters is None:
@@ -176,6 +192,10 @@ class FiltersDisplay(Tiles[FiltersData]):
 
     Filters of images are in grey with zero in the middle, each on its own scale.
     Filters of signals are lines.
+
+    Parameters
+    ----------
+    data : FiltersData
     """
 
     _data_of = staticmethod(filters_data)
@@ -292,7 +312,12 @@ def responses(data: FiltersData) -> Array:
 
 
 class FeatureMapsData(NamedTuple):
-    """Images or signals, and the feature maps of each: (n, n_filters, ...)."""
+    """Images or signals, and their feature maps.
+
+    images : (n, *image_shape)
+    maps : (n, n_filters, *map_shape)
+    names : of the images
+    """
 
     images: Array
     maps: Array
@@ -305,7 +330,21 @@ def feature_maps_data(
     task: int = 0,
     names: Sequence[str] | None = None,
 ) -> FeatureMapsData:
-    """Compute feature maps of some images by a fitted ConvolutionalLinearSVC."""
+    """Compute feature maps of some images.
+
+    Parameters
+    ----------
+    estimator : fitted ConvolutionalSVC or ConvolutionalLinearSVC
+    X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
+    task : int, default=0
+        Number of the class task.
+    names : sequence of str, optional
+        Of the images; 1, 2, ... by default.
+
+    Returns
+    -------
+    data : FeatureMapsData
+    """
     check_is_fitted(estimator)
     if not hasattr(estimator, "feature_maps"):
         raise ValueError(
@@ -324,7 +363,12 @@ def feature_maps_data(
 
 
 class FeatureMapsDisplay(Tiles[FeatureMapsData]):
-    """Draw some images, each followed by its feature maps, with zero in middle grey."""
+    """Draw some images, each followed by its feature maps, with zero in middle grey.
+
+    Parameters
+    ----------
+    data : FeatureMapsData
+    """
 
     @classmethod
     def from_estimator(  # type: ignore[override]

@@ -35,7 +35,11 @@ GREY = "0.6"
 
 
 class Stage(NamedTuple):
-    """Evaluations `first` to `last`, counted from 1, of one stage of the search."""
+    """One stage of the search.
+
+    name : of the stage
+    first, last : numbers of its evaluations, counted from 1
+    """
 
     name: str
     first: int
@@ -55,7 +59,17 @@ class ConvergenceData(NamedTuple):
 
 
 def convergence_data(history: Sequence[Record]) -> ConvergenceData:
-    """Collect the losses of a search from an estimator's `history_`."""
+    """Collect the losses of a search.
+
+    Parameters
+    ----------
+    history : sequence of records
+        `history_` of a fitted estimator.
+
+    Returns
+    -------
+    data : ConvergenceData
+    """
     several = len({record.task for record in history}) > 1
     best: list[float] = []
     stages = []
@@ -85,6 +99,10 @@ def _draw_stages(ax: Axes, stages: Sequence[Stage]) -> None:
 
 class ConvergenceDisplay(Display[ConvergenceData]):
     """Draw the validation loss at every evaluation and the best of each stage.
+
+    Parameters
+    ----------
+    data : ConvergenceData
 
     Attributes
     ----------
@@ -157,8 +175,16 @@ class PathData(NamedTuple):
 def path_data(estimator: BaseEstimator, names: Sequence[str] | None = None) -> PathData:
     """Collect the path of a fitted estimator's hyperparameters.
 
-    names : "C", "gamma", or one entry as "gamma[3]". By default all that are searched
-        as logarithms, or all if there are none of these: the two need different axes.
+    Parameters
+    ----------
+    estimator : fitted estimator
+    names : sequence of str, optional
+        "C", "gamma", or one entry as "gamma[3]". By default all that are searched as
+        logarithms, or all if there are none of these: the two need different axes.
+
+    Returns
+    -------
+    data : PathData
     """
     check_is_fitted(estimator)
     coordinates = list(getattr(estimator, "coordinates_", ()))
@@ -225,6 +251,10 @@ class PathDisplay(Display[PathData]):
     If there are many, those that end highest and lowest are labelled and the others are
     grey. A circle is the learned value. It may differ from the last one: a stage
     without a significant gain is not used.
+
+    Parameters
+    ----------
+    data : PathData
 
     Attributes
     ----------

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 class IntervalData(NamedTuple):
     """Rows in the order of their predictions, with intervals and true numbers.
 
-    coverage : what the intervals are for
-    covered : share of the rows that they hold
+    predicted, low, high, y : arrays of shape (n,)
+        Predictions, bounds of the intervals, and true numbers.
+    coverage : share of rows that the intervals should contain
+    covered : share of rows that they do contain
     """
 
     predicted: Array
@@ -45,6 +47,10 @@ def interval_data(
     estimator : fitted BilevelSVR or BilevelLinearSVR, or a pipeline that ends with one
     X, y : rows that it was not fitted on
     coverage, scaled : as in `predict_interval`
+
+    Returns
+    -------
+    data : IntervalData
     """
     check_is_fitted(estimator)
     machine, inputs = estimator, X
@@ -70,7 +76,7 @@ def interval_data(
 class IntervalDisplay(Display[IntervalData]):
     """Draw intervals of rows in the order of their predictions, with true numbers.
 
-    Predictions beside true numbers and residuals are drawn by scikit-learn's
+    Predictions against true numbers, and residuals, are drawn by scikit-learn's
     `PredictionErrorDisplay`, and the effect of one feature by its
     `PartialDependenceDisplay`.
 

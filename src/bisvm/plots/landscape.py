@@ -346,6 +346,10 @@ def _natural(chosen: list[Direction], points: Array) -> Array:
 class LandscapeDisplay(Display[LandscapeData]):
     """Draw contours of the validation loss, the search, the optimum, and a grid.
 
+    Parameters
+    ----------
+    data : LandscapeData
+
     Attributes
     ----------
     contours_ : matplotlib's contour lines; None if there is one hyperparameter

@@ -102,7 +102,18 @@ class BothLevels(Optimizer):
         return descend_on_both_levels
 
     def search(self, levels: Levels, x0: Array) -> OptimizeResult:
-        """Search from x0; the caller evaluates H at the `x` of the result."""
+        """Search from x0; the caller evaluates H at the `x` of the result.
+
+        Parameters
+        ----------
+        levels : Levels
+            The training problems and the criterion.
+        x0 : array of shape (n,), coordinates of theta
+
+        Returns
+        -------
+        result : scipy.optimize.OptimizeResult
+        """
         raise NotImplementedError
 
     def _minimize(

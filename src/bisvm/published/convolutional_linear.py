@@ -352,19 +352,46 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, ClassArgumen
     # --- prediction -------------------------------------------------------------------
 
     def decision_function(self, X: UserData) -> Array:
-        """Return decision values: (n,) for two classes, (n, n_classes) for more."""
+        """Compute decision values.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
+
+        Returns
+        -------
+        decision : array of shape (n_samples,) or (n_samples, n_classes)
+            (n_samples,) for two classes: positive values are the second class.
+        """
         check_is_fitted(self)
         scores = validated_rows(self, X) @ self.coef_.T + self.intercept_
         return decisions(scores, len(self.classes_), self.multi_class_)
 
     def predict(self, X: UserData) -> Array:
-        """Return class labels."""
+        """Predict the classes of images.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
+
+        Returns
+        -------
+        y : array of shape (n_samples,)
+        """
         return chosen(self.decision_function(X), self.classes_)
 
     def feature_maps(self, X: UserData, task: int = 0) -> Array:
-        """Return x * f_k for all images and filters of a task, (n, n_filters, ...).
+        """Compute x * f_k for every image and filter of a class task.
 
-        `tasks_[task]` names the classes.
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
+        task : int, default=0
+            Number of the class task; `tasks_[task]` names its classes.
+
+        Returns
+        -------
+        maps : array of shape (n_samples, n_filters, *map_shape)
         """
         check_is_fitted(self)
         check_task(task, self.tasks_)

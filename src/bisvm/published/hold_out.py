@@ -106,7 +106,19 @@ class SwappingHoldOut:
         return self
 
     def mean_loss(self, swaps: int, n: int) -> float:
-        """Return the mean hinge of held-out points, over this and later partitions."""
+        """Return the mean hinge of held-out points, over this and later partitions.
+
+        Parameters
+        ----------
+        swaps : int
+            Number of later partitions.
+        n : int
+            Number of points that change places before each.
+
+        Returns
+        -------
+        loss : float
+        """
         losses = [self._hinge()]
         losses += [self.swap(n)._hinge() for _ in range(swaps)]
         return float(np.mean(losses))

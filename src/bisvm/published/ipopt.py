@@ -66,10 +66,19 @@ class Ipopt(BothLevels):
         start: Array,
         evaluate: Callable[[Array], float],
     ) -> OptimizeResult:
-        """Solve the program from coordinates x.
+        """Solve the program.
 
-        `evaluate` returns H at x, and is called where a relaxation was solved. The
-        result is as that of `SLPFilter.solve`.
+        Parameters
+        ----------
+        program : BilevelProgram
+        start : array of shape (n,), coordinates of theta
+        evaluate : callable
+            Returns H at coordinates; called where a relaxation was solved.
+
+        Returns
+        -------
+        result : scipy.optimize.OptimizeResult
+            With the fields of `SLPFilter.solve`.
         """
         self.validate()
         casadi = _casadi()

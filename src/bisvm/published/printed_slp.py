@@ -23,7 +23,7 @@ The paper does not say how the search stops, how large h may be, nor what the fi
 does when points are swapped. Here the search ends when rho is too small to matter or mu
 is zero; h has an upper limit, as in the filter of Fletcher et al. that the paper cites
 (without one the first steps have an h of 100, and the search never comes back); and the
-filter starts anew after a swap, since its pairs belong to another objective.
+filter starts again after a swap, since its pairs belong to another objective.
 """
 
 from __future__ import annotations

@@ -117,6 +117,7 @@ class SwapHoldout:
     def get_n_splits(
         self, X: UserData = None, y: UserVector = None, groups: UserVector = None
     ) -> int:
+        """Return the number of partitions; the arguments are ignored."""
         return self.n_partitions
 
     def split(
@@ -128,8 +129,19 @@ class SwapHoldout:
     ) -> Iterator[Split]:
         """Yield the partitions, one after the other.
 
-        spread : (n,), labels of groups that are to stay in their shares as classes do,
-            where all of them have points enough
+        Parameters
+        ----------
+        X : ignored
+        y : array of shape (n_samples,), class labels
+        groups : None
+            Groups are refused: single points are exchanged.
+        spread : array of shape (n_samples,), optional
+            Labels of groups that keep their shares as classes do, if all of them have
+            enough points.
+
+        Yields
+        ------
+        train, held_out : arrays of row numbers
         """
         if groups is not None:
             raise ValueError(
@@ -151,7 +163,18 @@ class SwapHoldout:
         spread: Array | None,
         random_state: np.random.RandomState,
     ) -> list[Split]:
-        """Return the partitions of a fit, by its `random_state` if ours is None."""
+        """Return the partitions of a fit.
+
+        Parameters
+        ----------
+        y, groups, spread : as in `split`
+        random_state : RandomState
+            That of the fit; used if the splitter has none.
+
+        Returns
+        -------
+        splits : list of pairs of arrays of row numbers
+        """
         chain = self.seeded(random_state)
         return list(chain.split(y, y, groups, spread))
 
@@ -168,7 +191,18 @@ class SwapHoldout:
         return replace(self, random_state=rng)
 
     def swapped(self, split: Split, y: UserVector, rng: np.random.RandomState) -> Split:
-        """Return the partition after the next exchange; class sizes stay."""
+        """Return the partition after the next exchange; class sizes stay.
+
+        Parameters
+        ----------
+        split : (train, held_out)
+        y : array of shape (n_samples,), class labels
+        rng : RandomState
+
+        Returns
+        -------
+        train, held_out : arrays of row numbers
+        """
         train, held_out = split
         n = self.n_swaps or max(1, min(len(train), len(held_out)) // 2)
         new, gone = drawn_exchange(split, np.asarray(y), n, rng)

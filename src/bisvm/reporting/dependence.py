@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.pipeline import Pipeline
 
 from bisvm.core.types import Array, UserData
+from bisvm.reporting.axes import Axis
 from bisvm.tables import ColumnTypes
 from bisvm.tables.columns import CATEGORY, NUMBER
 
@@ -52,8 +53,7 @@ class Dependence(NamedTuple):
     @property
     def ticks(self) -> list[tuple[float, str]]:
         """Places on the axis of predictions, from 0 to 1, and what is written there."""
-        low, high = self.limits
-        return [(k, f"{low + k * (high - low):.3g}") for k in (0.0, 0.5, 1.0)]
+        return Axis(*self.limits).ticks
 
     def height(self, value: float) -> float:
         """Where a prediction stands on its axis, from 0 to 1."""

@@ -78,7 +78,7 @@ DEPENDENCES = 3
 
 
 class Asked(NamedTuple):
-    """What a report was asked for, beside the model and its data.
+    """What a report was asked for, in addition to the model and its data.
 
     settings : further settings to show
     warnings : doubts about the table
@@ -197,10 +197,13 @@ def common_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
     """
     model, machine, X, asked = found.model, found.machine, found.X, found.asked
     rows, progress, fit_params = found.rows, found.progress, found.fit_params
-    progress("shuffling columns")
-    importance = asked.importance or column_importance(
-        model, X, X_test, rows.y_test, fit_params.get("groups")
-    )
+    importance = asked.importance
+    if importance is None:
+        progress("shuffling columns")
+        importance = column_importance(
+            model, X, X_test, rows.y_test, fit_params.get("groups")
+        )
+    progress("changing columns")
     first = [] if importance is None else list(importance.names[:DEPENDENCES])
     certificates = certificates_of(machine)
     return dict(
@@ -248,7 +251,7 @@ def _entries(
 
 
 class Bar(NamedTuple):
-    """A method, its measure with a 95% interval, and what sets it off from the model.
+    """A method, its measure with a 95% interval, and how it compares with the model.
 
     low and high are None for cross-validated figures, whose rows are not independent.
     """

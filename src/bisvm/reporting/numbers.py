@@ -11,9 +11,14 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import r2_score
 
 from bisvm.core.types import Array, UserData
+from bisvm.reporting.axes import Axis
 from bisvm.reporting.facts import Bar, Gathered, common_facts, contents
 from bisvm.reporting.scores import NORMAL
-from bisvm.reporting.words import expected_fit_in_words, verdict_in_words
+from bisvm.reporting.words import (
+    expected_fit_in_words,
+    fit_verdict,
+    verdict_in_words,
+)
 from bisvm.selection.comparison import Entry, paired_difference, predicted_on_folds
 
 SECTIONS = {
@@ -104,31 +109,6 @@ class Chart(NamedTuple):
     bars: Sequence[tuple[float, float, float]] = ()
 
 
-class Axis(NamedTuple):
-    """From numbers to places between 0 and 1."""
-
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, *values: Array) -> Axis:
-        every = np.concatenate([np.ravel(one) for one in values])
-        every = every[np.isfinite(every)]
-        low, high = float(every.min()), float(every.max())
-        return cls(low, high) if high > low else cls(low - 0.5, high + 0.5)
-
-    def place(self, values: Array) -> Array:
-        # Infinite bounds end at the frame.
-        places = (np.asarray(values, dtype=float) - self.low) / (self.high - self.low)
-        return np.clip(places, 0.0, 1.0)
-
-    @property
-    def ticks(self) -> list[tuple[float, str]]:
-        middle = 0.5 * (self.low + self.high)
-        numbers = (self.low, middle, self.high)
-        return [(k, f"{x:.3g}") for k, x in zip((0.0, 0.5, 1.0), numbers, strict=True)]
-
-
 def number_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
     """Collect what the page on numbers states, by the names that it uses.
 
@@ -158,7 +138,9 @@ def number_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
         "contents": contents(SECTIONS, shown),
         "answer": _answer(fit),
         "fit": fit,
-        "where": "held-out rows" if held_out else "rows, each predicted without it",
+        "where": "held-out rows"
+        if held_out
+        else "rows, each predicted by a machine trained without it",
         "bars": bars,
         "expected": expected_fit_in_words(machine),
         "train": float(r2_score(rows.y, machine.predict(rows.X))),
@@ -178,12 +160,7 @@ def _judged(machine: BaseEstimator, found: Gathered) -> tuple[Array, Array] | No
 
 
 def _answer(fit: Fit | None) -> str | None:
-    if fit is None:
-        return None
-    if fit.low > 0:
-        return f"Yes: {fit.words}."
-    word = "Hardly" if fit.r2 > 0 else "No better than the mean"
-    return f"{word}: {fit.words}."
+    return None if fit is None else f"{fit_verdict(fit.r2, fit.low)}: {fit.words}."
 
 
 def _bars(entries: Sequence[Entry], found: Gathered) -> list[Bar]:
@@ -250,8 +227,8 @@ def _against(y: Array, predicted: Array) -> Chart:
     axis = Axis.of(y, predicted)
     return Chart(
         "Predicted and true numbers",
-        "Predicted (across) and true numbers (upright). On the dashed line, they are "
-        "the same.",
+        "True numbers (vertical) over predicted ones. On the dashed line, they are "
+        "equal.",
         "predicted",
         axis.ticks,
         axis.ticks,
@@ -265,7 +242,8 @@ def _residuals(y: Array, predicted: Array) -> Chart:
     zero = float(up.place(np.zeros(1))[0])
     return Chart(
         "Errors of the predictions",
-        "True less predicted numbers. A trend is something that the model has missed.",
+        "Residuals (true minus predicted) over predicted numbers. A trend would be "
+        "something that the model has missed.",
         "predicted",
         across.ticks,
         up.ticks,
@@ -282,9 +260,8 @@ def _intervals(y: Array, predicted: Array, low: Array, high: Array) -> Chart:
     count = f"{len(y)} rows" if len(y) == BARS else f"all {len(y)} rows"
     return Chart(
         f"{DRAWN:.0%} intervals",
-        f"{DRAWN:.0%} intervals of {count} and their true numbers, ordered by their "
-        "predictions.",
-        "rows, from low to high predictions",
+        f"{DRAWN:.0%} prediction intervals of {count}, with their true numbers.",
+        "rows, ordered by prediction",
         [],
         up.ticks,
         _pairs(x, up.place(y[order])),

@@ -26,7 +26,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   const label = document.createElement("label");
   const input = document.createElement("input");
   input.type = "search";
-  label.append("Show rows with", input);
+  label.append("Filter rows:", input);
   input.addEventListener("input", () => {
     const wanted = input.value.toLowerCase();
     for (const row of body.rows) {

@@ -179,7 +179,7 @@ def landscape(
     if len(data.grid):
         caption += " Crosses are points of a grid search."
     if data.learned > 2:
-        caption += " The star may lie beside the minimum, since a prior is left out."
+        caption += " The prior is left out, so the star may not be at the minimum."
     if data.n_rows < data.n_all:
         caption += f" Computed on a sample of {data.n_rows} of {data.n_all} rows."
     return _picture(

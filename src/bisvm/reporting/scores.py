@@ -118,7 +118,7 @@ def losses_of(machine: BaseEstimator, X: UserData, y: UserVector) -> Losses | No
 
 
 class Reliability(NamedTuple):
-    """How often predictions are right, beside the probabilities that they had.
+    """How often predictions are right, by the probabilities that they had.
 
     stated, right : in each bin of the probability, its mean and the share that is right
     rows : in each bin

@@ -15,7 +15,7 @@ from bisvm.selection.comparison import Entry, disagreement
 # What hyperparameters mean, for readers who have not met them.
 MEANINGS: Mapping[str, str] = {
     "C": "weight of training errors against a smooth decision",
-    "epsilon": "size of residuals that count little, in units of the target",
+    "epsilon": "residuals below this size count little; in units of the target",
     "gamma": "how quickly similarity falls with distance",
     "offset": "weight of the lower powers of the polynomial",
     "weights": "weights of the added kernels",
@@ -114,7 +114,7 @@ def expected_in_words(machine: BaseEstimator) -> str | None:
         return None
     low, high = score.interval()
     words = share_in_words(score.value, low, high, 90)
-    return f"Expected accuracy on new data, by the training rows alone: {words}."
+    return f"Expected accuracy on new data, estimated from the training rows: {words}."
 
 
 def expected_fit_in_words(machine: BaseEstimator) -> str | None:
@@ -130,6 +130,13 @@ def expected_fit_in_words(machine: BaseEstimator) -> str | None:
     )
 
 
+def fit_verdict(value: float, low: float) -> str:
+    """Whether numbers can be predicted, by R^2 and the lower end of its interval."""
+    if low > 0:
+        return "Yes"
+    return "Hardly" if value > 0 else "No better than always predicting the mean"
+
+
 def verdict_in_words(better: bool, chance: bool) -> str:
     """Whether the model is better than another method."""
     if chance:
@@ -140,8 +147,8 @@ def verdict_in_words(better: bool, chance: bool) -> str:
 def answer(held_out: Quality | None, test: Quality | None) -> str | None:
     """Whether the classes can be predicted, and how well; None if nothing is known.
 
-    held_out : of the rows that the splits of the search hold out; it has the verdict
-    test : of rows that were held out from the search, if there are any
+    held_out : on the held-out rows of the search; the verdict comes from these
+    test : on rows that were held out from the search, if there are any
     """
     shown = test or held_out
     if shown is None:
@@ -180,7 +187,7 @@ def threshold_in_words(machine: BaseEstimator) -> str | None:
     return (
         f"--threshold balanced_accuracy would find {share(is_rare, threshold):.0%} of "
         f"class {str(machine.classes_[rare])!r} instead of {share(is_rare, 0.0):.0%}, "
-        f"and take {share(~is_rare, threshold):.0%} of the others for it instead of "
+        f"and mistake {share(~is_rare, threshold):.0%} of the others for it instead of "
         f"{share(~is_rare, 0.0):.0%}."
     )
 
@@ -190,11 +197,11 @@ def difference_in_words(own: Entry, other: Entry) -> str | None:
     if own.scores is None or other.scores is None:
         return None
     gained, lost, chance = disagreement(own.scores, other.scores)
-    n, name = len(own.scores), f"the {other.method}"
+    n, name = len(own.scores), other.method
     if not gained + lost:
         return f"bisvm and {name} are right on the same {own.scores.sum()} of {n} rows."
     better = "bisvm" if gained > lost else name
-    verdict = "chance explains this" if chance else f"{better} is better"
+    verdict = "this may be chance" if chance else f"{better} is better"
     return (
         f"Of {n} held-out rows, only bisvm is right on {gained} and only {name} on "
         f"{lost}: {verdict}."

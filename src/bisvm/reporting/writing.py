@@ -166,6 +166,7 @@ def page(template: str, **facts: object) -> str:
 
     environment = Environment(
         loader=FunctionLoader(_resource),
+        extensions=["jinja2.ext.do"],
         autoescape=True,
         finalize=printable,
         undefined=StrictUndefined,
@@ -175,6 +176,7 @@ def page(template: str, **facts: object) -> str:
     environment.filters["percent"] = "{:.1%}".format
     environment.filters["thousands"] = "{:,}".format
     environment.filters["interval"] = _interval
+    environment.filters["seconds"] = _seconds
     environment.filters["typeset"] = lambda text: str(text).replace("R^2", "R\u00b2")
     environment.filters["in_words"] = lambda share: share_in_words(*share[:3])
     style, script = _resource("page.css"), _resource("page.js")
@@ -200,6 +202,10 @@ def _hash(text: str) -> str:
 def _interval(right: Array) -> str:
     value, low, high, _ = share_of(right)
     return f"{value:.1%} ({100 * low:.1f}-{high:.1%})"
+
+
+def _seconds(duration: float) -> str:
+    return f"{duration:.2f}" if duration >= 0.1 else f"{duration:.2g}"
 
 
 def check_can_report(path: Path, details: bool = False) -> None:

@@ -126,7 +126,7 @@ class Rows:
         return SVC(**values)
 
     def rivals(self) -> dict[str, BaseEstimator]:
-        """Guessing and four usual methods, as they come."""
+        """Guessing and four usual methods with their default settings."""
         found: dict[str, BaseEstimator] = {
             "guessing": DummyClassifier(strategy="most_frequent"),
             "logistic regression": LogisticRegression(max_iter=1000),
@@ -217,7 +217,7 @@ def rival_entry(
         fitted = clone(rival).fit(rows.X, rows.y, **rows.fit_params)
         seconds = time.perf_counter() - began
         score = rows.score(rival) if cross_validate else None
-    return Entry(name, 0, "as it comes", score, rows.scores(fitted), seconds)
+    return Entry(name, 0, "default settings", score, rows.scores(fitted), seconds)
 
 
 def default_entry(rows: Rows) -> Entry:
@@ -262,10 +262,10 @@ def own_entry(
 
 
 def disagreement(one: Array, other: Array) -> tuple[int, int, bool]:
-    """Rows that only the one has right, only the other, and whether that is chance.
+    """Count rows that only one method has right; say whether the difference is chance.
 
-    Rows on which two equally good methods differ fall to either side at random: a
-    difference of up to two standard deviations, 2 sqrt(n), is chance.
+    If two methods are equally good, each of the n rows on which they differ is right
+    by either with probability 1/2: up to two standard deviations, 2 sqrt(n), is chance.
     """
     gained = int(np.sum(one & ~other))
     lost = int(np.sum(other & ~one))
@@ -275,7 +275,7 @@ def disagreement(one: Array, other: Array) -> tuple[int, int, bool]:
 def paired_difference(one: Array, other: Array) -> tuple[float, bool]:
     """Mean difference of the scores of the same rows, and whether that is chance.
 
-    Up to two standard errors are.
+    A difference of up to two standard errors is chance.
     """
     change = one - other
     error = float(change.std(ddof=1)) / math.sqrt(len(change)) if len(change) > 1 else 0

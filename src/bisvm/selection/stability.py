@@ -25,7 +25,17 @@ class Stability:
     variance: float
 
     def interval(self, level: float = LEVEL) -> tuple[float, float]:
-        """Interval of the measure for infinitely many resamples of the same rows."""
+        """Interval of the measure for infinitely many resamples of the same rows.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Between 0 and 1.
+
+        Returns
+        -------
+        low, high : float
+        """
         if not 0.0 < level < 1.0:
             raise ValueError(f"level must be between 0 and 1; got {level!r}.")
         reach = float(stats.norm.ppf(0.5 * (1.0 + level)) * np.sqrt(self.variance))
@@ -49,6 +59,10 @@ def stability(chosen: ArrayLike) -> Stability:
     Parameters
     ----------
     chosen : boolean array of shape (n_choices, n_features)
+
+    Returns
+    -------
+    stability : Stability
     """
     Z = np.asarray(chosen)
     if Z.ndim != 2 or len(Z) < 2 or not np.isin(Z, (0, 1)).all():
@@ -82,6 +96,17 @@ def false_bound(chosen: ArrayLike, threshold: float) -> float:
     drawn at random, q/d (Shah and Samworth, JRSS B 75, 2013, theorem 1; Meinshausen and
     Bühlmann, JRSS B 72, 2010, theorem 1). It holds for complementary pairs of halves
     and a threshold above 1/2.
+
+    Parameters
+    ----------
+    chosen : boolean array of shape (n_choices, n_features)
+        Choices on half-samples.
+    threshold : float
+        Share of choices above which a feature is kept.
+
+    Returns
+    -------
+    bound : float
     """
     Z = np.asarray(chosen, dtype=float)
     q = Z.sum(axis=1).mean()

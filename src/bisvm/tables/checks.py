@@ -1,4 +1,4 @@
-"""What a table should be doubted for: leaks, identifiers, entities, duplicates, labels.
+"""Possible problems of a table: leaks, identifiers, entities, duplicates, labels.
 
 A check never changes the table. It names the option that does.
 """
@@ -54,7 +54,7 @@ ENTITY = re.compile(
 
 @dataclass(frozen=True)
 class TableWarning:
-    """A doubt about a table.
+    """A possible problem of a table.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class TableWarning:
     text : what was seen
     advice : what to do
     column : the column that it is about, or None
-    others : further columns that say the same
+    others : further columns with the same problem
     """
 
     kind: str
@@ -83,7 +83,7 @@ def check_table(
     grouped: bool = False,
     ignored: Sequence[str] = (),
 ) -> list[TableWarning]:
-    """Return the doubts about a table with its target.
+    """Return possible problems of a table with its target.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def _few_rows(y: Array) -> Iterator[TableWarning]:
         yield TableWarning(
             "few rows",
             f"Classes with few rows: {shown}{more}.",
-            "How well they are predicted is hardly known: collect more, or merge them.",
+            "How well they are predicted is uncertain: collect more, or merge them.",
         )
 
 
@@ -209,9 +209,9 @@ def _identifiers(types: ColumnTypes, frame: DataFrame) -> Iterator[TableWarning]
         if kind == NUMBER and _identifies(name, frame[name]):
             yield TableWarning(
                 "identifier",
-                f"Column {name!r} has another whole number in nearly every row, like "
-                "an identifier.",
-                f"It says nothing of new rows: --drop {_quoted(name)}.",
+                f"Column {name!r} has a different whole number in nearly every row, "
+                "like an identifier.",
+                f"It says nothing about new rows: --drop {_quoted(name)}.",
                 name,
             )
 
@@ -265,7 +265,7 @@ def _of_entity(names: Sequence[str], codes: Array, frame: DataFrame) -> TableWar
         "rows of one value are both trained on and held out."
     )
     advice = (
-        "If they are of one person or thing, the accuracy on new ones is lower: "
+        "If these rows are of one person or thing, the accuracy on new ones is lower: "
         f"--groups {_quoted(first)}."
     )
     if pandas().to_numeric(frame[first], errors="coerce").notna().all():

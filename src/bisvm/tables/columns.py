@@ -78,7 +78,17 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
         self.dates = dates
 
     def fit(self, X: UserData, y: object = None) -> Self:
-        """Detect the types of the columns of a data frame."""
+        """Detect the types of the columns of a data frame.
+
+        Parameters
+        ----------
+        X : data frame
+        y : ignored
+
+        Returns
+        -------
+        self : object
+        """
         frame = _as_frame(X)
         self._check_names(frame)
         self.feature_names_in_ = np.array([str(n) for n in frame.columns], dtype=object)
@@ -100,7 +110,18 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: UserData) -> DataFrame:
-        """Convert the columns of a data frame."""
+        """Convert the columns of a data frame.
+
+        Parameters
+        ----------
+        X : data frame with the columns of `fit`
+
+        Returns
+        -------
+        frame : data frame
+            Numbers, dates as days since 1970, and categories as text; without the
+            dropped columns.
+        """
         check_is_fitted(self)
         frame = _as_frame(X)
         absent = [name for name in self.kinds_ if name not in frame.columns]
@@ -117,6 +138,7 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
         return pandas().DataFrame(columns, index=frame.index)
 
     def get_feature_names_out(self, input_features: object = None) -> Array:
+        """Return the names of the columns that are kept; input names are ignored."""
         check_is_fitted(self)
         return np.array(list(self.kinds_), dtype=object)
 

@@ -10,7 +10,13 @@ from typing import Any
 class DataError(ValueError):
     """An error in one line, with file, column and row if they are known.
 
-    Rows are counted from one, without the header.
+    Parameters
+    ----------
+    message : str
+    path : path of the file, optional
+    column : str, optional
+    row : int, optional
+        Counted from one, without the header.
     """
 
     def __init__(

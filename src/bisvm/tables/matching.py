@@ -75,7 +75,7 @@ def read_text_like(
 
 
 def _check_lines_are_rows(text: str, separator: str, skipped: int) -> None:
-    """Refuse lines that are no whole rows: who predicts expects one answer a line."""
+    """Refuse lines that are no whole rows: each line must have its prediction."""
     found = irregular_lines(text, separator, skipped)
     if found.short:
         line, saw = found.short[0]

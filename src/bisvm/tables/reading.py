@@ -43,6 +43,7 @@ MOST_FEATURES = 5_000_000
 class Table:
     """The contents of a file.
 
+    path : path of the file
     frame : data frame, or a CSR matrix that is too large for one
     form : format of the file
     labels : labels that the format stores separately (LIBSVM, NPZ), else None
@@ -61,6 +62,7 @@ class Table:
 
     @property
     def is_sparse(self) -> bool:
+        """Whether `frame` is a sparse matrix."""
         return not hasattr(self.frame, "columns")
 
 

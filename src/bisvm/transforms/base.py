@@ -64,7 +64,17 @@ class Transform(Part):
     linear: bool = False
 
     def parameters(self, X: Matrix, sample_weight: Array | None = None) -> Parameters:
-        """Return the hyperparameters, with starts that may depend on X."""
+        """Return the hyperparameters, with starts that may depend on X.
+
+        Parameters
+        ----------
+        X : array or CSR matrix of shape (n_samples, n_features)
+        sample_weight : array of shape (n_samples,), optional
+
+        Returns
+        -------
+        parameters : tuple of `Parameter`
+        """
         return ()
 
     def with_values(self, values: Mapping[str, object]) -> Self:
@@ -119,7 +129,16 @@ class Transform(Part):
         return None
 
     def bind(self, feature_names: Sequence[str] | None) -> Self:
-        """Return the transform with feature names replaced by column numbers."""
+        """Return the transform with feature names replaced by column numbers.
+
+        Parameters
+        ----------
+        feature_names : sequence of str, or None if they are unknown
+
+        Returns
+        -------
+        transform : Transform
+        """
         return self
 
     def __call__(self, X: Matrix) -> Matrix:
