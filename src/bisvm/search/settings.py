@@ -118,7 +118,10 @@ class Data:
     @property
     def leaves_one_out(self) -> bool:
         """Whether the only split is trained on all rows, which it holds out in turn."""
-        return any(np.isin(held, train).any() for train, held in self.splits)
+        if len(self.splits) != 1:
+            return False
+        ((train, held_out),) = self.splits
+        return bool(np.isin(held_out, train).any())
 
     def in_folds(self) -> Data:
         """Return the data with folds in place of leave-one-out."""
