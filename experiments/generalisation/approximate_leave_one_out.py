@@ -1,7 +1,8 @@
 """Approximate leave-one-out (cv="loo"): how close it is, how it generalises, its cost.
 
 1. H by the approximation and by machines that are trained again without each row, at
-   nine points: C and gamma at their start, and at larger and smaller values.
+   nine points: C and gamma at their start, and at larger and smaller values. Also with
+   curvatures averaged over other intervals than `Loss.reach`.
 2. Test errors of `BilevelSVC("rbf")` tuned by cv="loo" and by five folds, with the CPU
    time of both.
 3. CPU time of one evaluation of H and its gradient, from a warm start.
@@ -17,9 +18,13 @@ from itertools import product
 import numpy as np
 
 from bisvm import BilevelObjective, BilevelSVC
+from bisvm.losses import Quartic
 from experiments.common import Context, Result, Table
 from experiments.generalisation.data import GENERATORS, part
 from experiments.generalisation.rows import Rows, folder
+
+# H by the reach of curvatures, and true H.
+Values = tuple[dict[float, np.ndarray], np.ndarray]
 
 TITLE = "Generalisation: approximate leave-one-out"
 
@@ -39,6 +44,8 @@ CLOSE_SETS = (
 CLOSE_ROWS = 200
 # Changes of log C and log gamma.
 C_STEPS, GAMMA_STEPS = (-2.0, 0.0, 2.0), (-1.5, 0.0, 1.5)
+# Half-widths of the intervals over which curvatures are averaged; hardly at all first.
+REACHES = (1e-3, 0.05, 0.1, 0.15, 0.2, 0.3)
 
 ERROR_SETS = (
     "ida_banana",
@@ -63,18 +70,20 @@ REPEATS = 5
 
 
 def run(context: Context) -> Result:
-    close, notes = _close(context)
+    values = {name: compared(name) for name in context.chosen(CLOSE_SETS)}
+    close, notes = _close(values)
     errors, more = _errors(context)
-    return Result([close, errors, _cost()], {}, [*notes, *more])
+    tables = [close, _by_reach(values), errors, _cost()]
+    return Result(tables, {}, [*notes, *more])
 
 
 # --- against true leave-one-out -------------------------------------------------------
 
 
-def _close(context: Context) -> tuple[Table, list[str]]:
+def _close(values: dict[str, Values]) -> tuple[Table, list[str]]:
     body = []
-    for name in context.chosen(CLOSE_SETS):
-        ours, true = compared(name)
+    for name, (by_reach, true) in values.items():
+        ours = by_reach[Quartic.reach]
         relative = np.abs(ours / true - 1.0)
         # The true H where the approximation is lowest, beside the lowest true H.
         lost = true[ours.argmin()] / true.min() - 1.0
@@ -106,16 +115,41 @@ def _close(context: Context) -> tuple[Table, list[str]]:
     return Table(title, columns, body, "close"), [note]
 
 
-def compared(name: str, rows: int = CLOSE_ROWS) -> tuple[np.ndarray, np.ndarray]:
-    """H at all points, approximate and true."""
+def _by_reach(values: dict[str, Values]) -> Table:
+    """Mean absolute differences over sets and widths, for each C."""
+    body = []
+    for reach in REACHES:
+        off = [np.abs(ours[reach] / true - 1.0) for ours, true in values.values()]
+        by_C = np.reshape(off, (len(off), len(C_STEPS), -1)).mean(axis=(0, 2))
+        body.append([reach, *(100 * by_C), 100 * np.max(off)])
+    names = [f"log C {step:+g}" for step in C_STEPS]
+    columns = {"reach": "g", **dict.fromkeys((*names, "largest"), ".2f")}
+    title = "H against true leave-one-out, by the reach of curvatures: means in %"
+    return Table(title, columns, body, "reach")
+
+
+def compared(name: str, rows: int = CLOSE_ROWS) -> Values:
+    """H at all points: approximate, for every reach, and true."""
     data = part(name, 0, rows)
-    objective = BilevelObjective(BilevelSVC("rbf", cv="loo"), data.X, data.y)
-    values = []
-    for moves in product(C_STEPS, GAMMA_STEPS):
-        theta = objective.theta0 + np.array(moves)
-        values.append((objective.evaluate(theta).criterion, true_H(objective, theta)))
-    ours, true = np.array(values).T
-    return ours, true
+    objectives = {
+        reach: BilevelObjective(
+            BilevelSVC("rbf", loss=quartic(reach), cv="loo"), data.X, data.y
+        )
+        for reach in REACHES
+    }
+    usual = objectives[Quartic.reach]
+    points = [usual.theta0 + moves for moves in product(C_STEPS, GAMMA_STEPS)]
+    ours = {
+        reach: np.array([one.evaluate(theta).criterion for theta in points])
+        for reach, one in objectives.items()
+    }
+    return ours, np.array([true_H(usual, theta) for theta in points])
+
+
+def quartic(reach: float) -> Quartic:
+    """The default loss, with another reach."""
+    kind: type[Quartic] = type("Quartic", (Quartic,), {"reach": reach})
+    return kind()
 
 
 def true_H(objective: BilevelObjective, theta: np.ndarray) -> float:
