@@ -178,7 +178,8 @@ class Loss(Part):
         Whether residuals below epsilon cost nothing.
     reach : float
         Half-width of the interval over which `secant` averages the curvature: about as
-        far as a decision value moves where another row is left out.
+        far as a decision value moves where another row is left out. Its value is that
+        of least error (docs/methods/leave_one_out.md).
     n_hinges : int
         Hinges whose sum the loss is (`hinges`); 0 if it is no such sum.
     """
