@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from bisvm.core.types import Array, Matrix
 from bisvm.data.matrices import dense
@@ -98,10 +98,11 @@ def kernel_column(
     active = np.flatnonzero(D)
     t = np.sqrt(D[active])
     inverse = inverse_factor(gram[np.ix_(active, active)].astype(float), t)
-    tK = t[:, None] * gram[np.ix_(active, asked)].astype(float)
-    Z = inverse @ tK
+    # K is symmetric: so its block is in the memory order of BLAS.
+    tK = t[:, None] * gram[np.ix_(asked, active)].T.astype(float)
+    Z = triangular_product(inverse, tK)
     own = np.diagonal(gram)[asked].astype(float) - np.einsum("ij,ij->j", Z, Z)
-    tG = inverse.T @ Z
+    tG = triangular_product(inverse, Z, transposed=True)
     rest_A, border = np.einsum("ij,ij->j", inverse, inverse), None
     if rho is not None:
         of_t = inverse @ t
@@ -113,6 +114,14 @@ def kernel_column(
     rest = np.ones(len(D))
     rest[active] = rest_A
     return KernelColumn(active, asked, t, tG, border), own, rest[asked]
+
+
+def triangular_product(L: Array, B: Array, *, transposed: bool = False) -> Array:
+    """L B, or L'B, for a lower triangular L: half the work of a full product."""
+    if not L.size or not B.size:
+        return B
+    product: Array = blas.dtrmm(1.0, L, B, lower=1, trans_a=int(transposed))
+    return product
 
 
 def inverse_factor(block: Array, t: Array) -> Array:
