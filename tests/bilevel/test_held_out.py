@@ -284,3 +284,14 @@ def test_gradient_of_weights_of_classes():
 def test_gradient_of_several_outputs():
     X, y = numbers()
     check(BilevelSVR("rbf", cv="loo"), X, np.column_stack([y, X[:, 2] ** 2]), step=1e-5)
+
+
+def test_landmarks_that_are_nearly_dependent_add_no_noise():
+    """A wide kernel and a large C: values at nearly the same theta are nearly equal."""
+    X, y = two_classes(300)
+    model = BilevelSVC("rbf", approximation="nystroem", cv="loo")
+    objective = BilevelObjective(model, X, y)
+    theta = objective.theta0 + [7.0, -2.0]
+    objective.restrict(theta)
+    values = [objective(theta + 1e-9 * k)[0] for k in range(5)]
+    assert np.ptp(values) < 1e-7 * values[0]

@@ -170,12 +170,28 @@ class KernelLeverages(Leverages):
 
 
 class LinearColumn(NamedTuple):
-    """One column: active points A, their curvatures, points J, and H^-1."""
+    """One column: active points A, their curvatures, points J, and the Hessian.
+
+    H = L L' after rows and columns are scaled: `factor` and `scale`. Whitened rows
+    z = L^-1 x lose fewer digits than H^-1, which landmarks make nearly singular.
+    """
 
     active: Array
     D: Array
     asked: Array
-    inverse: Array
+    factor: Array
+    scale: Array
+
+    def whitened(self, rows: Array) -> Array:
+        """x L'^-1 for every row x."""
+        given = np.asfortranarray((rows * self.scale).T)
+        return np.asarray(lapack.dtrtrs(self.factor, given, lower=1)[0].T)
+
+    def unwhitened(self, rows: Array) -> Array:
+        """z L^-1 for every row z: of whitened rows x H^-1."""
+        given = np.asfortranarray(rows.T)
+        found = lapack.dtrtrs(self.factor, given, lower=1, trans=1)[0].T
+        return np.asarray(found * self.scale)
 
 
 @dataclass(frozen=True)
@@ -185,33 +201,48 @@ class BorderedRows:
     X: Matrix
     bordered: bool
 
-    def blocks(self, rows: Array) -> Iterator[tuple[slice, Array]]:
-        """Yield the places of each block among these rows, and the block."""
+    def whitened(
+        self, rows: Array, column: LinearColumn
+    ) -> Iterator[tuple[slice, Array]]:
+        """Yield the places of each block among these rows, and the whitened block."""
         for first in range(0, len(rows), ROWS):
             part = slice(first, first + ROWS)
             block = dense(self.X[rows[part]])
             ones = np.ones((len(block), int(self.bordered)))
-            yield part, np.hstack([block, ones])
+            yield part, column.whitened(np.hstack([block, ones]))
 
-    def dots(self, rows: Array, Q: Array) -> Array:
-        """x_i'Q x_i for these rows."""
-        out = np.empty(len(rows))
-        for part, block in self.blocks(rows):
-            out[part] = np.einsum("id,id->i", block @ Q, block)
+    def leverages(self, column: LinearColumn) -> Array:
+        """G_ii = |z_i|^2 of the points J."""
+        out = np.empty(len(column.asked))
+        for part, Z in self.whitened(column.asked, column):
+            out[part] = np.einsum("id,id->i", Z, Z)
         return out
 
-    def products(self, rows: Array, Q: Array) -> Array:
-        """X Q for these rows."""
-        out = np.empty((len(rows), len(Q)))
-        for part, block in self.blocks(rows):
-            out[part] = block @ Q
+    def square(self, w: Array, column: LinearColumn) -> Array:
+        """B = Z' diag(w) Z over the points J, whatever the signs of w."""
+        B = np.zeros((len(column.scale), len(column.scale)))
+        for part, Z in self.whitened(column.asked, column):
+            B += Z.T @ (w[part, None] * Z)
+        return B
+
+    def dots(self, B: Array, column: LinearColumn) -> Array:
+        """z_j'B z_j of the active points."""
+        out = np.empty(len(column.active))
+        for part, Z in self.whitened(column.active, column):
+            out[part] = np.einsum("id,id->i", Z @ B, Z)
         return out
 
-    def square(self, rows: Array, w: Array) -> Array:
-        """X' diag(w) X over these rows, whatever the signs of w."""
-        parts = (block.T @ (w[part, None] * block) for part, block in self.blocks(rows))
-        size = self.X.shape[1] + int(self.bordered)
-        return sum(parts, np.zeros((size, size)))
+    def add_by_features(
+        self, w: Array, B: Array, column: LinearColumn, out: Array
+    ) -> None:
+        """Add 2 (diag(w) Z - D Z B) L^-1 to out (n, d), without the intercept."""
+        d = out.shape[1]
+        for part, Z in self.whitened(column.asked, column):
+            own = column.unwhitened(2.0 * w[part, None] * Z)
+            out[column.asked[part]] += own[:, :d]
+        for part, Z in self.whitened(column.active, column):
+            own = column.unwhitened(2.0 * column.D[part, None] * (Z @ B))
+            out[column.active[part]] -= own[:, :d]
 
 
 class ByHessian(Protocol):
@@ -226,7 +257,7 @@ class ByHessian(Protocol):
 
 @dataclass(frozen=True)
 class LinearLeverages(Leverages):
-    """G = X H^-1 X' of a linear machine, column by column.
+    """G = X H^-1 X' = Z Z' of a linear machine, column by column.
 
     With Q = H^-1 X' diag(w) X H^-1 and dH = dR + X' dD X + ..., at fixed X
 
@@ -244,29 +275,24 @@ class LinearLeverages(Leverages):
         by_curvature = np.zeros(weights.shape)
         by_precision = np.zeros(weights.shape[1])
         d = self.rows.X.shape[1]
-        total, every = np.zeros((d, d)), []
-        for k, (active, _, asked, inverse) in enumerate(self.columns):
-            w = weights[asked, k]
-            Q = inverse @ self.rows.square(asked, w) @ inverse
-            by_curvature[active, k] = -self.rows.dots(active, Q)
+        total, squares = np.zeros((d, d)), []
+        for k, column in enumerate(self.columns):
+            B = self.rows.square(weights[column.asked, k], column)
+            by_curvature[column.active, k] = -self.rows.dots(B, column)
+            Q = column.unwhitened(column.unwhitened(B).T)
             total += Q[:d, :d]
-            every.append((w, Q))
+            squares.append(B)
             if self.rows.bordered:
                 by_precision[k] = -Q[d, d]
         by_weights, intercept = by_intercept(self.machine, by_precision)
         rest = Sensitivity(by_weights, intercept_precision=intercept)
         return by_curvature, rest + self.by_hessian(
-            total, lambda: self._by_features(every)
+            total, lambda: self._by_features(weights, squares)
         )
 
-    def _by_features(self, every: Sequence[tuple[Array, Array]]) -> Array:
+    def _by_features(self, weights: Array, squares: Sequence[Array]) -> Array:
         """2 (diag(w) X H^-1 - D X Q), summed over the columns, without intercept."""
-        n, d = self.rows.X.shape
-        out = np.zeros((n, d))
-        for column, (w, Q) in zip(self.columns, every, strict=True):
-            active, D, asked, inverse = column
-            of_asked = self.rows.products(asked, inverse)[:, :d]
-            of_active = self.rows.products(active, Q)[:, :d]
-            out[asked] += 2.0 * w[:, None] * of_asked
-            out[active] -= 2.0 * D[:, None] * of_active
+        out = np.zeros(self.rows.X.shape)
+        for k, (column, B) in enumerate(zip(self.columns, squares, strict=True)):
+            self.rows.add_by_features(weights[column.asked, k], B, column, out)
         return out

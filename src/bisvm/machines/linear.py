@@ -250,9 +250,9 @@ class LinearLinearization(Linearization):
         for k in range(machine.n_columns):
             asked, active = np.flatnonzero(where[:, k]), np.flatnonzero(D[:, k])
             system = self._dense(weighted_squares(machine.X, D[:, [k]])[0], k)
-            inverse = system.solve(np.eye(len(system.scale)))
-            own[asked, k] = rows.dots(asked, inverse)
-            columns.append(LinearColumn(active, D[active, k], asked, inverse))
+            hessian = system.factor, system.scale
+            columns.append(LinearColumn(active, D[active, k], asked, *hessian))
+            own[asked, k] = rows.leverages(columns[-1])
         rest = 1.0 - np.where(where, D, 0.0) * own
         return LinearLeverages(own, rest, machine, rows, columns, machine.by_hessian)
 
