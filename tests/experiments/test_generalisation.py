@@ -9,6 +9,7 @@ from bisvm import BilevelSVC
 from bisvm.selection import Stability
 from experiments.common import Context
 from experiments.generalisation import (
+    approximate_leave_one_out,
     coins,
     corrections,
     curves,
@@ -270,6 +271,27 @@ def test_few_features_in_small(tmp_path, monkeypatch):
     assert len(list((tmp_path / "generalisation").iterdir())) == 1
 
 
+def test_leave_one_out_is_close_to_machines_without_each_row():
+    by_reach, true = approximate_leave_one_out.compared("iris", 60)
+    ours = by_reach[0.15]
+    assert ours.shape == true.shape == (9,)
+    assert np.median(np.abs(ours / true - 1.0)) < 0.05
+    assert np.corrcoef(ours, true)[0, 1] > 0.95
+
+
+@pytest.mark.full
+def test_leave_one_out_in_small(tmp_path, monkeypatch):
+    for name in ("CLOSE_SETS", "ERROR_SETS"):
+        monkeypatch.setattr(approximate_leave_one_out, name, ("iris",))
+    monkeypatch.setattr(approximate_leave_one_out, "COST_ROWS", (100,))
+    monkeypatch.setattr(approximate_leave_one_out, "CLOSE_ROWS", 60)
+    result = approximate_leave_one_out.run(Context(splits=1, output=tmp_path))
+    close, reach, errors, cost = result.tables
+    assert len(reach.rows) == len(approximate_leave_one_out.REACHES)
+    assert close.rows[0][0] == errors.rows[0][0] == "iris"
+    assert len(cost.rows) == 2
+
+
 @pytest.mark.full
 def test_ensembles_in_small(tmp_path, monkeypatch):
     monkeypatch.setattr(ensembles, "SETS", ("iris", "moons"))
@@ -336,6 +358,7 @@ def test_added_columns_are_permuted_ones():
 def test_a_package_is_all_of_its_experiments():
     names = [one.name for one in experiments.named("generalisation")]
     assert names == [
+        "approximate_leave_one_out",
         "coins",
         "corrections",
         "curves",

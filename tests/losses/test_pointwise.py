@@ -303,3 +303,16 @@ def test_a_changed_loss_is_not_compiled():
         Tenfold().weighted(F, Y, W), SquaredHinge().weighted(F, Y, W), strict=True
     ):
         np.testing.assert_allclose(found, 10.0 * expected)
+
+
+@pytest.mark.parametrize("loss", [Quartic(), ModifiedLog(), SquaredHinge(), Logistic()])
+def test_the_secant_is_the_mean_curvature_nearby(loss):
+    f, y = np.linspace(-2.0, 3.0, 41)[:, None], np.ones((41, 1))
+    secant = loss.secant(f, y, np.full((41, 1), 2.0))
+    nearby = np.linspace(-loss.reach, loss.reach, 20_001)
+    mean = 2.0 * loss.evaluate(f + nearby, y)[2].mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(secant.curvature, mean, atol=1e-3)
+    assert secant.by_parameters == []
+    moved = [loss.secant(f + h, y, np.full((41, 1), 2.0)) for h in (1e-6, -1e-6)]
+    slope = (moved[0].curvature - moved[1].curvature) / 2e-6
+    np.testing.assert_allclose(secant.by_fitted, slope, atol=1e-3)

@@ -45,12 +45,16 @@ def implicit_gradient(
 
 
 def gradient_and_error(
-    machine: Machine, solution: Solution, cotangent: Array
+    machine: Machine,
+    solution: Solution,
+    cotangent: Array,
+    direct: Sensitivity | None = None,
 ) -> tuple[Sensitivity, Array]:
     """Return also lambda_k' r_k (q,), the error of H from every column.
 
     r is the gradient of the training objective, so lambda' r is its derivative along
-    the adjoint function.
+    the adjoint function. `direct` is how H depends on the machine at fixed fitted
+    values.
     """
     x, tangent = solution.x, solution.tangent
     within = ADJOINT_SHARE * float(solution.residual.max())
@@ -59,7 +63,8 @@ def gradient_and_error(
     along = along + column_dots(tangent.slope, adjoint.values)
     gradient = machine.sensitivity(x, tangent, adjoint, cotangent)
     of_loss = machine.loss_sensitivity(tangent, adjoint)
-    return replace(gradient, loss=of_loss), along
+    gradient = replace(gradient, loss=of_loss)
+    return gradient if direct is None else gradient + direct, along
 
 
 def envelope_gradient(machine: Machine, solution: Solution) -> Sensitivity:

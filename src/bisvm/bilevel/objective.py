@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from bisvm.bilevel.adjoint import envelope_gradient, gradient_and_error
+from bisvm.bilevel.held_out import HeldOutValues
 from bisvm.bilevel.problem import Evaluation, Landmarks, Problem
 from bisvm.core.parts import INVERSE_WIDTH, DegenerateError, Value
 from bisvm.core.space import Space
@@ -23,6 +24,7 @@ from bisvm.core.threads import one_blas_thread
 from bisvm.core.types import Array, ArrayLike, Matrix
 from bisvm.criteria import CriterionValue, Points, StructuralRisk
 from bisvm.criteria.priors import Prior
+from bisvm.data.leave_one_out import in_parts, leaves_one_out
 from bisvm.data.splits import FoldColumns
 from bisvm.machines import Coefficients, Machine, Sensitivity
 from bisvm.solvers import Solution
@@ -244,7 +246,9 @@ class Objective:
     ) -> Evaluation:
         """H and its gradient at a solution of the lower level."""
         problem = self.problem
-        value, row_losses, sensitivity, error = self._upper(machine, solution)
+        held_out = HeldOutValues.of(machine, solution, self._left_out)
+        upper = self._upper(machine, solution, held_out)
+        value, row_losses, sensitivity, error = upper
         gradient = self.space.restrict(
             problem.model.gradient(
                 values, sensitivity, self.space.parameters, problem.sample_groups
@@ -265,7 +269,7 @@ class Objective:
             seconds=0.0,
             error=error,
             landmarks=landmarks,
-            held_out=solution.fitted[problem.columns.outside],
+            held_out=held_out.values[problem.columns.outside],
         )
 
     def not_evaluated(self, theta: Array) -> Evaluation:
@@ -286,7 +290,7 @@ class Objective:
         )
 
     def _upper(
-        self, machine: Machine, solution: Solution
+        self, machine: Machine, solution: Solution, held_out: HeldOutValues
     ) -> tuple[float, Array, Sensitivity, float]:
         """Return H without its prior, shares of rows, dH by the machine, and H's error.
 
@@ -296,10 +300,12 @@ class Objective:
             risk = float(machine.value(solution.x, solution.tangent).sum())
             rows = np.zeros(len(solution.fitted))
             return risk, rows, envelope_gradient(machine, solution), 0.0
-        upper = self._criterion(solution.fitted)
-        cotangent = np.zeros_like(solution.fitted)
-        cotangent[self._held_out] = upper.slopes
-        sensitivity, wrong = gradient_and_error(machine, solution, cotangent)
+        upper = self._criterion(held_out.values)
+        slopes = np.zeros_like(solution.fitted)
+        slopes[self._held_out] = upper.slopes
+        cotangent, direct = held_out.pullback(slopes)
+        found = gradient_and_error(machine, solution, cotangent, direct)
+        sensitivity, wrong = found
         value, error = upper.value, float(np.abs(wrong).sum())
         # Rounding errors of fitted values are independent: their norm counts.
         error += machine.rounding(solution.x) * float(np.linalg.norm(cotangent))
@@ -315,6 +321,12 @@ class Objective:
         columns = self.problem.columns
         every = self.problem.criterion.sees_all_tasks
         return columns.outside if every else columns.validation > 0
+
+    @cached_property
+    def _left_out(self) -> Array:
+        """(n, q), held-out entries whose row is left out of its column alone."""
+        columns = self.problem.columns
+        return columns.outside & (columns.train > 0)
 
     @cached_property
     def _points(self) -> Points:
@@ -464,9 +476,14 @@ class Objective:
         fitted = None if warm.fitted is None else warm.fitted[rows]
         return Objective(replace(part, columns=columns)), WarmStart(fitted)
 
+    @cached_property
+    def parts(self) -> FoldColumns:
+        """The columns as splits; parts of the rows for leave-one-out."""
+        return in_parts(self.problem.columns)
+
     def on_split(self, number: int, warm: WarmStart) -> tuple[Objective, WarmStart]:
-        """Return the objective on one of its splits."""
-        return self.on_columns(self.problem.columns.of_split(number), warm)
+        """Return the objective on one of its splits, or of its parts (`parts`)."""
+        return self.on_columns(self.parts.of_split(number), warm)
 
     def on_columns(
         self, columns: FoldColumns, warm: WarmStart
@@ -478,15 +495,16 @@ class Objective:
     def without(
         self, number: int, warm: WarmStart
     ) -> tuple[Objective, WarmStart] | None:
-        """Return the objective on the training rows of one split, with other splits.
+        """Return the objective without the held-out rows of one split or part.
 
-        None if a machine would lack a class or all rows, or no split is left.
+        With the other splits, or leave-one-out on the other rows. None if a machine
+        would lack a class or all rows, or no split is left.
         """
-        columns = self.problem.columns
-        held_out = self._held_out[:, columns.split == number].any(axis=1)
+        columns, parts = self.problem.columns, self.parts
+        held_out = (parts.validation[:, parts.split == number] > 0).any(axis=1)
         rows = np.flatnonzero(~held_out)
-        left = columns.validation[rows].sum(axis=0) > 0
-        own = left & (columns.split != number)
+        own = columns.validation[rows].sum(axis=0) > 0
+        own &= (columns.split != number) | leaves_one_out(columns)
         members = columns.targets.members(columns.labels[rows], columns.train[rows])
         if not own.any() or np.any(members[own] == 0):
             return None

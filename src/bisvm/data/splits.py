@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 from scipy.special import log_expit
@@ -28,8 +28,8 @@ class Splitter(Protocol):
     ) -> Iterable[Any]: ...
 
 
-# What `cv` may be: a number of folds, a splitter, or pairs of indices.
-Folds: TypeAlias = int | Splitter | Iterable[Split]
+# What `cv` may be: a number of folds, leave-one-out, a splitter, or pairs of indices.
+Folds: TypeAlias = int | Literal["loo"] | Splitter | Iterable[Split]
 
 # Row numbers or classes that a message lists.
 _FEW = 5
@@ -434,7 +434,7 @@ def _drawn_folds(
     random_state: np.random.RandomState | None,
 ) -> list[Split]:
     """Stratified folds; the only member of a class is in the training parts alone."""
-    alone = _only_members(y, names)
+    alone = only_members(y, names)
     rows = np.flatnonzero(~alone)
     folds = _possible_folds(folds, y[rows], names)
     groups = None if groups is None else np.asarray(groups)
@@ -459,7 +459,7 @@ def _with_only_members(held_out: Array, alone: Array, groups: Array | None) -> S
     return np.flatnonzero(trained), held_out
 
 
-def _only_members(y: Array, names: Array | None) -> Array:
+def only_members(y: Array, names: Array | None) -> Array:
     """(n,), whether a row is the only member of its class, with a warning of them."""
     classes, code, members = np.unique(y, return_inverse=True, return_counts=True)
     if members.max() == 1:

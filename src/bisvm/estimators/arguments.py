@@ -26,6 +26,7 @@ from bisvm.criteria import (
     get_residual_criterion,
 )
 from bisvm.criteria.priors import Prior, Shrinkage, get_prior
+from bisvm.data.leave_one_out import is_leave_one_out
 from bisvm.data.splits import Folds
 from bisvm.kernels import Kernel
 from bisvm.losses import Loss, Pinball, ResidualLoss, get_loss, get_residual_loss
@@ -334,6 +335,8 @@ def settings_of(
             "and the gradient of H needs them; use solver='auto'."
         )
     optimizer = arguments._optimizer()
+    if is_leave_one_out(arguments.cv):
+        _check_leave_one_out(loss, optimizer, criterion)
     if arguments.checkpoint is not None:
         check_resumable(arguments.checkpoint, arguments.random_state, optimizer)
     regularization = arguments._regularization()
@@ -370,6 +373,22 @@ def settings_of(
         estimator=type(arguments).__name__,
         **{"grouping": by_group, **arguments._more_settings(), **more},
     )
+
+
+def _check_leave_one_out(
+    loss: Loss, optimizer: Optimizer, criterion: Criterion
+) -> None:
+    """Refuse losses and optimizers that leave-one-out does not go with."""
+    if not loss.twice_differentiable:
+        raise ValueError(
+            f"cv='loo' needs the curvature of the loss, and {loss!r} has none. Use the "
+            f"same loss with rounded corners, {loss.rounded()!r}, or cv=5."
+        )
+    if not optimizer.any_machine or _method(None, optimizer, criterion) is not None:
+        raise ValueError(
+            f"{optimizer!r} works on folds, and cv='loo' has none. Use "
+            "optimizer='auto', or cv=5."
+        )
 
 
 def _is(given: object, word: str) -> bool:

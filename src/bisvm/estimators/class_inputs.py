@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from bisvm.core.types import Array
 from bisvm.core.warning import warn_user
 from bisvm.criteria import Criterion
+from bisvm.data.leave_one_out import is_leave_one_out, leave_one_out
 from bisvm.data.matrices import keep
 from bisvm.data.splits import Folds, SampleGroups, Split, freeze_splits
 from bisvm.data.targets import ClassLabels, class_tasks
@@ -201,6 +202,8 @@ def _splits(
             classes[y], kept.groups, kept.spread_codes, random_state
         )
         return drawn
+    if is_leave_one_out(cv):
+        return leave_one_out(len(y), y, classes, kept.groups)
     if not isinstance(cv, (int, np.integer)):
         return kept.splits(cv, codes, random_state)
     return freeze_splits(

@@ -107,6 +107,10 @@ ensemble : bool or int, default=False
         a time; the decision function is their mean. `time_limit` is for all of them,
         and `checkpoint` has a file for each."""
 
+_LOO = """"loo" is leave-one-out by one machine that is trained on all rows: no splits
+        are drawn, and each row's value is corrected to second order for its own part in
+        the training (docs/methods/leave_one_out.md)."""
+
 PARAMETERS = f"""\
 {_C}
     {_REGULARIZATION}
@@ -128,11 +132,11 @@ default="quartic"
         sees the order of decision values: give it a `threshold`. "structural_risk"
         holds no points out: it is the optimum of the training problem plus a
         regulariser on the kernel, at the given C.
-    cv : int, splitter or list of (train, validation) index pairs, default=5
+    cv : int, "loo", splitter or list of (train, validation) index pairs, default=5
         An int means stratified, shuffled folds, which keep `groups` together and spread
         `sample_groups`. The only member of a class is in all training parts, and never
-        held out. Splits are drawn once per fit. With `SwapHoldout()` points change
-        places between two parts during the search.
+        held out. Splits are drawn once per fit. {_LOO} With `SwapHoldout()` points
+        change places between two parts during the search.
     {_FIT_INTERCEPT}
     {_LEARN}
     {_PRIOR}
@@ -181,9 +185,9 @@ default="auto"
         scale, "gaussian" or "student". "auto" is "mae", "mse" for y of at most ten
         different values, and "pinball" for a quantile.
         "structural_risk" holds no points out, as for classes.
-    cv : int, splitter or list of (train, validation) index pairs, default=5
+    cv : int, "loo", splitter or list of (train, validation) index pairs, default=5
         An int means shuffled folds, which keep `groups` together and spread
-        `sample_groups`. Splits are drawn once per fit.
+        `sample_groups`. Splits are drawn once per fit. {_LOO}
     {_FIT_INTERCEPT}
     {_LEARN}
     prior : "auto", None or Prior, default="auto"

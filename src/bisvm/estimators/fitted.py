@@ -40,7 +40,7 @@ from bisvm.estimators.importance import (
 from bisvm.estimators.inputs import Given, in_blocks, validate_inputs
 from bisvm.estimators.prediction_sets import EQUAL, Folds, folds_of
 from bisvm.estimators.quality import Quality, held_out_quality
-from bisvm.estimators.split_machines import check_coverage
+from bisvm.estimators.split_machines import check_coverage, refuse_leave_one_out
 from bisvm.estimators.thresholds import best_threshold, check_goal
 from bisvm.search.calibration import Calibration, calibrate, mean_calibration
 from bisvm.search.results import HeldOut, Trained
@@ -88,6 +88,7 @@ def holds_out(estimator: Any) -> bool:
 def has_folds(estimator: Any) -> bool:
     """Whether the machines of the splits are, or will be, known; raise if not."""
     holds_out(estimator)
+    refuse_leave_one_out(estimator, "Prediction sets and importances")
     if hasattr(estimator, "classes_"):
         members = estimator.estimators_ or [estimator]
         if any(one._folds is None for one in members):

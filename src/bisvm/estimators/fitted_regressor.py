@@ -28,7 +28,7 @@ from bisvm.estimators.importance import (
     judge_of_splits,
 )
 from bisvm.estimators.intervals import RegressionFolds, regression_folds
-from bisvm.estimators.split_machines import check_coverage
+from bisvm.estimators.split_machines import check_coverage, refuse_leave_one_out
 from bisvm.machines import Coefficients
 from bisvm.search.results import HeldOut, Trained, scores_of_splits
 from bisvm.search.settings import Data, Settings
@@ -43,6 +43,7 @@ def has_intervals(estimator: Any) -> bool:
             f"{estimator.criterion!r} holds none out. Use another criterion, such as "
             "'auto'."
         )
+    refuse_leave_one_out(estimator, "Intervals and importances")
     if hasattr(estimator, "n_features_in_"):
         members = estimator.estimators_ or [estimator]
         if any(one._folds is None for one in members):

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from bisvm.core.types import Array
 from bisvm.core.warning import warn_user
+from bisvm.data.leave_one_out import is_leave_one_out, leave_one_out
 from bisvm.data.splits import Folds, Split, draw_folds
 from bisvm.data.targets import Numbers
 from bisvm.estimators.inputs import Checked, Given, check_weights
@@ -84,6 +85,8 @@ def _splits(
             f"cv={cv!r} draws splits by classes. For regression use a number of folds, "
             "a splitter such as KFold, or index pairs."
         )
+    if is_leave_one_out(cv):
+        return leave_one_out(len(kept.rows), groups=kept.groups)
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):
         return draw_folds(
             int(cv), len(kept.rows), kept.groups, kept.spread_codes, random_state

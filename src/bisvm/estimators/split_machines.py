@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from bisvm.core.types import Array, Matrix
+from bisvm.data.leave_one_out import is_leave_one_out
 from bisvm.estimators.decision_functions import DecisionFunctions
 from bisvm.search.results import FoldMachines
 from bisvm.search.settings import Data
@@ -120,6 +122,15 @@ def observation_weights(data: Data, row: Array) -> Array:
         return np.asarray(weight * len(np.unique(row)) / weight.sum())
     group = data.groups[row]
     return np.asarray(weight / np.bincount(group, weight)[group])
+
+
+def refuse_leave_one_out(estimator: Any, what: str) -> None:
+    """Raise an AttributeError if a search by leave-one-out has no such machines."""
+    if is_leave_one_out(estimator.cv):
+        raise AttributeError(
+            f"{what} come from the machines of splits, and cv='loo' trains one machine "
+            "on all rows. Fit with cv=5."
+        )
 
 
 def check_coverage(

@@ -60,6 +60,12 @@ class Factors:
     right: Array
     mask: Array | None = None
 
+    @classmethod
+    def of_weights(cls, W: Array) -> Factors:
+        """Return the factors of weights that are given entry by entry."""
+        n, m = W.shape
+        return cls(np.ones((n, 1), W.dtype), np.ones((m, 1), W.dtype), W)
+
     def map_blocks(self, function: Callable[[slice, Array], Out]) -> list[Out]:
         """Return what a function makes of each block of rows of W, in their order.
 

@@ -51,6 +51,8 @@ class ResidualLoss(Loss):
         The curvature is largest at r = peak.
     """
 
+    reach: ClassVar[float] = 0.02
+
     def most_curved(self, y: Array) -> Array:
         values: Array = y - self.peak
         return values

@@ -24,6 +24,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from operator import add
 from typing import Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -151,6 +152,47 @@ class Sensitivity:
     kernel: Array | None = None
     loss: tuple[float, ...] = ()
 
+    def __add__(self, other: Sensitivity) -> Sensitivity:
+        """Add another one; a part that one of them lacks is that of the other."""
+        of_losses = tuple(map(add, self.loss, other.loss))
+        return Sensitivity(
+            self.weights + other.weights,
+            _sum(self.precision, other.precision),
+            self.intercept_precision + other.intercept_precision,
+            _sum(self.kernel, other.kernel),
+            of_losses or self.loss or other.loss,
+        )
+
+
+def _sum(first: Array | None, second: Array | None) -> Array | None:
+    if first is None or second is None:
+        return second if first is None else first
+    total: Array = first + second
+    return total
+
+
+@dataclass(frozen=True)
+class Leverages(ABC):
+    """How far each row's own loss moves its fitted value, to second order.
+
+    With G = (K^-1 + D)^-1, bordered by the intercept, a row's loss of slope s moves
+    the fitted values by -s G e_i.
+
+    own : (n, q), G_ii where it was asked for, 0 elsewhere
+    rest : (n, q), 1 - D_i G_ii > 0 there, 1 elsewhere
+    """
+
+    own: Array
+    rest: Array
+
+    @abstractmethod
+    def pullback(self, weights: Array) -> tuple[Array, Sensitivity]:
+        """Differentiate sum_ik weights_ik G_iik.
+
+        Returns the derivative by the curvatures D, (n, q), and that by the other parts
+        of the machine at fixed D.
+        """
+
 
 class Linearization(ABC):
     """The least-squares problem that is tangent to a machine at fitted values F."""
@@ -166,6 +208,10 @@ class Linearization(ABC):
     @abstractmethod
     def adjoint(self, cotangent: Array) -> Adjoint:
         """Return the adjoint for dH/dF = cotangent (n, q): one solve per column."""
+
+    def leverages(self, where: Array) -> Leverages:
+        """Return G_ii and 1 - D_i G_ii at these entries; where : mask (n, q)."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)

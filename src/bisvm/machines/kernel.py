@@ -29,6 +29,7 @@ from bisvm.machines.column_systems import (
     solve_columns,
 )
 from bisvm.machines.hinge_adjoint import ends_of_intercept, margin_of, multipliers
+from bisvm.machines.leverages import KernelColumn, KernelLeverages, kernel_column
 from bisvm.machines.linear import EXACT, DenseSystem, conjugate_gradients
 
 # Active points above which systems are solved by conjugate gradients alone: a factor of
@@ -159,6 +160,11 @@ class KernelMachine(Machine):
         factors = Factors(left.astype(dtype), right.astype(dtype))
         return self.kernel.pullback(self.X, None, self.gram, factors).theta
 
+    def weighted_kernel_gradient(self, omega: Array) -> Array:
+        """<omega, dK> by the kernel's parameters; omega : (n, n)."""
+        weights = Factors.of_weights(omega.astype(self.gram.dtype, copy=False))
+        return self.kernel.pullback(self.X, None, self.gram, weights).theta
+
 
 class KernelLinearization(Linearization):
     """Only points of positive curvature, the active set, enter a linear system.
@@ -202,6 +208,23 @@ class KernelLinearization(Linearization):
         U = cotangent - v
         pull = None if self.machine.loss.twice_differentiable else v
         return Adjoint(Coefficients(U, -mu), product(gram, U) - mu, pull)
+
+    def leverages(self, where: Array) -> KernelLeverages:
+        machine, D = self.machine, self.tangent.curvature
+        own, rest = np.zeros(where.shape), np.ones(where.shape)
+
+        def column(k: int) -> KernelColumn:
+            asked = np.flatnonzero(where[:, k])
+            rho = machine.intercept_precision[k] if machine.has_intercept else None
+            found, own[asked, k], rest[asked, k] = kernel_column(
+                machine.gram, D[:, k], asked, rho
+            )
+            return found
+
+        large = len(where) >= PARALLEL_ROWS
+        columns = in_threads(column, range(machine.n_columns), worthwhile=large)
+        gradient = machine.weighted_kernel_gradient
+        return KernelLeverages(own, rest, machine, columns, gradient)
 
     def _solve(self, g: Array, total: Array, *, refined: bool) -> tuple[Array, Array]:
         machine = self.machine

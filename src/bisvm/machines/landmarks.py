@@ -12,7 +12,7 @@ and the sum of e(x_i) is the trace norm of K - K_nm K_mm^-1 K_mn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,6 +74,12 @@ class LandmarkMachine(LinearMachine):
             intercept_precision=0.5 * float(x.intercept @ x.intercept),
             kernel=self._kernel_gradient(at_points, among),
         )
+
+    def by_hessian(self, Q: Array, by_features: Callable[[], Array]) -> Sensitivity:
+        """Derivative of leverages by the kernel: features and precision are its own."""
+        at_points, among = Factors.of_weights(by_features()), Factors.of_weights(-Q)
+        none = np.zeros_like(self.weights)
+        return Sensitivity(none, kernel=self._kernel_gradient(at_points, among))
 
     def _kernel_gradient(self, at_points: Factors, among: Factors) -> Array:
         """<., dK_nm> + <., dK_mm> by the kernel's parameters."""

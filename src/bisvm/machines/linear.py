@@ -35,6 +35,7 @@ from bisvm.machines.base import (
     column_dots,
 )
 from bisvm.machines.hinge_adjoint import ends_of_intercept, margin_of, multipliers
+from bisvm.machines.leverages import BorderedRows, LinearColumn, LinearLeverages
 
 # Features above which no Hessian is formed: conjugate gradients multiply by X instead.
 DIRECT_LIMIT = 2000
@@ -194,6 +195,11 @@ class LinearMachine(Machine):
             intercept_precision=0.5 * rho * float(x.intercept @ x.intercept),
         )
 
+    def by_hessian(self, Q: Array, by_features: Callable[[], Array]) -> Sensitivity:
+        """Derivative of leverages by log rho_d, -rho_d Q_dd (`leverages`)."""
+        none = np.zeros_like(self.weights)
+        return Sensitivity(none, precision=-self.precision * np.diagonal(Q))
+
 
 class LinearLinearization(Linearization):
     """Hessian R + X'D X, bordered by the intercept as one more column of ones."""
@@ -236,6 +242,19 @@ class LinearLinearization(Linearization):
         out = machine.riesz(U)
         out = replace(out, intercept=-mu) if free else out
         return out, cotangent - U
+
+    def leverages(self, where: Array) -> LinearLeverages:
+        machine, D = self.machine, self.tangent.curvature
+        rows = BorderedRows(machine.X, machine.has_intercept)
+        own, columns = np.zeros(where.shape), []
+        for k in range(machine.n_columns):
+            asked, active = np.flatnonzero(where[:, k]), np.flatnonzero(D[:, k])
+            system = self._dense(weighted_squares(machine.X, D[:, [k]])[0], k)
+            hessian = system.factor, system.scale
+            columns.append(LinearColumn(active, D[active, k], asked, *hessian))
+            own[asked, k] = rows.leverages(columns[-1])
+        rest = 1.0 - np.where(where, D, 0.0) * own
+        return LinearLeverages(own, rest, machine, rows, columns, machine.by_hessian)
 
     def direction(self, x: Coefficients) -> Coefficients:
         machine = self.machine
@@ -313,7 +332,7 @@ class LinearLinearization(Linearization):
         fewer = WIDE < machine.X.shape[1] > n_active <= machine.direct_limit
         return fewer and machine.precision.ndim == 1
 
-    def _dense(self, H: Array, k: int) -> System:
+    def _dense(self, H: Array, k: int) -> DenseSystem:
         """Turn H = [X 1]' D [X 1] into the Hessian, in place, and factorise it."""
         precision = self.machine.precision
         H[:-1, :-1] += precision if precision.ndim == 2 else np.diag(precision)

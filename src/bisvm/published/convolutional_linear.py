@@ -20,6 +20,7 @@ from bisvm.core.threads import one_blas_thread
 from bisvm.core.types import Array, ArrayLike, UserData, UserVector
 from bisvm.core.warning import warn_user
 from bisvm.criteria import Criterion, get_criterion
+from bisvm.data.leave_one_out import is_leave_one_out
 from bisvm.data.splits import chosen, decisions
 from bisvm.estimators.arguments import COMMON, ClassArguments
 from bisvm.estimators.callbacks import CallbackSupportMixin, Watched, with_callbacks
@@ -200,6 +201,10 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, ClassArgumen
             raise ValueError(
                 f"solver={self.solver!r} cannot learn the strengths, for which a "
                 "smooth optimum is differentiated: use solver='newton', or learn=None."
+            )
+        if is_leave_one_out(self.cv):
+            raise ValueError(
+                "cv='loo' is for machines with one convex training problem. Use cv=5."
             )
         optimizer = self._optimizer()
         if self.checkpoint is not None:

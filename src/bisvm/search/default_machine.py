@@ -104,10 +104,13 @@ class DefaultMachine:
         if len(parts) < len(searched) or not all(one.judged for one in searched):
             return True
         found = next(scores_of_splits(data, parts, [p.values for p in parts]), None)
-        if found is None or not np.isin(found[0], data.splits[0][1]).all():
+        own = data.in_folds().with_tasks(self.settings.task_kind)
+        if found is None:
             return False
-        rows, scores = found
-        own = data.with_tasks(self.settings.task_kind)
+        inside = np.isin(found[0], own.splits[0][1])
+        if not inside.any():
+            return False
+        rows, scores = (part[inside] for part in found)
         columns = own.split_columns(own.tasks).of_split(0)
         if len(columns.task) < own.tasks.shape[1]:
             return False
@@ -145,10 +148,13 @@ class DefaultMachine:
         return Tuned.of(searched, trained, folds)
 
     def _on_splits(self) -> tuple[HeldOut | None, FoldMachines | None]:
-        """Values of held-out rows and the machines of the splits, if they are small."""
-        if self.seconds * len(self.data.splits) > GRACE:
-            return None, None
+        """Values of held-out rows and the machines of the splits, if they are small.
+
+        None with leave-one-out, for which the exact loss has no leverages.
+        """
         data = self.data
+        if self.seconds * len(data.splits) > GRACE or data.leaves_one_out:
+            return None, None
         columns = data.split_columns(data.tasks)
         machines = _machines(self.settings, data, self.values, columns)
         coef, intercept = _coefficients(machines, columns.train.shape)

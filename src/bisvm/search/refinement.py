@@ -249,7 +249,7 @@ def can_refit(search: Search, descent: Descent) -> bool:
     moved = 0 if descent.result is None else len(descent.result.x)
     # So many rows are hardly over-fitted, and fewer might need a whole Gram matrix.
     large = problem.approximated or isinstance(problem.X, RowBlocks)
-    several = len(np.unique(problem.columns.split)) >= 3
+    several = len(np.unique(search.objective.parts.split)) >= 3
     mean = search.method is None or search.method.on_all_splits
     late = search.observer.is_late
     return moved > FEW_HYPERPARAMETERS and several and mean and not (late or large)
@@ -260,9 +260,10 @@ def refit_without_splits(
 ) -> Iterator[Refitted]:
     """Choose theta without each of the first splits, where machines can be trained.
 
-    May raise StopSearch.
+    With leave-one-out, without each of the first parts of the rows. May raise
+    StopSearch.
     """
-    numbers = np.unique(search.objective.problem.columns.split)[:n_splits]
+    numbers = np.unique(search.objective.parts.split)[:n_splits]
     found = (_without(search, trace, descent, int(k), steps) for k in numbers)
     return (one for one in found if one is not None)
 

@@ -12,6 +12,7 @@ import numpy as np
 from bisvm.bilevel.objective import Objective, WarmStart
 from bisvm.bilevel.problem import Evaluation, Problem
 from bisvm.core.types import Array
+from bisvm.data.leave_one_out import leaves_one_out
 from bisvm.data.matrices import Inputs
 from bisvm.data.splits import Split, training_columns
 from bisvm.machines import Coefficients, KernelMachine, Machine
@@ -324,17 +325,21 @@ def _competitors(
 
 def _refitted(search: Search, trace: Trace, descent: Descent, where: Array) -> Array:
     """Values of some splits at the theta that is chosen without their rows."""
-    values = np.full(int(where.sum()), np.nan)
-    split = search.objective.problem.columns.split
+    values: Array = np.full(where.shape, np.nan)
+    columns, parts = search.objective.problem.columns, search.objective.parts
     refitted = descent.refitted or refit_without_splits(
         search, trace, descent, _affordable(search, trace, descent), GAP_STEPS
     )
     # The search has ended: without time there is only less to be known of it.
     with suppress(StopSearch):
         for one in refitted:
-            of_split = np.broadcast_to(split == one.split, where.shape)[where]
-            values[of_split] = one.at.held_out
-    return values
+            # All columns of leave-one-out have values of the rows of a part.
+            own = (columns.split == one.split) | leaves_one_out(columns)
+            block = values[:, own]
+            block[parts.of_split(one.split).outside] = one.at.held_out
+            values[:, own] = block
+    found: Array = values[where]
+    return found
 
 
 def _affordable(search: Search, trace: Trace, descent: Descent) -> int:
@@ -471,11 +476,13 @@ def fold_machines(
     """Return the machines of the splits at the best theta, if rows are held out.
 
     They are solved once more if the last evaluation was at another theta; None if there
-    is no time for that.
+    is no time for that. Leave-one-out has none: its machine has seen all rows.
     """
     problem, columns = objective.problem, objective.problem.columns
     best, last = searched.descent.best, searched.end
     if problem.criterion.on_training or not searched.judged or last is None:
+        return None
+    if leaves_one_out(columns):
         return None
     if searched.late and not objective.is_solved_at(best.theta, last, best.landmarks):
         return None

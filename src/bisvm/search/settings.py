@@ -12,6 +12,7 @@ from bisvm.bilevel.problem import Problem
 from bisvm.core.types import Array, Matrix
 from bisvm.criteria import Criterion
 from bisvm.criteria.priors import Prior
+from bisvm.data.leave_one_out import dealt_folds
 from bisvm.data.matrices import RowBlocks
 from bisvm.data.splits import (
     FoldColumns,
@@ -22,6 +23,7 @@ from bisvm.data.splits import (
 )
 from bisvm.data.targets import Targets
 from bisvm.kernels import Kernel, Precomputed
+from bisvm.machines.linear import DIRECT_LIMIT
 from bisvm.machines.model import (
     Approximation,
     Choice,
@@ -112,6 +114,20 @@ class Data:
         return split_columns(
             tasks, self.splits, self.weight, self.held_weight, self.targets
         )
+
+    @property
+    def leaves_one_out(self) -> bool:
+        """Whether the only split is trained on all rows, which it holds out in turn."""
+        if len(self.splits) != 1:
+            return False
+        ((train, held_out),) = self.splits
+        return bool(np.isin(held_out, train).any())
+
+    def in_folds(self) -> Data:
+        """Return the data with folds in place of leave-one-out."""
+        if not self.leaves_one_out:
+            return self
+        return replace(self, splits=dealt_folds(self.y))
 
     def subsample(self, rows: Array) -> Data:
         """Return some of the rows, with what is left of the splits."""
@@ -243,6 +259,8 @@ def problem_of(
     # The rule is that of a fit, whose kernel may still be open.
     approximation = None if model.linear else approximation
     on_training = criterion.on_training
+    if data.leaves_one_out and not on_training:
+        _check_leave_one_out(settings, data)
     columns = (
         training_columns(tasks, data.weight, data.targets)
         if on_training
@@ -267,6 +285,22 @@ def problem_of(
     if isinstance(data.X, RowBlocks) or not _by_rows(settings, data.X.shape):
         return problem
     return problem.by_rows(data.X, settings.tol)
+
+
+def _check_leave_one_out(settings: Settings, data: Data) -> None:
+    """Refuse data of which leave-one-out has no leverages."""
+    if isinstance(data.X, RowBlocks):
+        raise ValueError(
+            "cv='loo' needs its training data in memory, not in chunks. Use cv=5: with "
+            "so many rows folds say the same."
+        )
+    most, n_features = DIRECT_LIMIT, data.X.shape[1]
+    many = settings.model.linear and n_features > most
+    if many and not _by_rows(settings, data.X.shape):
+        raise ValueError(
+            f"cv='loo' factorises a matrix of features by features, and X has "
+            f"{n_features} of them, more than {most}. Use cv=5."
+        )
 
 
 def _by_rows(settings: Settings, shape: tuple[int, ...]) -> bool:
@@ -314,7 +348,7 @@ def approximation_of(
         n_tasks * max(len(data.splits), 1),
         settings.max_memory,
         jobs=jobs,
-        more_grams=model.kernel.held_grams,
+        more_grams=_more_grams(model, data, n_tasks),
         possible=model.loss.twice_differentiable and not settings.pairwise,
     )
 
@@ -331,5 +365,14 @@ def searches_that_fit(
         len(data.weight),
         n_tasks * max(len(data.splits), 1),
         settings.max_memory,
-        model.kernel.held_grams,
+        _more_grams(model, data, n_tasks),
     )
+
+
+def _more_grams(model: Model, data: Data, n_tasks: int) -> int:
+    """Matrices of the size of a Gram matrix that are held besides it.
+
+    Leave-one-out has one for each task at most, and one of their weights.
+    """
+    own = n_tasks + 1 if data.leaves_one_out else 0
+    return model.kernel.held_grams + own

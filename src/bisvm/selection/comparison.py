@@ -30,6 +30,7 @@ from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from bisvm.core.types import Array, UserData, UserVector
+from bisvm.data.leave_one_out import is_leave_one_out
 from bisvm.data.matrices import RowBlocks
 from bisvm.data.splits import Split, draw_folds, freeze_splits
 
@@ -195,7 +196,8 @@ def folds_of(
     """The splits of the fit if its `random_state` is a number, else similar ones."""
     regression = is_regressor(machine)
     codes = np.asarray(y) if regression else np.unique(y, return_inverse=True)[1]
-    cv = 5 if getattr(machine.cv, "swaps_rows", False) else machine.cv
+    own_way = getattr(machine.cv, "swaps_rows", False) or is_leave_one_out(machine.cv)
+    cv = 5 if own_way else machine.cv
     seed = machine.random_state
     state = check_random_state(seed if isinstance(seed, (int, np.integer)) else 0)
     if regression and isinstance(cv, (int, np.integer)):
