@@ -28,10 +28,12 @@ PYTEST := $(BIN)/python -m pytest -q -n 2 --dist worksteal --durations=20
 # Small matrices: one BLAS thread in each of two processes beats two in one.
 test test-full test-oldest same bench bench-full docs: export OMP_NUM_THREADS := 1
 test test-full test-oldest same bench bench-full docs: export OPENBLAS_NUM_THREADS := 1
+# Processes that tests start load the bytecode that others have written.
+test test-full: export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-full test-oldest same lint format bench bench-full experiments docs clean
+.PHONY: help install demo test tests test-full test-oldest same lint format bench bench-full experiments docs clean
 
 help: ## list the targets
 	@echo "Targets:"
@@ -44,7 +46,11 @@ install: $(CLI) ## the command line, and what it needs: .venv/bin/bisvm
 demo: $(READY) ## where it pays and where it does not; the report goes to demo-output/
 	$(BIN)/python -m bisvm.cli.demo
 
-test: lint ## style, types, and all tests that are not long
+# Types are checked meanwhile: mypy alone would leave a core idle.
+test: $(READY) ## style, types, and all tests that are not long
+	@$(MAKE) --no-print-directory -j 2 lint tests
+
+tests:
 	$(PYTEST) --durations-min=2
 
 test-full: lint ## the long checks too

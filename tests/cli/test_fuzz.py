@@ -62,7 +62,7 @@ def check(words, capsys, expected=None):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("count", "seed"), [(12, 0), pytest.param(1000, 1, marks=pytest.mark.full)]
+    ("count", "seed"), [(7, 0), pytest.param(1000, 1, marks=pytest.mark.full)]
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_broken_tables(kind, count, seed, good, tmp_path, capsys):
@@ -81,7 +81,7 @@ def test_broken_tables(kind, count, seed, good, tmp_path, capsys):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("count", "seed"), [(15, 0), pytest.param(1000, 1, marks=pytest.mark.full)]
+    ("count", "seed"), [(8, 0), pytest.param(1000, 1, marks=pytest.mark.full)]
 )
 def test_broken_models(count, seed, good, tmp_path, capsys):
     rng = np.random.default_rng(seed)

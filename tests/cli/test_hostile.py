@@ -10,6 +10,8 @@ import pytest
 from bisvm.cli import main
 from bisvm.cli.output import safe_for_spreadsheets, visible, write_rows
 
+pytestmark = pytest.mark.usefixtures("brief_searches")
+
 pytest.importorskip("skops")
 ESCAPE = "\x1b]0;owned\x07\x1b[31m\x9b2J"
 FORMULA = '=HYPERLINK("http://example.org","x")'

@@ -10,6 +10,8 @@ from sklearn.datasets import make_friedman1
 import bisvm
 from bisvm.cli import main
 
+pytestmark = pytest.mark.usefixtures("brief_searches")
+
 pytest.importorskip("skops")
 QUICK = ["--kernel", "rbf", "--cv", "3"]
 

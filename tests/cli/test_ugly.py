@@ -7,19 +7,22 @@ import json
 import pytest
 
 from bisvm.cli import main
+from bisvm.search import default_machine, observer
 from bisvm.tables import hold_out, read_table
 from tests.cli.ugly import TABLES, WIDE_TARGET, german, many_classes, wide
 
 pytest.importorskip("skops")
-# One evaluation is enough: what is read is at stake, not what is learned.
+# A machine by default is enough: what is read is at stake, not what is learned.
 QUICK = ["--kernel", "rbf", "--cv", "3", "--time-limit", "0.001"]
 # Words of the form for a missing target; without them they would be classes.
 NO_TARGET = ["--missing", "?", "--missing", "NA"]
 
 
 @pytest.fixture
-def run(tmp_path, capsys):
+def run(tmp_path, monkeypatch, capsys):
     """Write a table, run a command on it; its code, output and messages."""
+    for module in (default_machine, observer):
+        monkeypatch.setattr(module, "GRACE", 0.0)
 
     def run(command, name, content, *words):
         path = tmp_path / name

@@ -57,9 +57,15 @@ def test_other_threads_run_in_the_meantime():
     other.start()
     while not counted:
         time.sleep(1e-3)
-    before = counted
-    factorize(Q)
-    after = counted
+    most = 0
+    # On a busy computer the other thread may not have its turn in the first of them.
+    for _ in range(50):
+        own = Q.copy()
+        before = counted
+        factorize(own)
+        most = max(most, counted - before)
+        if most > 2:
+            break
     stop.set()
     other.join()
-    assert after > before + 2
+    assert most > 2

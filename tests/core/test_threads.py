@@ -80,7 +80,7 @@ def test_results_come_in_the_order_of_the_items():
 
 
 def test_items_are_worked_on_at_the_same_time_if_that_is_worthwhile():
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=120)
     with worker_threads(2):
         in_threads(lambda _: both.wait(), range(2))
         names = in_threads(

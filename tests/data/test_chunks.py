@@ -327,10 +327,11 @@ def small_blocks(monkeypatch):
 
 @pytest.mark.parametrize("dtype", [np.float32, *full(np.float64)])
 @pytest.mark.usefixtures("small_blocks")
+@pytest.mark.filterwarnings("ignore:Tuning stopped early")
 def test_a_large_memory_map_is_left_where_it_is(tmp_path, monkeypatch, dtype):
     X, y = _mapped(tmp_path, 20_000, 200, dtype)
     monkeypatch.setattr(bisvm.estimators.inputs, "MAPPED_LIMIT", 2**20)
-    settings = {**SETTINGS, "cv": 2, "tol": 1e-3}
+    settings = {**SETTINGS, "cv": 2, "tol": 1e-3, "starts": 1, "max_iter": 2}
     fitted, peak = _peak(lambda: BilevelLinearSVC(**settings).fit(X, y))
     # What is recorded of the search does not grow with the rows.
     assert peak < 0.3 * 8 * X.size + 2**18
@@ -349,7 +350,7 @@ def test_memory_is_that_of_a_chunk(tmp_path):
     settings = {**SETTINGS, "cv": 2, "tol": 1e-3, "regularization": "per_feature"}
     data, counting = _peak(lambda: Chunks(pairs(X, y, 500)))
     assert counting < 3 * 500 * 8 * X.shape[1]
-    model = BilevelLinearSVC(**settings, starts=1, max_iter=2)
+    model = BilevelLinearSVC(**settings, starts=1, max_iter=1)
     # Modules and compiled code are loaded once, and are no part of the claim.
     model.fit(Chunks(pairs(X[:200], y[:200], 100)))
     _, peak = _peak(lambda: model.fit(data))

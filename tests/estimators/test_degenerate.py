@@ -13,6 +13,8 @@ from bisvm.machines.regularization import Shared
 from tests.covering import crossed, later, marked
 from tests.problems import toy_data, within
 
+pytestmark = pytest.mark.usefixtures("brief_searches")
+
 MAKERS = {
     "rbf": lambda **s: BilevelSVC("rbf", random_state=0, **s),
     "ard": lambda **s: BilevelSVC("ard", random_state=0, **s),
@@ -69,7 +71,7 @@ def separated(distance):
 @pytest.mark.filterwarnings("ignore:Tuning stopped early")
 def test_separated_classes_leave_all_in_bounds(make, criterion, distance):
     X = separated(distance)
-    with within(60):
+    with within(600):
         model = make(criterion=criterion).fit(X, Y)
     assert model.score(X, Y) == 1.0
     assert in_bounds(model, X, Y)
@@ -77,6 +79,7 @@ def test_separated_classes_leave_all_in_bounds(make, criterion, distance):
     assert model.expected_score_.value == 1.0
 
 
+@pytest.mark.usefixtures("usual_searches")
 def test_a_hyperparameter_that_ended_at_its_bound_is_named():
     """The logistic loss of separated points falls for as long as C grows."""
     X = separated(8.0)
@@ -154,6 +157,7 @@ def test_a_training_part_without_a_class_is_refused():
         BilevelSVC("rbf", cv=pairs).fit(COLUMN, Y)
 
 
+@pytest.mark.usefixtures("usual_searches")
 @pytest.mark.parametrize("criterion", ["f1", "auc", "balanced_blend"])
 def test_a_rare_class_in_two_folds_has_its_criteria(criterion):
     rows = np.r_[ZEROS, ONES[:3]]
@@ -291,7 +295,7 @@ TEN = {
 
 @pytest.mark.parametrize("make, data", crossed(ALL_MAKERS, TEN, strength=1))
 def test_ten_rows(make, data):
-    with within(60):
+    with within(600):
         model = fitted_quietly(make, *data)
     low, high = model.expected_score_.interval()
     # Ten rows cannot promise much.
@@ -303,7 +307,7 @@ def test_ten_rows(make, data):
 @pytest.mark.parametrize("make", two())
 def test_a_class_of_one_row_among_ten(make):
     y = np.repeat([0, 1], [9, 1])
-    with warnings.catch_warnings(record=True) as caught, within(60):
+    with warnings.catch_warnings(record=True) as caught, within(600):
         warnings.simplefilter("always")
         model = make().fit(TEN["noise"][0], y)
     assert any("Class 1 has one member only" in str(one.message) for one in caught)

@@ -92,7 +92,7 @@ def test_one_line_that_is_rewritten_in_a_notebook(tmp_path):
             streams[message["content"]["name"]] += message["content"]["text"]
 
     try:
-        reply = client.execute_interactive(NOTEBOOK, timeout=120, output_hook=collect)
+        reply = client.execute_interactive(NOTEBOOK, timeout=600, output_hook=collect)
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)

@@ -31,7 +31,10 @@ X, y = toy_data(80)
 X3, y3 = three_classes(90)
 
 QUIET = pytest.mark.filterwarnings("ignore:Tuning stopped early")
-pytestmark = QUIET
+pytestmark = [
+    pytest.mark.usefixtures("brief_searches"),
+    QUIET,
+]
 
 
 # One start will do where the interface is at stake, not what is learned.
@@ -52,6 +55,7 @@ BOTH = pytest.mark.parametrize("make", [svc, linear_svc])
 # --- what is learned ------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("usual_searches")
 def test_tuning_lowers_the_validation_loss_and_finds_the_moons():
     moons, classes = make_moons(200, noise=0.2, random_state=0)
     test, test_classes = make_moons(1000, noise=0.2, random_state=1)
@@ -60,6 +64,7 @@ def test_tuning_lowers_the_validation_loss_and_finds_the_moons():
     assert model.score(test, test_classes) > 0.95
 
 
+@pytest.mark.usefixtures("usual_searches")
 def test_fitted_attributes_tell_what_was_learned():
     model = svc("ard").fit(X, y)
     assert model.C_ == model.hyperparameters_["C"] > 0
@@ -430,6 +435,7 @@ def test_fit_leaves_the_settings_alone(make):
     assert model.get_params() == before
 
 
+@pytest.mark.usefixtures("usual_searches")
 def test_the_learned_point_is_a_minimum_of_the_public_objective():
     settings = {"cv": list(StratifiedKFold(3).split(X, y)), "tol": 1e-6, "starts": 1}
     model = svc(**settings).fit(X, y)

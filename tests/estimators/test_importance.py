@@ -14,6 +14,7 @@ from tests.covering import full
 X, Y = make_moons_with_noise(160, n_noise=3, random_state=0)
 IRIS = load_iris(return_X_y=True)
 QUICK = dict(cv=3, random_state=0)
+REPEATS = 36
 
 
 @pytest.fixture(scope="module")
@@ -22,19 +23,20 @@ def model():
 
 
 def test_new_rows_have_the_importances_of_scikit_learn(model):
-    found = model.importance(X[100:], Y[100:], n_repeats=100)
-    expected = permutation_importance(model, X[100:], Y[100:], n_repeats=100)
+    found = model.importance(X[100:], Y[100:], n_repeats=REPEATS)
+    expected = permutation_importance(model, X[100:], Y[100:], n_repeats=REPEATS)
     by_name = dict(zip(found.names, found.values, strict=True))
     ours = np.array([by_name[str(k)] for k in range(5)])
-    # Both are means over 100 drawings, of a standard deviation of 0.05 at most.
-    assert np.allclose(ours, expected.importances_mean, atol=5 * 0.07 / np.sqrt(100))
+    # Both are means over drawings of a standard deviation of 0.05 at most.
+    error = 0.07 / np.sqrt(REPEATS)
+    assert np.allclose(ours, expected.importances_mean, atol=5 * error)
     assert set(found.names[:2]) == {"0", "1"} and found.matters[:2].all()
     loss = permutation_importance(
-        model, X[100:], Y[100:], n_repeats=100, scoring="neg_log_loss"
+        model, X[100:], Y[100:], n_repeats=REPEATS, scoring="neg_log_loss"
     )
     by_name = dict(zip(found.names, found.losses, strict=True))
     ours = np.array([by_name[str(k)] for k in range(5)])
-    assert np.allclose(ours, loss.importances_mean, rtol=0.1, atol=0.01)
+    assert np.allclose(ours, loss.importances_mean, rtol=0.15, atol=0.02)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", *full("linear")])
@@ -43,14 +45,14 @@ def test_rows_of_the_search_are_judged_by_the_machines_of_its_splits(kernel):
     X, y = IRIS
     rows = np.random.default_rng(0).permutation(150)
     splits = [(np.setdiff1d(rows, rows[k::3]), np.sort(rows[k::3])) for k in range(3)]
-    given = dict(cv=splits, multi_class="ovr", random_state=0)
+    given = dict(cv=splits, multi_class="ovr", starts=1, random_state=0)
     model = BilevelSVC(kernel, **given).fit(X, y)
-    found = model.importance(X, n_repeats=100)
+    found = model.importance(X, n_repeats=REPEATS)
     assert found.n_rows == 150
     means = np.zeros(4)
     for train, held in splits:
         part = fixed(model).set_params(cv=3).fit(X[train], y[train])
-        own = permutation_importance(part, X[held], y[held], n_repeats=100)
+        own = permutation_importance(part, X[held], y[held], n_repeats=REPEATS)
         means += own.importances_mean / 3
     by_name = dict(zip(found.names, found.values, strict=True))
     ours = np.array([by_name[str(k)] for k in range(4)])

@@ -14,7 +14,10 @@ from tests.estimators import inputs
 from tests.estimators.inputs import Input, check_input
 from tests.problems import toy_data, within
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.usefixtures("brief_searches"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
 ANY = {
     "deadline": None,
     "database": None,
@@ -32,7 +35,7 @@ X, y = toy_data(40)
 QUICK = {"starts": 1, "max_iter": 2, "random_state": 0}
 
 
-@settings(max_examples=50, derandomize=True, **ANY)
+@settings(max_examples=20, derandomize=True, **ANY)
 @given(inputs.drawn())
 def test_any_input(drawn):
     check_input(drawn)

@@ -11,6 +11,8 @@ from sklearn.svm import SVC, SVR
 
 from bisvm import BilevelSVC, BilevelSVR
 from bisvm.search import default_machine, observer
+from bisvm.solvers import newton
+from tests.clocks import Clock
 
 
 @pytest.fixture
@@ -111,8 +113,28 @@ def test_the_better_of_both_on_one_split(monkeypatch):
         assert len(model.history_) == 1
 
 
-def test_an_evaluation_is_left_half_way():
-    """One on all rows and classes takes several times the limit."""
+@pytest.mark.usefixtures("no_grace")
+def test_an_evaluation_is_left_half_way(monkeypatch):
+    clock, steps, check = Clock(monkeypatch), [], newton.check_deadline
+
+    def slow():
+        steps.append(len(steps))
+        if len(steps) == 2:
+            clock.pass_time(2000.0)
+        check()
+
+    monkeypatch.setattr(newton, "check_deadline", slow)
+    model = BilevelSVC("rbf", time_limit=1000.0, starts=1, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        model.fit(X[:100], y[:100] < 5)
+    assert len(steps) == 2 and model.history_ == []
+    assert "default SVC" in model.certificate_.reason
+
+
+@pytest.mark.full
+@pytest.mark.usefixtures("no_grace")
+def test_one_on_many_rows_and_classes_too():
+    """It takes several times the limit."""
     rng = np.random.default_rng(0)
     many = rng.integers(0, 20, 1000)
     points = rng.normal(size=(1000, 5)) + many[:, None] % 7

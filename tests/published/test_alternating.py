@@ -7,10 +7,11 @@ from sklearn.base import clone
 
 from bisvm import BilevelLinearSVC
 from bisvm.hinge.active_set import ERROR, MARGIN, REST
+from bisvm.published import single_loop
 from bisvm.published.alternating import LinearFolds, arrays_of
-from bisvm.published.single_loop import SGDDCD, BilevelSGD, visit, without_free
+from bisvm.published.single_loop import SGDDCD, BilevelSGD, visit
 from bisvm.solvers.rows import Dense
-from tests.covering import crossed
+from tests.covering import crossed, full
 from tests.problems import toy_data
 
 METHODS = [
@@ -151,8 +152,8 @@ def test_entries_of_a_sparse_row_that_add_up():
     half = csr_array(
         (
             np.repeat(folds.X.ravel() / 2, 2),
-            np.tile([0, 0, 1, 1], n),
-            np.arange(0, 4 * n + 1, 4),
+            np.tile(np.int32([0, 0, 1, 1]), n),
+            np.arange(0, 4 * n + 1, 4, dtype=np.int32),
         ),
         shape=folds.X.shape,
     )
@@ -266,8 +267,8 @@ def solve(folds, C, sweeps=4000):
     return alpha, state, w, pull, arrays
 
 
-@pytest.mark.parametrize("storage", [np.asarray, csr_array])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("storage", [np.asarray, *full(csr_array)])
+@pytest.mark.parametrize("seed", [0, *full(1, 2, 3)])
 def test_the_exact_jacobian_is_the_derivative_of_the_weights(seed, storage):
     C, h = 0.05, 1e-6
     folds = problem(d=12, seed=seed, weighted=True)
@@ -278,12 +279,12 @@ def test_the_exact_jacobian_is_the_derivative_of_the_weights(seed, storage):
     points = arrays.trained[: arrays.trained_starts[1]]
     np.testing.assert_array_equal(above[points], below[points])
     assert {REST, MARGIN, ERROR} == set(state[points])
-    found = without_free(arrays.rows, points, state, pull)
+    found = single_loop.without_free(arrays.rows, points, state, pull)
     differences = (up - down) / (2 * h)
     assert np.linalg.norm(found) > 1e-2
     scale = np.linalg.norm(differences)
     np.testing.assert_allclose(found, differences, rtol=0, atol=5e-6 * scale)
-    same = without_free(arrays.rows, points, state, w) / C
+    same = single_loop.without_free(arrays.rows, points, state, w) / C
     np.testing.assert_allclose(found, same, rtol=0, atol=1e-8 * scale)
     # The published one leaves out what the free vectors do.
     assert np.linalg.norm(pull - differences) > 0.1 * scale
@@ -320,11 +321,13 @@ def test_weights_are_repetitions_of_a_point():
 def test_free_vectors_that_span_the_space_leave_nothing():
     folds = problem(d=3, intercept=False)
     state = np.full(60, MARGIN, dtype=np.int8)
-    rest = without_free(Dense(folds.X), np.arange(60), state, np.ones(3))
+    rest = single_loop.without_free(Dense(folds.X), np.arange(60), state, np.ones(3))
     np.testing.assert_array_equal(rest, 0.0)
     # A multiple of the one free vector is in its span, up to rounding.
     state[1:] = REST
-    rest = without_free(Dense(folds.X), np.arange(60), state, 3.0 * folds.X[0])
+    rest = single_loop.without_free(
+        Dense(folds.X), np.arange(60), state, 3.0 * folds.X[0]
+    )
     np.testing.assert_array_equal(rest, 0.0)
 
 

@@ -469,6 +469,7 @@ def test_subproblem_against_an_interior_point_method():
         np.testing.assert_allclose(d, np.array(solver.solve().x)[:4], atol=1e-5)
 
 
+@pytest.mark.full
 def test_the_compiled_loop_is_its_python():
     rng = np.random.default_rng(3)
     for _ in range(20):

@@ -172,6 +172,7 @@ def _like(settings):
     return {"kernel": "rbf", "cv": SwapHoldout(every=2), "random_state": 0, **own}
 
 
+@pytest.mark.full
 def test_it_comes_near_the_minimum_of_the_mean():
     """The walk sees one partition at a time; BFGS on all of them is the reference."""
     swapping = fitted()

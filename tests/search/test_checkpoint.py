@@ -27,6 +27,8 @@ from tests.search.runs import (
     n_answers,
 )
 
+pytestmark = pytest.mark.usefixtures("brief_searches")
+
 X, y = toy_data(60)
 
 
@@ -360,6 +362,7 @@ class SmallDisk(sqlite3.Connection):
         self.execute("pragma max_page_count = 15")
 
 
+@pytest.mark.usefixtures("usual_searches")
 def test_a_fit_goes_on_without_its_checkpoint(tmp_path, monkeypatch):
     path = tmp_path / "run.checkpoint"
     machine = svc()
@@ -399,6 +402,7 @@ def test_a_disk_that_is_full_from_the_start_is_an_error_before_any_work(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.usefixtures("usual_searches")
 def test_a_real_file_that_may_not_grow(tmp_path):
     """SQLite's own writes fail, with another message."""
     path = tmp_path / "run.checkpoint"

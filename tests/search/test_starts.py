@@ -116,9 +116,9 @@ def test_columns_of_other_units_are_found():
 # --- units ----------------------------------------------------------------------------
 
 MACHINES = {
-    "auto": lambda: BilevelSVC(random_state=0),
-    "ard": lambda: BilevelSVC("ard", random_state=0),
-    "poly": lambda: BilevelSVC("poly", random_state=0),
+    "auto": lambda: BilevelSVC(max_iter=3, random_state=0),
+    "ard": lambda: BilevelSVC("ard", max_iter=5, random_state=0),
+    "poly": lambda: BilevelSVC("poly", max_iter=5, random_state=0),
     "hinge": lambda: BilevelSVC(
         "rbf", loss="hinge", starts=1, max_iter=3, random_state=0
     ),

@@ -8,6 +8,7 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from bisvm.tables import check_table, hold_out
 from bisvm.tables.checks import IDENTIFIER
 from bisvm.tables.target import merged
+from tests.covering import full
 
 RNG = np.random.default_rng(0)
 N = 200
@@ -31,7 +32,7 @@ def test_nothing_is_said_of_a_clean_table():
 
 
 @pytest.mark.parametrize(
-    "load", [load_iris, load_wine, load_breast_cancer, load_digits]
+    "load", [load_iris, load_wine, load_breast_cancer, *full(load_digits)]
 )
 def test_nothing_is_said_of_known_tables(load):
     data = load(as_frame=True)

@@ -18,7 +18,7 @@ from tools import invariances as tool
 
 X, y = toy_data(40)
 X = thinned(X)
-QUICK = {"tol": 1e-6, "starts": 1, "max_iter": 3, "random_state": 0}
+QUICK = {"tol": 1e-6, "starts": 1, "max_iter": 1, "random_state": 0}
 # Those that need no cluster.
 HERE = [name for name in INVARIANCES if not name.startswith("Dask")]
 

@@ -17,6 +17,7 @@ from tools.interrupts.trials import (
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
+@pytest.mark.full  # tests/core/test_interrupts.py has it without a process
 def test_a_signal_inside_compiled_code_is_a_keyboard_interrupt(tmp_path):
     tally = interrupted_fits(tmp_path, "compiled", signal.SIGINT, 1)
     assert tally.right == 1, tally.wrong
