@@ -194,6 +194,17 @@ def test_two_fits_at_a_time_are_refused(copy):
     svc(checkpoint=own).fit(X, y)
 
 
+def test_the_journal_of_a_fit_that_was_killed_at_its_end_is_removed(whole, copy):
+    """All answers are on file: the same fit, begun again, has none to write."""
+    journal = copy.with_name(f"{copy.name}-journal")
+    journal.write_bytes(bytes(512))
+    again = svc(checkpoint=copy).fit(X, y)
+    np.testing.assert_array_equal(
+        again.decision_function(X), whole[1].decision_function(X)
+    )
+    assert not journal.exists()
+
+
 def mutated(content, rng):
     """Bytes that are changed, cut out, put in, or cut off."""
     at, length = rng.integers(len(content)), int(rng.integers(1, 40))

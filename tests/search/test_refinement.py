@@ -161,7 +161,7 @@ def test_a_sample_refuses_what_promises_too_little(monkeypatch):
     found, after = refine(search, trace, shared, np.random.RandomState(0))
     assert found.best is shared.best and after is trace
     (step,) = found.steps
-    assert step.n_observations == 100 and not step.taken
+    assert step.n_rows == 100 and not step.taken
     assert step.needed == pytest.approx(PROMISING_ERRORS / np.sqrt(2.0))
 
 
@@ -173,7 +173,7 @@ def test_what_a_sample_leaves_open_is_decided_on_all_rows(monkeypatch):
     shared, trace = shared_values(search)
     found, _ = refine(search, trace, shared, np.random.RandomState(0))
     assert not has_shared_values(search.objective.space, found.best.theta)
-    assert all(step.n_observations is None for step in found.steps)
+    assert all(step.n_rows is None for step in found.steps)
     stages = [record.stage for record in search.observer.records]
     on_sample = stages.index("separate values of a sample")
     assert on_sample < stages.index("separate values")

@@ -262,6 +262,11 @@ def _begun(
     if not connection.execute("select count(*) from sqlite_master").fetchone()[0]:
         _write_head(connection, identity, extra)
     _check_format(path, connection)
+    if path.with_name(f"{path.name}-journal").exists():
+        # That of a process that was killed: a transaction of our own removes it.
+        with connection:
+            connection.execute("begin exclusive")
+            connection.execute(f"pragma user_version = {FORMAT}")
     (state,) = connection.execute("pragma integrity_check(1)").fetchone()
     if state != "ok":
         raise _damaged(path, state)

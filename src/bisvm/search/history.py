@@ -124,13 +124,13 @@ class Comparison:
     name : of the richer model
     difference : by how much its held-out loss is lower
     needed : standard errors that the difference has to exceed
-    n_observations : of the subsample that it was made on; None for all rows
+    n_rows : of the sample that it was made on; None for all rows
     """
 
     name: str
     difference: PairedDifference
     needed: float
-    n_observations: int | None = None
+    n_rows: int | None = None
 
     @property
     def taken(self) -> bool:

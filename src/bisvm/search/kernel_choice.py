@@ -106,7 +106,7 @@ class KernelChoice:
 
 def _in_words(step: Comparison) -> str:
     difference, what = step.difference, WORDS[step.name]
-    errors, m = difference.in_standard_errors, step.n_observations
+    errors, m = difference.in_standard_errors, step.n_rows
     sample = "" if m is None else f" on a sample of {m} rows"
     if difference.value <= 0.0 and not step.taken:
         return f"Not {what}: the held-out loss is no lower{sample}."

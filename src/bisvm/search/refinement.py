@@ -15,7 +15,7 @@ theta.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -88,7 +88,7 @@ def refine(
     objective = search.objective
     starts = (shared.best.theta, _narrow_start(objective))
     try:
-        refused = _refused_on_sample(search, shared, starts, random_state)
+        refused = _refused_on_sample(search, starts, random_state)
     except StopSearch as stop:
         raise stop.with_trace(trace) from None
     if refused is not None:
@@ -121,15 +121,12 @@ def refine(
 
 
 def _refused_on_sample(
-    search: Search,
-    shared: Descent,
-    starts: Sequence[Array],
-    random_state: RandomState,
+    search: Search, starts: tuple[Array, Array], random_state: RandomState
 ) -> Comparison | None:
     """What a sample says against separate values; None if it leaves them open.
 
-    A gain on m of n observations has a standard error larger by sqrt(n / m) than the
-    same gain on all of them. Where it would not come to PROMISING_ERRORS there, it is
+    A gain on m of n rows has a standard error larger by sqrt(n / m) than the same gain
+    on all of them. Where it would not come to PROMISING_ERRORS there, it is
     not looked for. May raise StopSearch.
     """
     objective, n = search.objective, len(search.objective.problem.sample_weight)
@@ -147,9 +144,8 @@ def _refused_on_sample(
         ends.append(found.best)
     best = min(ends, key=lambda evaluation: evaluation.value)
     gain = PairedDifference.between(part.judged(one), part.judged(best))
-    m = len(one.shares)
-    needed = PROMISING_ERRORS * (m / len(shared.best.shares)) ** 0.5
-    step = Comparison(SEPARATE, gain, needed, n_observations=m)
+    needed = PROMISING_ERRORS * (size / n) ** 0.5
+    step = Comparison(SEPARATE, gain, needed, n_rows=size)
     return None if step.taken else step
 
 
