@@ -291,7 +291,7 @@ def test_landmarks_that_are_nearly_dependent_add_no_noise():
     X, y = two_classes(300)
     model = BilevelSVC("rbf", approximation="nystroem", cv="loo")
     objective = BilevelObjective(model, X, y)
-    theta = objective.theta0 + [7.0, -2.0]
+    theta = objective.theta0 + np.array([7.0, -2.0])
     objective.restrict(theta)
     values = [objective(theta + 1e-9 * k)[0] for k in range(5)]
     assert np.ptp(values) < 1e-7 * values[0]
