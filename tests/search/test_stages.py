@@ -7,15 +7,10 @@ from sklearn.datasets import make_moons
 from bisvm.bilevel.objective import Objective
 from bisvm.kernels import RBF
 from bisvm.optimizers import BFGS, Grid
-from bisvm.search import stages
+from bisvm.search import stages, subsamples
 from bisvm.search.observer import CALLBACK_STOP, Observer
-from bisvm.search.stages import (
-    SAMPLE_RATIO,
-    SAMPLE_ROWS,
-    n_independent_starts,
-    sample_sizes,
-    tune,
-)
+from bisvm.search.stages import n_independent_starts, tune
+from bisvm.search.subsamples import SAMPLE_RATIO, SAMPLE_ROWS, sample_sizes
 from tests.covering import full
 from tests.problems import make_problem, toy_data
 from tests.search.searches import lowest, make_search, told
@@ -103,27 +98,27 @@ def test_nothing_to_learn_is_one_evaluation():
 
 def test_a_sample_has_the_shares_of_folds_and_classes():
     objective = Objective(make_problem(*MOONS, cv=5))
-    rows = stages._subsample(objective, 400, rng())
+    rows = subsamples.subsample(objective, 400, rng())
     assert len(np.unique(rows)) == 400
     part = objective.problem.columns
     fold = part.validation[rows].argmax(axis=1)
     np.testing.assert_allclose(np.bincount(fold), 80, atol=1)
     labels = part.labels[rows, 0]
     assert abs(labels.mean()) < 0.02
-    np.testing.assert_array_equal(rows, stages._subsample(objective, 400, rng()))
+    np.testing.assert_array_equal(rows, subsamples.subsample(objective, 400, rng()))
 
 
 def test_a_class_that_is_rare_leaves_no_sample():
     X, y = MOONS
     y = np.where(np.arange(1000) < 8, 1, 0)
     objective = Objective(make_problem(X, y, cv=2))
-    assert stages._subsample(objective, 400, rng()) is None
+    assert subsamples.subsample(objective, 400, rng()) is None
 
 
 def test_c_shrinks_as_a_sample_grows():
     objective = make_search().objective
     theta = objective.theta0
-    grown = stages._at_size(objective, theta, 10.0)
+    grown = subsamples.at_size(objective, theta, 10.0)
     np.testing.assert_allclose(grown - theta, [-0.2 * np.log(10.0), 0.0])
 
 
@@ -176,7 +171,9 @@ def test_a_stop_on_a_sample_ends_with_all_rows():
     records = search.observer.records
     assert [record.stage for record in records[3:]] == ["last"]
     best = min(records[:3], key=lambda record: record.value)
-    shrunk = stages._at_size(search.objective, best.theta, 1000 / sample_sizes(1000)[0])
+    shrunk = subsamples.at_size(
+        search.objective, best.theta, 1000 / sample_sizes(1000)[0]
+    )
     np.testing.assert_allclose(found.best.theta, shrunk)
 
 

@@ -12,7 +12,8 @@ from bisvm.bilevel.problem import Problem
 from bisvm.core.types import Array, Matrix
 from bisvm.criteria import Criterion
 from bisvm.criteria.priors import Prior
-from bisvm.data.matrices import RowBlocks
+from bisvm.data.chunks import Chunks
+from bisvm.data.matrices import Inputs, RowBlocks
 from bisvm.data.splits import (
     FoldColumns,
     SampleGroups,
@@ -248,7 +249,7 @@ def problem_of(
     )
     problem = Problem.of(
         model,
-        data.X,
+        _rows_of(data.X, approximation),
         data.weight,
         columns,
         criterion=criterion,
@@ -265,6 +266,12 @@ def problem_of(
     if isinstance(data.X, RowBlocks) or not _by_rows(settings, data.X.shape):
         return problem
     return problem.by_rows(data.X, settings.tol)
+
+
+def _rows_of(X: Inputs, approximation: Approximation | None) -> Inputs:
+    """The inputs, in blocks if features of all of them would not fit into memory."""
+    blocks = approximation is not None and approximation.in_blocks
+    return Chunks.of(X) if blocks and not isinstance(X, RowBlocks) else X
 
 
 def _by_rows(settings: Settings, shape: tuple[int, ...]) -> bool:
@@ -314,6 +321,7 @@ def approximation_of(
         jobs=jobs,
         more_grams=model.kernel.held_grams,
         possible=model.loss.twice_differentiable and not settings.pairwise,
+        in_blocks=isinstance(data.X, RowBlocks),
     )
 
 

@@ -16,9 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.random import RandomState
 
-from bisvm.bilevel.objective import Objective, WarmStart
+from bisvm.bilevel.objective import Objective
 from bisvm.bilevel.problem import Evaluation
-from bisvm.core.parts import PENALTY
 from bisvm.core.types import Array
 from bisvm.optimizers import Optimizer, Scan, Simplex
 from bisvm.search.descent import (
@@ -54,16 +53,16 @@ from bisvm.search.starts import (
     starts_between,
     tried_starts,
 )
+from bisvm.search.subsamples import (
+    at_size,
+    by_sample,
+    next_level,
+    on_other_machines,
+    sample_sizes,
+    subsample,
+)
 from bisvm.solvers import get_solver
 
-# Rows of the first subsample, which is used if there are twice as many or more. Gram
-# matrices of this size cost next to nothing. Further ones grow by at most this ratio.
-SAMPLE_ROWS = 400
-SAMPLE_RATIO = 10.0
-# Points of each sign that every training problem of a subsample must have.
-SAMPLE_MEMBERS = 5
-# The best C of a subsample shrinks with its size about like size^-0.2.
-C_EXPONENT = 0.2
 # A subsample is used if local averages of its rows have this part of the skill that
 # those of all rows have: with less, structure is finer than the subsample shows.
 ENOUGH_SKILL = 0.5
@@ -158,6 +157,13 @@ def _tune(
     if not len(theta0):
         reason = "There is nothing to learn."
         return _end_at(search, trace, theta0, reason, converged=True)
+    rule = objective.problem.approximation
+    if rule is not None and rule.in_blocks:
+
+        def on_sample(level: Search) -> tuple[Descent | None, Trace]:
+            return _tune(level, Trace(), starts, random_state, only)
+
+        return by_sample(search, trace, rule.sample_rows, random_state, on_sample)
     if not search.optimizer.uses_start:
         return search.descend(trace, theta0, "search")
     if isinstance(starts, str):
@@ -274,17 +280,12 @@ def _auto(
         return shared, trace
     if trace.warm.landmarks is not None and not objective.problem.approximated:
         # Few landmarks are enough for one width, and not for many.
-        trace = _on_other_machines(trace, objective.unrestricted(trace.warm))
+        trace = on_other_machines(trace, objective.unrestricted(trace.warm))
         whole, trace = search.descend(
             trace, shared.best.theta, SHARED, shared.result, shared=True
         )
         shared = replace(whole, tried_starts=shared.tried_starts)
     return refine(search, trace, shared)
-
-
-def _on_other_machines(trace: Trace, warm: WarmStart) -> Trace:
-    """Forget evaluations of other machines, the best of them too."""
-    return replace(trace.on_other_machines(warm), best=None)
 
 
 def _checked(
@@ -340,7 +341,7 @@ def _shared_values(
     below: tuple[Search, Trace, Descent, int] | None = None
     # Linear machines cost no more than their rows: one subsample is enough for them.
     for size in sample_sizes(n)[: 1 if problem.model.linear else None]:
-        rows = _subsample(search.objective, size, random_state)
+        rows = subsample(search.objective, size, random_state)
         if rows is None:
             continue
         level = search.on(Objective(problem.subsample(rows)), loosened=LOOSER)
@@ -360,71 +361,18 @@ def _shared_values(
                     worth=ROUGH_WORTH,
                 )
                 if below is None
-                else _next_level(level, Trace(), *below, size, SUBSAMPLE)
+                else next_level(level, Trace(), *below, size, SUBSAMPLE)
             )
         except StopSearch as stop:
             # On the first subsample nothing is known of other values before its end.
             theta = None if below is None and str(stop) == TIME_STOP else stop.theta
             if theta is not None:
-                theta = _at_size(search.objective, theta, n / size)
+                theta = at_size(search.objective, theta, n / size)
             raise StopSearch(str(stop), theta, trace) from None
         below = level, level_trace, found, size
     if below is None:
         return _from_starts(search, trace, stage, partial(choose, known=known))
-    return _next_level(search, trace, *below, n, SHARED)
-
-
-def _next_level(
-    search: Search,
-    trace: Trace,
-    below: Search,
-    trace_below: Trace,
-    found: Descent,
-    size_below: int,
-    size: int,
-    stage: str,
-) -> tuple[Descent, Trace]:
-    """A descent from the optimum of a smaller subsample, and from its functions."""
-    objective = search.objective
-    theta = _at_size(objective, found.best.theta, size / size_below)
-    fitted = below.objective.values_at(objective.problem.X, trace_below.warm)
-    warm = objective.restricted(replace(trace.warm, fitted=fitted, number=0), theta)
-    trace = _on_other_machines(trace, warm)
-    further, trace = search.descend(trace, theta, stage, found.result, shared=True)
-    return replace(further, tried_starts=found.tried_starts), trace
-
-
-def sample_sizes(n: int) -> list[int]:
-    """Return sizes of subsamples on the way to n rows, in equal ratios."""
-    if n < 2 * SAMPLE_ROWS:
-        return []
-    steps = int(np.ceil(np.log(n / SAMPLE_ROWS) / np.log(SAMPLE_RATIO)))
-    ratio = (n / SAMPLE_ROWS) ** (1.0 / steps)
-    return [round(SAMPLE_ROWS * ratio**k) for k in range(steps)]
-
-
-def _subsample(
-    objective: Objective, size: int, random_state: RandomState
-) -> Array | None:
-    """Rows of a subsample with the shares of folds, classes and groups of samples.
-
-    None if a class is too rare to be represented.
-    """
-    columns = objective.problem.columns
-    n = len(columns.labels)
-    fold = columns.validation.argmax(axis=1)
-    kind = objective.problem.row_kinds
-    order = np.lexsort((random_state.permutation(n), kind, fold))
-    places = np.linspace(0, n - 1, size).round().astype(int)
-    rows = np.sort(order[places])
-    members = columns.targets.members(columns.labels[rows], columns.train[rows])
-    return rows if members.min() >= SAMPLE_MEMBERS else None
-
-
-def _at_size(objective: Objective, theta: Array, ratio: float) -> Array:
-    """theta for a subsample `ratio` times as large."""
-    shrink = C_EXPONENT * np.log(ratio) * objective.space.has_role(PENALTY)
-    return clipped(objective, theta - shrink)
+    return next_level(search, trace, *below, n, SHARED)
 
 
 def _from_starts(
