@@ -109,6 +109,17 @@ def test_block_sizes_do_not_matter(loss, monkeypatch):
     np.testing.assert_allclose(fits[2], fits[0], atol=1e-7)
 
 
+def test_the_order_of_rows_does_not_matter():
+    order = RNG.permutation(N)
+    given = LABELS[order], 2.0 * TRAIN[order], get_loss("logistic"), "free"
+    place = np.argsort(order)[CHOSEN]
+    mixed = landmark_machine(*given, KERNEL, Chunks.of(X[order], rows=130), place)
+    solver = get_solver("auto")
+    found = solver.solve(mixed, None, 1e-10).fitted
+    whole = solver.solve(machine(chunks(), "logistic"), None, 1e-10).fitted
+    np.testing.assert_allclose(found, whole[order], atol=1e-7)
+
+
 def test_a_warm_start_takes_few_passes():
     blocks, solver = machine(chunks()), get_solver("auto")
     whole = solver.solve(blocks, None, 1e-10)

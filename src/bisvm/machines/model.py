@@ -306,10 +306,10 @@ class Approximation:
     kept : whether the final machine then keeps those of the search
     final : maximum number in the final machine
     exact_rows : subsamples of up to so many rows have the whole Gram matrix
-    in_blocks : whether features are computed in blocks of rows, and not held in memory
-    sample_rows : rows in memory on which a search on blocks is done first
     limited : in words, what more memory would change; empty if nothing
     warns : whether a fit warns of that
+    in_blocks : whether features are computed in blocks of rows, and not held in memory
+    sample_rows : rows in memory on which a search on blocks is done first
     """
 
     most: int
@@ -317,10 +317,10 @@ class Approximation:
     final: int = 0
     kept: bool = True
     exact_rows: int = EXACT_ROWS
-    in_blocks: bool = False
-    sample_rows: int = BLOCK_SAMPLE
     limited: str = ""
     warns: bool = False
+    in_blocks: bool = False
+    sample_rows: int = BLOCK_SAMPLE
 
     def on_rows(self, n: int) -> Approximation | None:
         """Return the rule for a sample of n rows, which is in memory."""

@@ -18,7 +18,7 @@ conjugate gradients.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -106,6 +106,11 @@ class Sharing:
             rows = np.flatnonzero(code >= 0)
             out[rows, code[rows]] = mean[rows][:, group].max(axis=1)
         return out
+
+    def of_columns(self, squares: Array) -> Iterator[Array]:
+        """Yield the sum of the squares that count for each column."""
+        for members in self.members.T:
+            yield squares[members].sum(axis=0)
 
     def without_codes(self) -> Sharing:
         """Return the sums without the rows' codes, which travel with the rows."""
@@ -207,16 +212,12 @@ def _slopes(
 
 
 class Systems:
-    """H_k of all columns, factorised."""
+    """H_k of all columns, factorised; squares are overwritten."""
 
-    def __init__(self, machine: LinearMachine, sharing: Sharing | None, squares: Array):
+    def __init__(self, machine: LinearMachine, squares: Iterable[Array]):
         R, rho = machine.precision, machine.intercept_precision
         self.systems, size = [], None if machine.has_intercept else -1
-        for k in range(machine.n_columns):
-            own = squares[k] if sharing is None else None
-            if own is None:
-                own = squares[sharing.members[:, k]].sum(axis=0)  # type: ignore[union-attr]
-            H = own.copy()
+        for k, H in enumerate(squares):
             H[:-1, :-1] += R if R.ndim == 2 else np.diag(R)
             H[-1, -1] += rho[k]
             self.systems.append(DenseSystem(np.ascontiguousarray(H[:size, :size])))
@@ -299,7 +300,9 @@ class BlockProblem:
 
     def _made(self, found: Pass, sharing: Sharing | None) -> Systems:
         assert found.squares is not None
-        return Systems(self.machine, sharing, found.squares)
+        if sharing is None:
+            return Systems(self.machine, found.squares)
+        return Systems(self.machine, sharing.of_columns(found.squares))
 
     def penalty(self, x: Coefficients) -> Array:
         """(R w, rho b), the gradient of the regulariser; 0 for no intercept."""
