@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 
 from benchmarks import (
+    blocks,
     gradient,
     limits,
     moons,
@@ -41,6 +42,7 @@ PARTS: dict[str, Callable[[Options], None]] = {
     "limits": limits.limits,
     "moons": moons.report,
     "scaling": lambda options: scaling.report(options, exact=False),
+    "blocks": blocks.report,
     "race": race_report.report,
     "linear": lambda options: race_report.report(options, linear=True),
     "price-large": large,

@@ -545,14 +545,14 @@ def test_the_width_of_new_data_is_checked():
 @pytest.mark.parametrize(
     "model",
     [
-        BilevelSVC("rbf"),
+        BilevelSVC("rbf", loss="hinge"),
         BilevelSVC("linear", loss="hinge"),
         BilevelSVC("precomputed"),
     ],
     ids=repr,
 )
-def test_kernel_machines_need_their_data_in_memory(model):
-    with pytest.raises(ValueError, match="in memory, not in chunks"):
+def test_exact_losses_and_precomputed_kernels_need_their_data_in_memory(model):
+    with pytest.raises(ValueError, match="in memory, not in blocks of rows"):
         model.fit(Chunks.of(X), y)
 
 

@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC
+from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, Chunks
 from bisvm.data.matrices import column_moments, weighted_squares
 from bisvm.kernels import RBF
 from bisvm.search import units
@@ -339,6 +339,18 @@ def test_a_killed_worker_has_its_rows_computed_again(client):
     fit_without_a_worker(lambda: kill_a_worker(client), (30, 3))
 
 
+@pytest.mark.filterwarnings("ignore:The model is no better")
+def test_a_kernel_machine_on_the_rows_of_workers(client, monkeypatch):
+    monkeypatch.setattr("bisvm.estimators.inputs.READ_ROWS", 0)
+    machine = BilevelSVC(RBF(0.5), C=2.0, learn=(), cv=3, random_state=0)
+    here = clone(machine).fit(Chunks.of(X, y, rows=70))
+    there = clone(machine).fit(da.from_array(X, chunks=(50, 3)), y)
+    assert there.approximation_ is not None
+    np.testing.assert_allclose(
+        there.decision_function(X), here.decision_function(X), atol=1e-8
+    )
+
+
 def test_every_kind_of_weight_and_several_classes():
     rng = np.random.default_rng(0)
     weight = rng.integers(0, 3, size=len(y3)).astype(float)
@@ -406,8 +418,9 @@ def test_kernel_machines_predict_what_is_spread():
     np.testing.assert_allclose(
         model.decision_function(spread), model.decision_function(X), atol=1e-12
     )
-    with pytest.raises(ValueError, match=r"in memory, not in chunks.*X.compute\(\)"):
-        BilevelSVC("rbf", random_state=0).fit(spread, y)
+    exact = BilevelSVC("rbf", loss="hinge", random_state=0)
+    with pytest.raises(ValueError, match=r"in memory, not in blocks.*X.compute\(\)"):
+        exact.fit(spread, y)
 
 
 # --- bad input ------------------------------------------------------------------------

@@ -63,8 +63,11 @@ def test_quantiles_in_chunks():
 
 @pytest.mark.parametrize(
     "model",
-    [BilevelSVR("rbf"), BilevelLinearSVR(loss="epsilon_insensitive")],
-    ids=["kernel", "exact tube"],
+    [
+        BilevelSVR("rbf", approximation="none"),
+        BilevelLinearSVR(loss="epsilon_insensitive"),
+    ],
+    ids=["whole kernel", "exact tube"],
 )
 def test_machines_that_need_all_rows_say_so(model):
     with pytest.raises(ValueError, match="needs its training data in memory"):

@@ -2,6 +2,7 @@
 
 import tracemalloc
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -48,14 +49,31 @@ def test_landmarks_fit_into_the_memory_allowed(n, max_memory):
     rule = size("auto", n, max_memory)
     assert 10 <= rule.most <= 1000
     assert rule.most <= rule.final <= 2 * rule.most
-    assert 4 * 8 * n * rule.final <= max_memory
+    rows = rule.sample_rows if rule.in_blocks else n
+    landmarks = rule.most if rule.in_blocks else rule.final
+    assert 4 * 8 * rows * landmarks <= max_memory
+
+
+def test_features_that_do_not_fit_are_computed_in_blocks():
+    assert not size("auto", 100_000, 1e11).in_blocks
+    little = size("auto", 100_000, 2e9)
+    assert little.in_blocks and little.most == 1000
+    assert "in blocks of rows, where the whole search" in little.limited
+    # Many rows have the same model on computers with more memory.
+    for max_memory in (2e9, 1e11):
+        blocks = size("auto", 1_000_000, max_memory)
+        assert blocks.in_blocks and (blocks.most, blocks.final) == (316, 632)
+        assert not blocks.warns
+    # Rows that come in blocks stay there.
+    assert size("auto", 50_000, 1e11, in_blocks=True).in_blocks
+    assert size("auto", 10_000_000, 1e11, in_blocks=True).most == 300
 
 
 @pytest.mark.parametrize(
     ("choice", "n", "max_memory", "message"),
     [
         ("none", 50_000, 1e9, "50000 samples needs 60 GB.*allows 1 GB.*'auto'"),
-        ("auto", 1_000_000, 1e7, "10 landmarks for 1000000 samples take"),
+        ("auto", 1_000_000, 1e7, "5 training problems on 1000000 samples take"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_both_figures(choice, n, max_memory, message):
@@ -269,11 +287,11 @@ def test_little_free_memory_is_said_and_the_same_model_can_be_had_again(
 ):
     monkeypatch.setattr(FREE_MEMORY, lambda: few_exact_rows)
     limited, said = warned(fitted)
-    assert limited.approximation_.n_landmarks == 39
+    assert limited.approximation_.n_landmarks == 69
     (message,) = said
     assert message == limited.approximation_.limited
-    assert "at most 39 landmarks in the search and 39 in the final machine" in message
-    assert "where 60 and 120 would be used" in message
+    assert "at most 60 landmarks in the search and 69 in the final machine" in message
+    assert "computed in blocks of rows" in message
     assert f"max_memory={few_exact_rows // 4} gives this one" in message
     monkeypatch.setattr(FREE_MEMORY, lambda: GENEROUS)
     again, said = warned(lambda: fitted(max_memory=few_exact_rows // 4))
@@ -393,7 +411,9 @@ def test_a_subsample_that_does_not_fit_keeps_its_landmarks():
     assert 100 < rule.exact_rows < 400
     few, many = np.arange(rule.exact_rows), np.arange(rule.exact_rows + 1)
     assert objective.problem.subsample(few).approximation is None
-    assert objective.problem.subsample(many).approximation == rule
+    # Their features are in memory.
+    kept = objective.problem.subsample(many).approximation
+    assert kept == replace(rule, in_blocks=False)
 
 
 def test_a_limit_that_only_subsamples_feel_is_said():

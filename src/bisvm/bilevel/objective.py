@@ -21,10 +21,11 @@ from bisvm.bilevel.problem import Evaluation, Landmarks, Problem
 from bisvm.core.parts import INVERSE_WIDTH, DegenerateError, Value
 from bisvm.core.space import Space
 from bisvm.core.threads import one_blas_thread
-from bisvm.core.types import Array, ArrayLike, Matrix
+from bisvm.core.types import Array, ArrayLike
 from bisvm.criteria import CriterionValue, Points, StructuralRisk
 from bisvm.criteria.priors import Prior
 from bisvm.data.leave_one_out import in_parts, leaves_one_out
+from bisvm.data.matrices import Inputs, stack
 from bisvm.data.splits import FoldColumns
 from bisvm.machines import Coefficients, Machine, Sensitivity
 from bisvm.solvers import Solution
@@ -539,7 +540,7 @@ class Objective:
         value, shares = self.loss_of(fitted)
         return replace(evaluation, criterion=value, shares=shares)
 
-    def values_at(self, X: Matrix, warm: WarmStart) -> Array | None:
+    def values_at(self, X: Inputs, warm: WarmStart) -> Array | None:
         """Evaluate the last solution at other points, scaled as `problem.X`."""
         if warm.theta is None or warm.coef is None or warm.intercept is None:
             return None
@@ -550,7 +551,8 @@ class Objective:
         used = np.flatnonzero(x.coef.any(axis=1))
         rows = used if warm.landmarks is None else warm.landmarks.rows[used]
         kernel = problem.model.kernel_at(self.space.values(warm.theta))
-        values = kernel.values(X, problem.X[rows], x.coef[used])
+        points, coef = problem.X[rows], x.coef[used]
+        values = stack(lambda block: kernel.values(block, points, coef), X)
         values += x.intercept
         return values
 

@@ -13,13 +13,15 @@ from bisvm.core.parts import Parameter, Value
 from bisvm.core.types import Array, Matrix
 from bisvm.criteria import Criterion
 from bisvm.criteria.priors import Prior
-from bisvm.data.matrices import Inputs
+from bisvm.data.matrices import Inputs, RowBlocks
 from bisvm.data.splits import FoldColumns, SampleGroups, equal_shares, row_kinds
 from bisvm.kernels import Precomputed
 from bisvm.machines import Machine
 from bisvm.machines.model import Approximation, Frame, Model, RowFrame
 from bisvm.solvers import Solver
 
+# Rows of blocks from which starts and bounds of a kernel's parameters are computed.
+SEEN_ROWS = 5000
 # Rows from which on single precision is faster than its rounding errors cost.
 SINGLE_ROWS = 500
 
@@ -127,9 +129,10 @@ class Problem:
         """Build the program from inputs in their original units."""
         rest["criterion"].check(columns.points)
         frame = model.frame(X, sample_weight)
+        seen = _seen(model, X, sample_weight, sample_groups)
         return cls(
             model=model,
-            parameters=model.parameters(X, sample_weight, sample_groups),
+            parameters=model.parameters(*seen),
             X=X if frame is None else frame.scaled(X),
             frame=frame,
             sample_weight=sample_weight,
@@ -162,6 +165,8 @@ class Problem:
         compiled = loss.compiled and loss.twice_differentiable
         if not compiled or self.model.linear or len(self.sample_weight) < SINGLE_ROWS:
             return None
+        if isinstance(self.X, RowBlocks):
+            return None
         return self.model.kernel.single(self.X)
 
     def machine(
@@ -192,11 +197,10 @@ class Problem:
     def subsample(self, rows: Array) -> Problem:
         """Return the program on some of the rows, without landmarks if they are few."""
         columns, rule = self.columns, self.approximation
-        exact = rule is None or len(rows) <= rule.exact_rows
         return replace(
             self,
             X=self.X[rows],
-            approximation=None if exact else rule,
+            approximation=None if rule is None else rule.on_rows(len(rows)),
             sample_weight=self.sample_weight[rows],
             groups=None if self.groups is None else self.groups[rows],
             sample_groups=None
@@ -209,3 +213,18 @@ class Problem:
                 validation=equal_shares(columns.validation[rows]),
             ),
         )
+
+
+def _seen(
+    model: Model, X: Inputs, sample_weight: Array, groups: SampleGroups | None
+) -> tuple[Inputs, Array, SampleGroups | None]:
+    """The data from which starts and bounds are computed.
+
+    For a kernel on blocks some of the rows, in memory: reading them all again and again
+    would take as long as the search.
+    """
+    if model.linear or not isinstance(X, RowBlocks):
+        return X, sample_weight, groups
+    n = X.shape[0]
+    rows = np.linspace(0, n - 1, min(n, SEEN_ROWS)).astype(int)
+    return X[rows], sample_weight[rows], None if groups is None else groups[rows]

@@ -32,10 +32,11 @@ Source: TypeAlias = Callable[[], Iterable[UserData]] | Iterable[UserData]
 class Chunks(RowBlocks):
     """Rows of data, with their labels, that are read in chunks, not held in memory.
 
-    For `fit`, `predict`, `decision_function` and `score` of linear machines. Results
-    are those of the same data in memory, up to rounding errors. A fit reads all rows
-    some dozens of times, so a fast source helps: a memory-mapped array
-    (`Chunks.of(array, y)`) is faster than text that is parsed every time.
+    For `fit`, `predict`, `decision_function` and `score`. Results of linear machines
+    are those of the same data in memory, up to rounding errors; kernel machines have
+    landmarks if there are many rows. A fit reads all rows some dozens of times, so a
+    fast source helps: a memory-mapped array (`Chunks.of(array, y)`) is faster than text
+    that is parsed every time.
 
     Chunks are arrays, data frames or sparse matrices, of any number of rows, or pairs
     (X, y) of them with their labels, which end up in the attribute `y`. Every pass must

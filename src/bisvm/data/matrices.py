@@ -7,7 +7,8 @@ A linear machine uses the (n, d) matrix X of its inputs in few ways,
 and all but the last are *stacked* over blocks of rows (one result per row) or *reduced*
 over them (mostly sums). So X need not be in memory as a whole. `RowBlocks` is the base
 of such matrices: `Chunks` reads its blocks one after the other, and `Partitions` leaves
-them to the workers of a cluster. The functions of this module also take a matrix in
+them to the workers of a cluster. The features of a landmark machine are such a matrix
+as well (`machines.features`). The functions of this module also take a matrix in
 memory, which is a single block.
 """
 
@@ -142,8 +143,8 @@ class RowBlocks(ABC):
 
     def __array__(self, *_: object, **__: object) -> Array:
         raise TypeError(
-            f"{self!r} is read in blocks and never becomes one array. Linear machines "
-            "(BilevelLinearSVC) take it as it is; X[rows] gives some of its rows."
+            f"{self!r} is read in blocks and never becomes one array. Estimators take "
+            "it as it is; X[rows] gives some of its rows."
         )
 
     def __repr__(self) -> str:

@@ -44,7 +44,7 @@ Held: TypeAlias = Any
 
 
 class Partitions(RowBlocks):
-    """A Dask array or data frame, as linear machines read it.
+    """A Dask array or data frame, as machines read it.
 
     The rows are computed once, checked, and kept by the workers as long as this object
     exists; workers that are short of memory write them to disk. Without a cluster,

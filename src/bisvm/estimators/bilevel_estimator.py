@@ -57,9 +57,9 @@ class BilevelEstimator(FittedMachine):
         Parameters
         ----------
         X : array, data frame, CSR matrix or Chunks of shape (n_samples, n_features)
-            A linear machine reads `bisvm.Chunks`, and large memory-mapped arrays, block
-            by block: they may be larger than memory. The workers of a cluster hold the
-            rows of a Dask array or data frame.
+            `bisvm.Chunks`, and large memory-mapped arrays, are read block by block:
+            they may be larger than memory. The workers of a cluster hold the rows of a
+            Dask array or data frame. Kernel machines on blocks have landmarks.
         y : array of shape (n_samples,)
             Class labels, of any type. For regression, numbers, of shape (n_samples,)
             or (n_samples, n_outputs). Only `Chunks` may bring their own. Like all

@@ -28,13 +28,15 @@ from bisvm.data.chunks import Chunks
 from bisvm.data.matrices import RowBlocks
 from bisvm.estimators.group_labels import first_names, group_labels, refuse_missing
 from bisvm.kernels import Precomputed
-from bisvm.machines.model import Model
 from bisvm.search.settings import Data, Settings
 
 # What is asked of inputs, in fit and in predict.
 INPUTS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
 # A memory-mapped array of more bytes than this, as float64, is read block by block.
 MAPPED_LIMIT = 2**28
+# Blocks of no more rows than this are read into memory by a kernel machine, if they
+# take no more bytes than that: its search would be on a sample of half of them.
+READ_ROWS = 40_000
 # The largest absolute value in X, and one over the least spread: the squares of both
 # have to be numbers between 1e-308 and 1e308.
 LARGEST_INPUT = 1e152
@@ -86,14 +88,14 @@ def validate(
     prepare : callable
         `class_inputs.class_data` or `number_inputs.number_data`, by what y holds.
     """
-    model, X = settings.model, given.X
-    if model.linear or not isinstance(X, np.memmap):
-        X = in_blocks(X)
-    _check_readable(X, model)
+    X = in_blocks(given.X) if _reads_blocks(settings) else given.X
+    _check_readable(X, settings)
     read = given._replace(X=X).in_memory()
     data = prepare(estimator, read, settings, random_state)
     if settings.pairwise:
         return _precomputed(data, np.shape(given.y)[0])
+    if not settings.model.linear and _is_small(data.X):
+        data = replace(data, X=data.X[np.arange(len(data.y))])
     check_range(data.X, data.weight)
     return data
 
@@ -270,15 +272,39 @@ def _is_dask(given: object) -> bool:
     return type(given).__module__.partition(".")[0] in ("dask", "dask_expr")
 
 
-def _check_readable(X: UserData, model: Model) -> None:
+def _reads_blocks(settings: Settings) -> bool:
+    """Whether the machine can be trained on rows in blocks."""
+    whole = settings.pairwise or settings.approximation == "none"
+    return settings.model.loss.twice_differentiable and (
+        settings.model.linear or not whole
+    )
+
+
+def _is_small(X: Matrix | RowBlocks) -> bool:
+    """Whether rows in blocks are so few that a kernel machine reads them once."""
+    small = X.shape[0] <= READ_ROWS and 8 * X.shape[0] * X.shape[1] <= MAPPED_LIMIT
+    return isinstance(X, RowBlocks) and small
+
+
+def _check_readable(X: UserData, settings: Settings) -> None:
     """Refuse blocks of rows where the machine needs all rows at once."""
-    by_rows = model.linear and model.loss.twice_differentiable
-    if isinstance(X, RowBlocks) and not by_rows:
-        raise ValueError(
-            f"A machine with {model.kernel!r} and {model.loss!r} needs its training "
-            "data in memory, not in chunks. Use a linear machine with a smooth loss "
-            "(BilevelLinearSVC), or some of the rows, X[rows] (X.compute() for Dask)."
-        )
+    blocks = isinstance(X, RowBlocks) or _is_dask(X)
+    if not blocks or _reads_blocks(settings):
+        return
+    model = settings.model
+    if settings.pairwise:
+        why = "A precomputed kernel"
+        what = "Pass the matrix of the kernel as an array"
+    elif not model.loss.twice_differentiable:
+        why = f"A machine with the loss {model.loss!r}"
+        what = "Use a smooth loss, such as loss='quartic'"
+    else:
+        why = "approximation='none', which is the whole Gram matrix,"
+        what = "Use approximation='auto'"
+    raise ValueError(
+        f"{why} needs its training data in memory, not in blocks of rows. {what}, or "
+        "some of the rows, X[rows] (X.compute() for Dask)."
+    )
 
 
 def validate_inputs(

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
 from bisvm.core.types import Array, Matrix
+from bisvm.data.matrices import Inputs, RowBlocks
 from bisvm.kernels import Factors, Kernel
 from bisvm.kernels.base import DROPPED_ENTRIES, row_blocks
 from bisvm.losses import Loss
@@ -26,10 +27,13 @@ from bisvm.machines.base import (
     Adjoint,
     Coefficients,
     Intercept,
+    Linearization,
     Sensitivity,
     Tangent,
 )
+from bisvm.machines.features import KernelFeatures
 from bisvm.machines.linear import LinearMachine
+from bisvm.machines.passes import BlockLinearization
 
 # Added to the diagonal of K_mm, relative to it: landmarks are nearly dependent.
 JITTER = 1e-10
@@ -37,6 +41,8 @@ JITTER = 1e-10
 CANDIDATES = 1000
 # Rows for the mean of k(x, x).
 SAMPLE = 1000
+# Rows in blocks for which it is computed what landmarks leave out.
+SEEN = 10_000
 # Share of k(x, x) that may be left out for C = 1 in its natural unit.
 LEFT_OUT = 1e-2
 
@@ -49,8 +55,17 @@ class LandmarkMachine(LinearMachine):
     """
 
     kernel: Kernel
-    points: Matrix
+    points: Inputs
     landmarks: Matrix
+
+    @property
+    def by_passes(self) -> bool:
+        return isinstance(self.X, KernelFeatures)
+
+    def linearize(self, tangent: Tangent) -> Linearization:
+        if self.by_passes:
+            return BlockLinearization(self, tangent)
+        return super().linearize(tangent)
 
     def sensitivity(
         self, x: Coefficients, tangent: Tangent, adjoint: Adjoint, cotangent: Array
@@ -83,10 +98,14 @@ class LandmarkMachine(LinearMachine):
 
     def _kernel_gradient(self, at_points: Factors, among: Factors) -> Array:
         """<., dK_nm> + <., dK_mm> by the kernel's parameters."""
-        gram = np.asarray(self.X)
-        nm = self.kernel.pullback(self.points, self.landmarks, gram, at_points)
-        mm = self.kernel.pullback(self.landmarks, self.landmarks, self.precision, among)
-        total: Array = nm.theta + mm.theta
+        kernel, Z = self.kernel, self.landmarks
+        mm = kernel.pullback(Z, Z, self.precision, among).theta
+        if isinstance(self.X, KernelFeatures):
+            nm = self.X.pullback(at_points)
+        else:
+            gram = np.asarray(self.X)
+            nm = kernel.pullback(self.points, Z, gram, at_points).theta
+        total: Array = nm + mm
         return total
 
 
@@ -96,13 +115,20 @@ def landmark_machine(
     loss: Loss,
     intercept: Intercept,
     kernel: Kernel,
-    X: Matrix,
+    X: Inputs,
     chosen: Array,
 ) -> LandmarkMachine:
-    """Return the machine whose landmarks are the rows `chosen` of X."""
+    """Return the machine whose landmarks are the rows `chosen` of X.
+
+    Where X comes in blocks of rows, its features are computed in blocks as well.
+    """
     landmarks = X[chosen]
-    features = kernel.gram(X, landmarks)
-    among = features[chosen]
+    features: Inputs
+    if isinstance(X, RowBlocks):
+        features, among = KernelFeatures(kernel, X, landmarks), kernel.gram(landmarks)
+    else:
+        features = kernel.gram(X, landmarks)
+        among = features[chosen]
     among = 0.5 * (among + among.T)
     among.flat[:: len(chosen) + 1] *= 1.0 + JITTER
     return LandmarkMachine(
@@ -118,7 +144,7 @@ def landmark_machine(
     )
 
 
-def choose_landmarks(kernel: Kernel, X: Matrix, *, tol: float, most: int) -> Array:
+def choose_landmarks(kernel: Kernel, X: Inputs, *, tol: float, most: int) -> Array:
     """Choose rows of X whose functions k(x_j, .) span all others up to `tol`, greedily.
 
     Pivoted Cholesky factorisation of the Gram matrix of some thousand rows: each
@@ -136,7 +162,7 @@ def choose_landmarks(kernel: Kernel, X: Matrix, *, tol: float, most: int) -> Arr
 
 
 def landmarks_for(
-    kernel: Kernel, X: Matrix, values: Mapping[str, object], most: int
+    kernel: Kernel, X: Inputs, values: Mapping[str, object], most: int
 ) -> Array:
     """Choose landmarks until e(x) <= LEFT_OUT / max(1, C), or there are `most`.
 
@@ -165,10 +191,13 @@ class LeftOut:
 
     @classmethod
     def of(
-        cls, kernel: Kernel, X: Matrix, landmarks: Array, limited: str = ""
+        cls, kernel: Kernel, X: Inputs, landmarks: Array, limited: str = ""
     ) -> LeftOut:
-        """Compute e(x) for all rows of X, by blocks of rows."""
+        """Compute e(x) for all rows of X, or for some of those that are in blocks."""
         Z = X[landmarks]
+        if isinstance(X, RowBlocks):
+            n = X.shape[0]
+            X = X[np.linspace(0, n - 1, min(n, SEEN)).astype(int)]
         among = kernel.gram(Z)
         among.flat[:: len(landmarks) + 1] *= 1.0 + JITTER
         factor = np.linalg.cholesky(among)

@@ -83,6 +83,11 @@ class LinearMachine(Machine):
         thin = bool(sparse.issparse(self.X)) and n_features > THIN
         return thin or n_features > self.direct_limit
 
+    @property
+    def by_passes(self) -> bool:
+        """Whether its features are computed in blocks, anew in every pass over them."""
+        return False
+
     @cached_property
     def intercept_precision(self) -> Array:
         if self.intercept == "penalized":
@@ -171,7 +176,7 @@ class LinearMachine(Machine):
         size = abs(self.X).T @ self.weights
         return np.where(size > 0, size, 1.0)
 
-    def linearize(self, tangent: Tangent) -> LinearLinearization:
+    def linearize(self, tangent: Tangent) -> Linearization:
         return LinearLinearization(self, tangent)
 
     def sensitivity(

@@ -62,6 +62,15 @@ FEW = 0.1
 MANY_ROWS = 2000
 # Share of the available memory that is used if the user sets no limit.
 MEMORY_SHARE = 0.25
+# Features of more bytes than this are computed in blocks, however much memory there
+# is: so the model of many rows does not depend on the computer.
+HELD_BYTES = 2e9
+# Rows in blocks: at least so many landmarks, however many rows there are, since time is
+# then proportional to the rows; rows of the sample in memory on which the search is
+# done before; and m x m matrices for every column, in sums, factors and parts of a sum.
+BLOCK_LANDMARKS = 300
+BLOCK_SAMPLE = 20_000
+BLOCK_MATRICES = 8
 # A machine holds its Gram matrix, and a block of it and its factor for the active set
 # of one column at a time.
 GRAM_COPIES = 3
@@ -272,7 +281,7 @@ class Model:
         return out
 
 
-def kernel_size(kernel: Kernel, X: Matrix) -> float:
+def kernel_size(kernel: Kernel, X: Inputs) -> float:
     """Variance of the points in the kernel's space: mean k(x, x) - mean k(x, y).
 
     On some of the rows; 1 for a kernel with k(x, x) = 1, and where it is zero.
@@ -299,6 +308,8 @@ class Approximation:
     exact_rows : subsamples of up to so many rows have the whole Gram matrix
     limited : in words, what more memory would change; empty if nothing
     warns : whether a fit warns of that
+    in_blocks : whether features are computed in blocks of rows, and not held in memory
+    sample_rows : rows in memory on which a search on blocks is done first
     """
 
     most: int
@@ -308,9 +319,15 @@ class Approximation:
     exact_rows: int = EXACT_ROWS
     limited: str = ""
     warns: bool = False
+    in_blocks: bool = False
+    sample_rows: int = BLOCK_SAMPLE
+
+    def on_rows(self, n: int) -> Approximation | None:
+        """Return the rule for a sample of n rows, which is in memory."""
+        return None if n <= self.exact_rows else replace(self, in_blocks=False)
 
     def landmarks(
-        self, kernel: Kernel, X: Matrix, values: Mapping[str, object]
+        self, kernel: Kernel, X: Inputs, values: Mapping[str, object]
     ) -> Array | None:
         """Choose rows of X that represent the kernel; None for all of them."""
         # One too many shows that `most` are not enough.
@@ -321,7 +338,7 @@ class Approximation:
     def final_landmarks(
         self,
         kernel: Kernel,
-        X: Matrix,
+        X: Inputs,
         values: Mapping[str, object],
         searched: Array | None = None,
     ) -> Array | None:
@@ -346,6 +363,7 @@ def resolve_approximation(
     jobs: int = 1,
     more_grams: int = 0,
     possible: bool = True,
+    in_blocks: bool = False,
 ) -> Approximation | None:
     """Decide what "auto", "none" or "nystroem" means for a problem of this size.
 
@@ -363,6 +381,8 @@ def resolve_approximation(
         Gram matrices that a sum or product of kernels holds besides its own.
     possible : bool
         Whether the machine can be restricted to landmarks at all.
+    in_blocks : bool
+        Whether the rows come in blocks, and not in memory.
 
     Returns
     -------
@@ -382,6 +402,8 @@ def resolve_approximation(
         )
     exactly = choice == "none" or not possible
     limit = memory_limit(max_memory, jobs)
+    if in_blocks and not exactly:
+        return _in_blocks(limit, n, n_columns, more_grams)
     needed = gram_bytes(n, n_columns, more_grams)
     if exactly or (choice == "auto" and n <= EXACT_ROWS):
         if needed <= limit.bytes:
@@ -394,8 +416,26 @@ def resolve_approximation(
         reason = f"The Gram matrix of {n} samples needs {needed / 1e9:.3g} GB, and "
         words = f"{reason}{limit}: {_landmarks(found)}.{_advice(limit)}"
         return replace(found, limited=words, warns=True)
-    found = _within(limit, n, n_columns, more_grams)
     wanted = _within(MemoryLimit(np.inf, limit.free), n, n_columns, more_grams)
+    if 8.0 * n * wanted.final > HELD_BYTES:
+        return _in_blocks(limit, n, n_columns, more_grams)
+    held = wanted.final * _landmark_bytes(n, more_grams)
+    if _column_bytes(n, n_columns) + held > limit.bytes:
+        found = _in_blocks(limit, n, n_columns, more_grams)
+        words = (
+            f"For {n} samples {limit}: {_landmarks(found)}, whose features are "
+            "computed in blocks of rows, where the whole search would be on all rows "
+            f"with more memory.{_advice(limit)}"
+        )
+        return replace(found, limited=words, warns=limit.free)
+    found = replace(wanted, exact_rows=_exact_rows(limit, n_columns, more_grams))
+    return _told(found, wanted, n, limit)
+
+
+def _told(
+    found: Approximation, wanted: Approximation, n: int, limit: MemoryLimit
+) -> Approximation:
+    """The rule found, with what more memory would change."""
     if found == wanted:
         return found
     more = f"{wanted.most} and {wanted.final} would be used"
@@ -409,6 +449,34 @@ def resolve_approximation(
     return replace(found, limited=words, warns=limit.free)
 
 
+def _in_blocks(
+    limit: MemoryLimit, n: int, n_columns: int, more_grams: int
+) -> Approximation:
+    """As many landmarks as are useful, where their features are not held.
+
+    Memory limits the m x m matrices of all columns, and the sample.
+    """
+    columns = _column_bytes(n, n_columns)
+    left = max(limit.bytes - columns, 0.0)
+    fitting = math.sqrt(left / (8.0 * BLOCK_MATRICES * n_columns))
+    useful = int(min(MOST, max(BLOCK_LANDMARKS, math.sqrt(WORK / n)), n))
+    most = int(min(useful, fitting))
+    if most < min(FEWEST, n):
+        raise MemoryError(
+            f"{_capital(str(limit))}, and {n_columns} training problems on {n} samples "
+            f"take {columns / 1e9:.3g} GB besides their features. Use a larger "
+            "max_memory (in bytes), fewer samples or splits, or a linear machine "
+            "(BilevelLinearSVC)."
+        )
+    final = int(min(FINAL * most, fitting, n))
+    sample = min(BLOCK_SAMPLE, left / (most * _landmark_bytes(1, more_grams)))
+    rows = _exact_rows(limit, n_columns, more_grams)
+    blocks = Approximation(most, True, final, exact_rows=rows, in_blocks=True)
+    found = replace(blocks, sample_rows=int(sample))
+    wanted = Approximation(useful, True, min(FINAL * useful, n), in_blocks=True)
+    return _told(found, wanted, n, limit)
+
+
 def n_in_memory(
     rule: Approximation | None,
     n: int,
@@ -419,6 +487,9 @@ def n_in_memory(
     """Return how many problems of this size fit into memory at a time; at least 1."""
     if rule is None or not rule.needed:
         size = gram_bytes(n, n_columns, more_grams)
+    elif rule.in_blocks:
+        matrices = 8.0 * BLOCK_MATRICES * n_columns * max(rule.most, rule.final) ** 2
+        size = _column_bytes(n, n_columns) + matrices
     else:
         own = max(rule.most, rule.final) * _landmark_bytes(n, more_grams)
         size = _column_bytes(n, n_columns) + own
@@ -435,11 +506,8 @@ def _within(
     most = int(min(MOST, np.sqrt(WORK / n), fitting))
     if most < min(FEWEST, n):
         least = columns + FEWEST * size
-        limited = str(limit)
-        if limit.free:
-            limited = limited[0].upper() + limited[1:]
         raise MemoryError(
-            f"{limited}, and {FEWEST} landmarks for {n} samples take "
+            f"{_capital(str(limit))}, and {FEWEST} landmarks for {n} samples take "
             f"{least / 1e9:.3g} GB. Use a larger max_memory (in bytes), fewer samples, "
             "or a linear machine (BilevelLinearSVC)."
         )
@@ -449,6 +517,11 @@ def _within(
         final=int(min(FINAL * most, fitting)),
         exact_rows=_exact_rows(limit, n_columns, more_grams),
     )
+
+
+def _capital(words: str) -> str:
+    """A sentence's beginning; `max_memory` stays as it is."""
+    return words if words.startswith("max_memory") else words[0].upper() + words[1:]
 
 
 def _exact_rows(limit: MemoryLimit, n_columns: int, more_grams: int) -> int:

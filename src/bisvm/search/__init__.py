@@ -13,6 +13,7 @@ import.
 | `default_machine` | a default SVC or SVR, which a time limit leaves at worst |
 | `calibration` | probabilities from held-out decision values |
 | `stages` | `tune`, the order of stages of one search |
+| `subsamples` | samples of the rows, and from one of them to a larger one |
 | `starts` | where to start, and simple rules to compare with |
 | `descent` | one evaluation, one descent, in shared or separate coordinates |
 | `refinement` | from shared to separate values, checked by nested cross-validation |

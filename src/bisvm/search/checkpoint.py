@@ -172,9 +172,10 @@ def _numbers(rule: Approximation | None) -> Approximation | None:
 def _rule_in_words(rule: Approximation | None) -> str:
     if rule is None or not rule.needed:
         return "the whole Gram matrix"
+    blocks = f", blocks after {rule.sample_rows} rows" if rule.in_blocks else ""
     return (
         f"at most {rule.most} landmarks ({rule.final} in the final machine, none on up "
-        f"to {rule.exact_rows} rows)"
+        f"to {rule.exact_rows} rows{blocks})"
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -115,9 +115,16 @@ class SharedValues:
     ----------
     space : Space
     separate_groups : whether values of groups of samples are not shared
+    about : theta whose differences within a vector are kept; s is then a common shift
     """
 
-    def __init__(self, space: Space, *, separate_groups: bool = False):
+    def __init__(
+        self,
+        space: Space,
+        *,
+        separate_groups: bool = False,
+        about: Array | None = None,
+    ):
         vectors = [
             vector
             for vector in space.vectors
@@ -127,7 +134,8 @@ class SharedValues:
         owner, self._offset = np.full(n, -1), np.zeros(n)
         for number, vector in enumerate(vectors):
             owner[vector.entries] = number
-            self._offset[vector.entries] = vector.log_unit
+            entries = vector.entries
+            self._offset[entries] = vector.log_unit if about is None else about[entries]
         single, shared = np.flatnonzero(owner < 0), np.flatnonzero(owner >= 0)
         self._matrix = np.zeros((n, len(single) + len(vectors)))
         self._matrix[single, np.arange(len(single))] = 1.0
@@ -248,6 +256,7 @@ class Plan:
     shared : whether every vector of hyperparameters has one shared value
     separate_groups : but for those that belong to groups of samples
     tentative : whether the best point counts only if the caller accepts it
+    about : theta whose differences within vectors are kept by a shared descent
     """
 
     theta: Array
@@ -256,6 +265,7 @@ class Plan:
     shared: bool = False
     separate_groups: bool = False
     tentative: bool = False
+    about: Array | None = None
 
 
 class DescentMethod(Protocol):
@@ -303,7 +313,7 @@ class Search:
         """Return the coordinates of a descent."""
         space = self.objective.space
         view: View = (
-            SharedValues(space, separate_groups=plan.separate_groups)
+            SharedValues(space, separate_groups=plan.separate_groups, about=plan.about)
             if plan.shared
             else AllCoordinates(space)
         )
@@ -315,10 +325,13 @@ class Search:
         theta: Array,
         stage: str,
         previous: OptimizeResult | None = None,
-        **options: bool,
+        **options: Any,
     ) -> tuple[Descent, Trace]:
         """Run the optimizer from theta, with the options of a `Plan`."""
-        plan = Plan(theta, stage, previous, **options)
+        return self.follow(trace, Plan(theta, stage, previous, **options))
+
+    def follow(self, trace: Trace, plan: Plan) -> tuple[Descent, Trace]:
+        """Run the optimizer as planned."""
         return (descend if self.method is None else self.method)(self, trace, plan)
 
 

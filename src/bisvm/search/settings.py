@@ -12,8 +12,9 @@ from bisvm.bilevel.problem import Problem
 from bisvm.core.types import Array, Matrix
 from bisvm.criteria import Criterion
 from bisvm.criteria.priors import Prior
+from bisvm.data.chunks import Chunks
 from bisvm.data.leave_one_out import dealt_folds
-from bisvm.data.matrices import RowBlocks
+from bisvm.data.matrices import Inputs, RowBlocks
 from bisvm.data.splits import (
     FoldColumns,
     SampleGroups,
@@ -268,7 +269,7 @@ def problem_of(
     )
     problem = Problem.of(
         model,
-        data.X,
+        _rows_of(data.X, approximation),
         data.weight,
         columns,
         criterion=criterion,
@@ -301,6 +302,12 @@ def _check_leave_one_out(settings: Settings, data: Data) -> None:
             f"cv='loo' factorises a matrix of features by features, and X has "
             f"{n_features} of them, more than {most}. Use cv=5."
         )
+
+
+def _rows_of(X: Inputs, approximation: Approximation | None) -> Inputs:
+    """The inputs, in blocks if features of all of them would not fit into memory."""
+    blocks = approximation is not None and approximation.in_blocks
+    return Chunks.of(X) if blocks and not isinstance(X, RowBlocks) else X
 
 
 def _by_rows(settings: Settings, shape: tuple[int, ...]) -> bool:
@@ -350,6 +357,7 @@ def approximation_of(
         jobs=jobs,
         more_grams=_more_grams(model, data, n_tasks),
         possible=model.loss.twice_differentiable and not settings.pairwise,
+        in_blocks=isinstance(data.X, RowBlocks),
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.random import RandomState
 
-from bisvm.bilevel.objective import Objective, WarmStart
+from bisvm.bilevel.objective import Objective
 from bisvm.bilevel.problem import Evaluation
 from bisvm.core.types import Array
 from bisvm.optimizers import Optimizer, Scan, Simplex
@@ -53,7 +53,14 @@ from bisvm.search.starts import (
     starts_between,
     tried_starts,
 )
-from bisvm.search.subsamples import at_size, sample_sizes, sampled_rows
+from bisvm.search.subsamples import (
+    at_size,
+    by_sample,
+    next_level,
+    on_other_machines,
+    sample_sizes,
+    sampled_rows,
+)
 from bisvm.solvers import get_solver
 
 # A subsample is used if local averages of its rows have this part of the skill that
@@ -150,6 +157,13 @@ def _tune(
     if not len(theta0):
         reason = "There is nothing to learn."
         return _end_at(search, trace, theta0, reason, converged=True)
+    rule = objective.problem.approximation
+    if rule is not None and rule.in_blocks:
+
+        def on_sample(level: Search) -> tuple[Descent | None, Trace]:
+            return _tune(level, Trace(), starts, random_state, only)
+
+        return by_sample(search, trace, rule.sample_rows, random_state, on_sample)
     if not search.optimizer.uses_start:
         return search.descend(trace, theta0, "search")
     if isinstance(starts, str):
@@ -266,17 +280,12 @@ def _auto(
         return shared, trace
     if trace.warm.landmarks is not None and not objective.problem.approximated:
         # Few landmarks are enough for one width, and not for many.
-        trace = _on_other_machines(trace, objective.unrestricted(trace.warm))
+        trace = on_other_machines(trace, objective.unrestricted(trace.warm))
         whole, trace = search.descend(
             trace, shared.best.theta, SHARED, shared.result, shared=True
         )
         shared = replace(whole, tried_starts=shared.tried_starts)
     return refine(search, trace, shared, random_state)
-
-
-def _on_other_machines(trace: Trace, warm: WarmStart) -> Trace:
-    """Forget evaluations of other machines, the best of them too."""
-    return replace(trace.on_other_machines(warm), best=None)
 
 
 def _checked(
@@ -352,7 +361,7 @@ def _shared_values(
                     worth=ROUGH_WORTH,
                 )
                 if below is None
-                else _next_level(level, Trace(), *below, size, SUBSAMPLE)
+                else next_level(level, Trace(), *below, size, SUBSAMPLE)
             )
         except StopSearch as stop:
             # On the first subsample nothing is known of other values before its end.
@@ -363,27 +372,7 @@ def _shared_values(
         below = level, level_trace, found, size
     if below is None:
         return _from_starts(search, trace, stage, partial(choose, known=known))
-    return _next_level(search, trace, *below, n, SHARED)
-
-
-def _next_level(
-    search: Search,
-    trace: Trace,
-    below: Search,
-    trace_below: Trace,
-    found: Descent,
-    size_below: int,
-    size: int,
-    stage: str,
-) -> tuple[Descent, Trace]:
-    """A descent from the optimum of a smaller subsample, and from its functions."""
-    objective = search.objective
-    theta = at_size(objective, found.best.theta, size / size_below)
-    fitted = below.objective.values_at(objective.problem.X, trace_below.warm)
-    warm = objective.restricted(replace(trace.warm, fitted=fitted, number=0), theta)
-    trace = _on_other_machines(trace, warm)
-    further, trace = search.descend(trace, theta, stage, found.result, shared=True)
-    return replace(further, tried_starts=found.tried_starts), trace
+    return next_level(search, trace, *below, n, SHARED)
 
 
 def _from_starts(

@@ -104,6 +104,8 @@ def rows_to_choose_by(data: Data, seed: int) -> Array | None:
     if n <= ENOUGH_ROWS:
         return None
     order = np.random.RandomState(seed).permutation(n)
+    if not len(data.classes):
+        return np.sort(order[:ENOUGH_ROWS])
     # Members of a class, in their order, are spread over the sample.
     place = np.empty(n)
     for k in range(len(data.classes)):

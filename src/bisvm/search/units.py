@@ -151,6 +151,13 @@ class Work:
     name: str = ""
     best_values: dict[int, Hyperparameters] = field(default_factory=dict)
 
+    def on_sample(self, rows: Array) -> Work:
+        """Return the work on some of the rows, which are in memory."""
+        rule = self.approximation
+        if rule is not None and rule.in_blocks:
+            rule = rule.on_rows(len(rows))
+        return replace(self, data=self.data.subsample(rows), approximation=rule)
+
     def with_tasks(
         self,
         kind: TaskKind,
@@ -160,13 +167,13 @@ class Work:
         """Return the work with other class tasks, on some of the rows."""
         given = self.settings if settings is None else settings
         own = given.with_tasks(kind)
-        data = self.data if rows is None else self.data.subsample(rows)
-        data = data.with_tasks(kind)
+        work = self if rows is None else self.on_sample(rows)
+        data = work.data.with_tasks(kind)
         sets = _sets(own, data)
         more = RandomState(self.seeds[0]).randint(2**31 - 1, size=len(sets))
         name = f"{kind} " if rows is None else f"{kind} of a sample "
         return replace(
-            self,
+            work,
             settings=own,
             data=data,
             sets=sets,
@@ -333,9 +340,28 @@ def _chosen(work: Work) -> _Chosen:
 
     if not settings.open_kernel:
         return _Chosen(settings, data, _results(work), None)
+    rule = work.approximation
+    if rule is not None and rule.in_blocks:
+        return _chosen_on_sample(work)
     tried = candidates(settings, data)
     found, choice = choose(tried, tune_candidate, local_loss)
     return _Chosen(settings.with_kernel(choice.kernel), data, found, choice)
+
+
+def _chosen_on_sample(work: Work) -> _Chosen:
+    """Choose the kernel on a sample in memory, and tune it on rows in blocks."""
+    rows = rows_to_choose_by(work.data, int(work.seeds[0]))
+    rows = np.arange(len(work.data.y)) if rows is None else rows
+    sample = replace(work.on_sample(rows), name=f"{work.name}sample ", best_values={})
+    found = _chosen(sample)
+    if stopped(found.searched):
+        return found
+    solves = sum(one.solves for one in found.searched)
+    choice = found.choice
+    assert choice is not None
+    choice = replace(choice, n_svm_evaluations=choice.n_svm_evaluations + solves)
+    whole = replace(work, settings=found.settings, best_values={})
+    return _Chosen(found.settings, work.data, _results(whole), choice)
 
 
 def _results(work: Work) -> list[Searched]:

@@ -4,10 +4,11 @@ May import `machines` and what machines may import. A new solver is a subclass o
 `Solver`, in its own file, with a name in `SOLVERS` (`base.py`).
 """
 
+from bisvm.solvers.automatic import Auto
 from bisvm.solvers.base import SOLVERS, Solution, Solver, get_solver
 from bisvm.solvers.dual import DCD, SMO, Dual, DualSolver, Sharpening
 from bisvm.solvers.fista import FISTA
-from bisvm.solvers.newton import Auto, Newton, NewtonCG
+from bisvm.solvers.newton import Newton, NewtonCG
 
 __all__ = [
     "DCD",

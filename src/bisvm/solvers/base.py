@@ -73,7 +73,7 @@ class Solver(Part):
 
 # Every solver is imported when its name is used for the first time.
 SOLVERS: dict[str, Callable[[], object]] = {
-    "auto": deferred("bisvm.solvers.newton", "Auto"),
+    "auto": deferred("bisvm.solvers.automatic", "Auto"),
     "newton": deferred("bisvm.solvers.newton", "Newton"),
     "newton-cg": deferred("bisvm.solvers.newton", "NewtonCG"),
     "fista": deferred("bisvm.solvers.fista", "FISTA"),

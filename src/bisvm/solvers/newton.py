@@ -15,7 +15,7 @@ from bisvm.solvers.intercepts import smallest_intercept
 
 # Fitted values above this, or not finite, are no useful start: margins of trained
 # machines are of the order of one.
-_FAR = 1e4
+FAR = 1e4
 # Residual to which the one column of a cold start is solved: it only leads to others.
 _PILOT_TOL = 0.3
 # A column that does not converge is solved for these shares of its weights, each to a
@@ -23,9 +23,9 @@ _PILOT_TOL = 0.3
 _SHARES = 10.0 ** np.arange(-8.0, 1.0)
 _SHARE_TOL = 0.1
 # Steps without a halving of the residual after which a column stops, if its residual
-# is below `_ROUNDING`: rounding errors then prevent further progress.
-_PATIENCE = 8
-_ROUNDING = 1e-6
+# is below `ROUNDING`: rounding errors then prevent further progress.
+PATIENCE = 8
+ROUNDING = 1e-6
 # How often fitted values are computed anew from coefficients, and steps go on if their
 # sums had drifted away, as in single precision: each time leaves 1e-3 of the error.
 _SUMS = 3
@@ -72,7 +72,7 @@ class Newton(Solver):
     ) -> Solution:
         self.check(machine.loss)
         iterations = 0
-        if start is None or not np.abs(start).max() < _FAR:
+        if start is None or not np.abs(start).max() < FAR:
             start, iterations = self._cold_start(machine, tol)
         solution = self._descend(machine, start, tol)
         slow = np.flatnonzero(solution.residual > 2 * tol)
@@ -122,7 +122,7 @@ class Newton(Solver):
 
     def _descend(self, machine: Machine, start: Array, tol: float) -> Solution:
         """Iterate from fitted values until every column converges or stalls."""
-        tangent = _usable(machine, machine.tangent(start))
+        tangent = usable(machine, machine.tangent(start))
         x = self._first(machine).linearize(tangent).minimizer()
         x, tangent = _balanced(machine, x, machine.tangent(machine.fit_values(x)))
         iterations = machine.n_columns
@@ -162,7 +162,7 @@ class Newton(Solver):
             residual = machine.residual(x, tangent)
             waited = np.where(residual <= 0.5 * best, 0, waited + 1)
             best = np.minimum(best, residual)
-            stalled = (waited >= _PATIENCE) & (residual <= _ROUNDING)
+            stalled = (waited >= PATIENCE) & (residual <= ROUNDING)
             left = left[((residual > tol) & ~stalled)[left]]
         return x, tangent, iterations, left
 
@@ -175,10 +175,10 @@ class Newton(Solver):
         tol: float,
     ) -> tuple[Coefficients, Tangent]:
         """Move towards the Newton point, to the lowest E on the way."""
-        usable = _usable(machine, tangent)
+        active = usable(machine, tangent)
         # Rounding errors of a direction shrink with it, those of the Newton point do
         # not: so machines in single precision converge too.
-        direction = self._closer(machine, residual, tol).linearize(usable).direction(x)
+        direction = self._closer(machine, residual, tol).linearize(active).direction(x)
         values = machine.fit_values(direction)
         length = step_lengths(machine, x, tangent, direction, values)
         x = x.step(direction, length)
@@ -225,16 +225,6 @@ class NewtonCG(Newton):
     def _closer(self, machine: Machine, residual: float, tol: float) -> Machine:
         eta = max(min(_FORCING, residual**0.5), _LAST_SHARE * tol / residual)
         return machine.within(eta)
-
-
-class Auto(Solver):
-    """Newton's method: factorised where systems are small, by products where not."""
-
-    def solve(
-        self, machine: Machine, start: Array | None = None, tol: float = 1e-8
-    ) -> Solution:
-        by_action = isinstance(machine, LinearMachine) and machine.by_action
-        return (NewtonCG() if by_action else Newton()).solve(machine, start, tol)
 
 
 def step_lengths(
@@ -311,7 +301,7 @@ def _undetermined(machine: Machine, tangent: Tangent) -> Array:
     return loose
 
 
-def _usable(machine: Machine, tangent: Tangent) -> Tangent:
+def usable(machine: Machine, tangent: Tangent) -> Tangent:
     """Where nothing determines the intercept, replace D by its upper bound."""
     undetermined = _undetermined(machine, tangent)
     if not undetermined.any():

@@ -1,0 +1,34 @@
+"""solver="auto" for smooth losses: the method that suits the machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bisvm.core.types import Array
+from bisvm.machines import LinearMachine, Machine
+from bisvm.solvers.base import Solution, Solver
+from bisvm.solvers.blocks import BlockNewton
+from bisvm.solvers.newton import Newton, NewtonCG
+
+
+class Auto(Solver):
+    """Newton's method: factorised where systems are small, by products where not."""
+
+    def solve(
+        self, machine: Machine, start: Array | None = None, tol: float = 1e-8
+    ) -> Solution:
+        if not isinstance(machine, LinearMachine):
+            return Newton().solve(machine, start, tol)
+        if machine.by_passes:
+            return _by_passes(machine, start, tol)
+        method = NewtonCG() if machine.by_action else Newton()
+        return method.solve(machine, start, tol)
+
+
+def _by_passes(machine: LinearMachine, start: Array | None, tol: float) -> Solution:
+    """Few passes over the rows; the safer method begins where they do not converge."""
+    found = BlockNewton().solve(machine, start, tol)
+    if found.status != "max_iter":
+        return found
+    safer = Newton().solve(machine, None, tol)
+    return replace(safer, iterations=found.iterations + safer.iterations)
