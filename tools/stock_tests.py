@@ -64,7 +64,7 @@ class StockSVC(bisvm.SVC):
 StockSVC.__name__ = "SVC"
 
 
-@dataclass
+@dataclass(eq=False)
 class Counts:
     """A plugin of pytest that counts the tests that make an SVC."""
 
@@ -98,9 +98,13 @@ def run(arguments: list[str]) -> Counts:
     svm.SVC = StockSVC
     try:
         options = ["-q", "--tb=line", "-p", "no:cacheprovider", "-W", "ignore"]
-        pytest.main([*options, *arguments, "--pyargs", *MODULES], plugins=[counts])
+        ended = pytest.main(
+            [*options, *arguments, "--pyargs", *MODULES], plugins=[counts]
+        )
     finally:
         svm.SVC = stock
+    if ended not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
+        raise RuntimeError(f"pytest ended with {ended!r}.")
     return counts
 
 
