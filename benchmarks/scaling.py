@@ -22,7 +22,8 @@ from benchmarks.racers import warm_up
 from benchmarks.records import Row
 from benchmarks.sets import Sample, chosen, sample
 from bisvm import BilevelSVC
-from bisvm.machines.model import available_memory, gram_bytes
+from bisvm.core.memory import available_memory
+from bisvm.machines.approximation import gram_bytes
 from experiments.common import Result, Table, drawing
 
 FAMILIES = ("moons", "classification50")

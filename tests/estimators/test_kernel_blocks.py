@@ -10,8 +10,8 @@ from sklearn.base import clone
 from bisvm import BilevelObjective, BilevelSVC, BilevelSVR, Chunks
 from bisvm.kernels import RBF
 from bisvm.losses import Quartic
+from bisvm.machines.approximation import resolve_approximation
 from bisvm.machines.landmarks import landmark_machine
-from bisvm.machines.model import resolve_approximation
 from bisvm.solvers import get_solver
 from tests.covering import full
 
@@ -27,8 +27,8 @@ QUICK = {"cv": 3, "random_state": 0, "max_memory": 1e9}
 def few_rows_are_many(monkeypatch):
     """Blocks of these tests stay blocks, and the sample is half of the rows."""
     monkeypatch.setattr("bisvm.estimators.inputs.READ_ROWS", 0)
-    monkeypatch.setattr("bisvm.machines.model.BLOCK_SAMPLE", N // 2)
-    monkeypatch.setattr("bisvm.machines.model.MOST", 50)
+    monkeypatch.setattr("bisvm.machines.approximation.BLOCK_SAMPLE", N // 2)
+    monkeypatch.setattr("bisvm.machines.approximation.MOST", 50)
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +36,8 @@ def fitted():
     """The same fit on rows in chunks, once for all tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("bisvm.estimators.inputs.READ_ROWS", 0)
-        patch.setattr("bisvm.machines.model.BLOCK_SAMPLE", N // 2)
-        patch.setattr("bisvm.machines.model.MOST", 50)
+        patch.setattr("bisvm.machines.approximation.BLOCK_SAMPLE", N // 2)
+        patch.setattr("bisvm.machines.approximation.MOST", 50)
         return BilevelSVC("rbf", **QUICK).fit(Chunks.of(X, y, rows=300))
 
 
@@ -88,8 +88,8 @@ def test_dask_arrays(fitted):
 
 
 def test_an_array_whose_features_do_not_fit(fitted, monkeypatch):
-    monkeypatch.setattr("bisvm.machines.model.EXACT_ROWS", 500)
-    monkeypatch.setattr("bisvm.machines.model.KEPT_ROWS", 500)
+    monkeypatch.setattr("bisvm.machines.approximation.EXACT_ROWS", 500)
+    monkeypatch.setattr("bisvm.machines.approximation.KEPT_ROWS", 500)
     rule = resolve_approximation("auto", N, 3, 2e6)
     assert rule.in_blocks
     with warnings.catch_warnings():

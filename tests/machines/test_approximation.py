@@ -13,13 +13,13 @@ from bisvm import BilevelObjective, BilevelSVC
 from bisvm.datasets import make_moons_with_noise
 from bisvm.kernels import RBF
 from bisvm.losses import Quartic
-from bisvm.machines.landmarks import LeftOut, choose_landmarks, landmark_machine
-from bisvm.machines.model import (
+from bisvm.machines.approximation import (
     EXACT_ROWS,
     Approximation,
     gram_bytes,
     resolve_approximation,
 )
+from bisvm.machines.landmarks import LeftOut, choose_landmarks, landmark_machine
 from bisvm.search import units
 from bisvm.testing import check_gradient
 
@@ -136,13 +136,13 @@ def test_few_landmarks_give_the_same_answer_as_all_rows():
 def test_the_final_machine_has_more_landmarks_where_the_search_had_all_it_may(
     monkeypatch,
 ):
-    monkeypatch.setattr("bisvm.machines.model.MOST", 40)
+    monkeypatch.setattr("bisvm.machines.approximation.MOST", 40)
     X, y = make_classification(800, 8, n_informative=6, random_state=0)
     X = StandardScaler().fit_transform(X)
     given = dict(approximation="nystroem", cv=3, starts=1, random_state=0)
     models = []
     for final in (1, 2):
-        monkeypatch.setattr("bisvm.machines.model.FINAL", final)
+        monkeypatch.setattr("bisvm.machines.approximation.FINAL", final)
         models.append(BilevelSVC("rbf", **given).fit(X, y))
     assert [m.approximation_.n_landmarks for m in models] == [40, 80]
     assert [len(m.dual_coef_[0]) for m in models] == [40, 80]
@@ -254,7 +254,7 @@ def test_an_unknown_choice_is_refused():
 # --- memory ---------------------------------------------------------------------------
 
 GENEROUS, SCARCE = 100 * 10**9, 10**7
-FREE_MEMORY = "bisvm.machines.model.available_memory"
+FREE_MEMORY = "bisvm.core.memory.available_memory"
 
 
 def fitted(**settings):
@@ -268,8 +268,8 @@ WIDE, WIDE_LABELS = make_classification(500, 8, n_informative=6, random_state=0)
 
 @pytest.fixture
 def few_exact_rows(monkeypatch):
-    monkeypatch.setattr("bisvm.machines.model.EXACT_ROWS", 400)
-    monkeypatch.setattr("bisvm.machines.model.MOST", 60)
+    monkeypatch.setattr("bisvm.machines.approximation.EXACT_ROWS", 400)
+    monkeypatch.setattr("bisvm.machines.approximation.MOST", 60)
     # Enough for 500 rows with 39 landmarks.
     return 4 * (8 * 12 * 500 * 2 + 39 * 8 * 500 * 4)
 

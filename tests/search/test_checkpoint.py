@@ -17,7 +17,7 @@ from bisvm import BilevelLinearSVC, BilevelSVC
 from bisvm.bilevel.objective import WarmStart
 from bisvm.bilevel.problem import Evaluation
 from bisvm.kernels import RBF
-from bisvm.machines.model import Approximation
+from bisvm.machines.approximation import Approximation
 from bisvm.search.checkpoint import APPLICATION_ID, FORMAT, Stored, open_checkpoint
 from bisvm.search.packing import described, digest, packed, sealed, unpacked, unsealed
 from tests.disks import full_disk

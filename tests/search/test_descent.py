@@ -11,7 +11,7 @@ from bisvm.bilevel.objective import Objective
 from bisvm.data.matrices import column_scale
 from bisvm.data.splits import SampleGroups
 from bisvm.kernels import RBF
-from bisvm.machines.model import Approximation
+from bisvm.machines.approximation import Approximation
 from bisvm.optimizers import BFGS
 from bisvm.published import GradientDescent
 from bisvm.search import descent

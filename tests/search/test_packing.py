@@ -10,7 +10,7 @@ import pytest
 
 from bisvm.bilevel.objective import WarmStart
 from bisvm.bilevel.problem import Evaluation, Landmarks
-from bisvm.machines.model import Approximation
+from bisvm.machines.approximation import Approximation
 from bisvm.published.bilinear.strengths import Followed
 from bisvm.search.packing import packed, sealed, unpacked, unsealed
 

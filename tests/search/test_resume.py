@@ -103,9 +103,9 @@ def test_broken_off_anywhere_the_result_is_the_same(case, most, monkeypatch, tmp
 def test_beyond_the_landmark_limit_the_result_is_the_same(free, monkeypatch, tmp_path):
     """All that was decided of the approximation is on file, with the memory's part."""
     X, y = make_classification(500, 8, n_informative=6, random_state=0)
-    monkeypatch.setattr("bisvm.machines.model.EXACT_ROWS", 300)
-    monkeypatch.setattr("bisvm.machines.model.MOST", 20)
-    monkeypatch.setattr("bisvm.machines.model.available_memory", lambda: free)
+    monkeypatch.setattr("bisvm.machines.approximation.EXACT_ROWS", 300)
+    monkeypatch.setattr("bisvm.machines.approximation.MOST", 20)
+    monkeypatch.setattr("bisvm.core.memory.available_memory", lambda: free)
     settings = dict(starts=1, max_iter=3, cv=2)
 
     def fit(**more):
@@ -127,7 +127,7 @@ def test_beyond_the_landmark_limit_the_result_is_the_same(free, monkeypatch, tmp
     with counted(monkeypatch, len(all_of_them) // 2), pytest.raises(Killed):
         fit(checkpoint=path)
     # What was decided when the run began holds, whatever is free by now.
-    monkeypatch.setattr("bisvm.machines.model.available_memory", lambda: 1_160_000)
+    monkeypatch.setattr("bisvm.core.memory.available_memory", lambda: 1_160_000)
     for _ in range(2):
         resumed, again = fit(checkpoint=path)
         assert_same(resumed, expected, X)

@@ -17,7 +17,8 @@ from bisvm.data.matrices import Inputs, RowBlocks
 from bisvm.data.splits import FoldColumns, SampleGroups, equal_shares, row_kinds
 from bisvm.kernels import Precomputed
 from bisvm.machines import Machine
-from bisvm.machines.model import Approximation, Frame, Model, RowFrame
+from bisvm.machines.approximation import Approximation
+from bisvm.machines.model import Frame, Model, RowFrame
 from bisvm.solvers import Solver
 
 # Rows of blocks from which starts and bounds of a kernel's parameters are computed.

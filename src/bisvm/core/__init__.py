@@ -1,5 +1,5 @@
 """Parts and their parameters, theta as a vector with names (`space`), threads,
-deadlines, interrupts, compiled functions, files and progress lines.
+memory, deadlines, interrupts, compiled functions, files and progress lines.
 
 Imports no other folder of the package. Add here only what several folders need and what
 knows nothing of SVMs.

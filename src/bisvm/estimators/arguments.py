@@ -30,8 +30,9 @@ from bisvm.data.leave_one_out import is_leave_one_out
 from bisvm.data.splits import Folds
 from bisvm.kernels import Kernel
 from bisvm.losses import Loss, Pinball, ResidualLoss, get_loss, get_residual_loss
+from bisvm.machines.approximation import CHOICES
 from bisvm.machines.base import Intercept
-from bisvm.machines.model import CHOICES, Model
+from bisvm.machines.model import Model
 from bisvm.machines.regularization import (
     PerGroup,
     Regularization,

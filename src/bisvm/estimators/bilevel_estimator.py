@@ -24,7 +24,7 @@ from bisvm.estimators.ensemble import fit_members, mean_attributes
 from bisvm.estimators.fitted_machine import FittedMachine
 from bisvm.estimators.inputs import Given, Prepare, validate
 from bisvm.kernels import KERNELS, RBF, Kernel, Linear, Precomputed
-from bisvm.machines.model import Approximation, Choice
+from bisvm.machines.approximation import Approximation, Choice
 from bisvm.search.results import train_at
 from bisvm.search.settings import Data, Settings, approximation_of, problem_of
 from bisvm.search.units import search

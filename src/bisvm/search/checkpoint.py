@@ -26,7 +26,7 @@ import numpy as np
 from bisvm.bilevel.problem import Evaluation
 from bisvm.core.types import Array
 from bisvm.core.warning import warn_user
-from bisvm.machines.model import Approximation
+from bisvm.machines.approximation import Approximation
 from bisvm.optimizers import Optimizer
 from bisvm.search.observer import Question, Warm
 from bisvm.search.packing import described, digest, packed, sealed, unpacked, unsealed

@@ -16,8 +16,9 @@ from bisvm.data.leave_one_out import leaves_one_out
 from bisvm.data.matrices import Inputs
 from bisvm.data.splits import Split, training_columns
 from bisvm.machines import Coefficients, KernelMachine, Machine
+from bisvm.machines.approximation import Approximation
 from bisvm.machines.landmarks import LeftOut
-from bisvm.machines.model import Approximation, Frame, RowFrame
+from bisvm.machines.model import Frame, RowFrame
 from bisvm.search.descent import Descent, Search
 from bisvm.search.history import Certificate, Hyperparameters, Record
 from bisvm.search.observer import COMPETITOR_ROWS, StopSearch, Trace

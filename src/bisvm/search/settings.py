@@ -24,14 +24,14 @@ from bisvm.data.splits import (
 )
 from bisvm.data.targets import Targets
 from bisvm.kernels import Kernel, Precomputed
-from bisvm.machines.linear import DIRECT_LIMIT
-from bisvm.machines.model import (
+from bisvm.machines.approximation import (
     Approximation,
     Choice,
-    Model,
     n_in_memory,
     resolve_approximation,
 )
+from bisvm.machines.linear import DIRECT_LIMIT
+from bisvm.machines.model import Model
 from bisvm.machines.regularization import PerFeature
 from bisvm.optimizers import Optimizer, Scan
 from bisvm.search.descent import DescentMethod

@@ -31,7 +31,7 @@ from bisvm.core.types import Array
 from bisvm.core.warning import warn_user
 from bisvm.data.matrices import RowBlocks
 from bisvm.kernels import Kernel
-from bisvm.machines.model import Approximation
+from bisvm.machines.approximation import Approximation
 from bisvm.search.checkpoint import Checkpoint, checkpoint_of, rule_of
 from bisvm.search.default_machine import DefaultMachine
 from bisvm.search.descent import Search, has_shared_values
