@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import gc
+import sys
 
 import pytest
 
@@ -50,6 +51,14 @@ def patience():
         for module in (observer, default_machine):
             patch.setattr(module, "GRACE", 600.0)
         yield
+
+
+@pytest.fixture(autouse=True)
+def no_scheduler():
+    """A client of Dask that is closed may stay what Dask looks for."""
+    yield
+    if "dask" in sys.modules:
+        sys.modules["dask"].config.config.pop("scheduler", None)
 
 
 @pytest.fixture(autouse=True, scope="session")
