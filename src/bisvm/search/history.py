@@ -248,6 +248,8 @@ class Certificate:
                 "It may be a kink of the validation loss, and the best there is; "
                 "optimizer='scan' or other starts would tell."
             )
+        if "on a sample" in self.reason:
+            return "More steps would lower H by little: rows in blocks are many."
         return "Raise max_iter or time_limit, or loosen tol."
 
     def __str__(self) -> str:

@@ -137,9 +137,16 @@ def by_sample(
     end, trace = next_level(
         few, trace, level, below, found, *sizes, ALL_ROWS, about=True
     )
+    reason = end.reason
+    if found.converged and not end.converged:
+        reason = (
+            f"The search converged on a sample of {size} rows, and not within the few "
+            "steps on all rows that follow."
+        )
     return replace(
         end,
         converged=end.converged and found.converged,
+        reason=reason,
         steps=found.steps,
         beaten_by=found.beaten_by,
     ), trace
