@@ -5,10 +5,10 @@ import pytest
 from sklearn.datasets import make_moons
 
 from bisvm import BilevelSVC
-from bisvm.kernels import RBF
+from bisvm.kernels import RBF, Laplacian
 from bisvm.reporting.words import in_words, learned_in_words
 from bisvm.search.history import Comparison, PairedDifference
-from bisvm.search.kernel_choice import KernelChoice
+from bisvm.search.kernel_choice import NOT_GAUSSIAN, KernelChoice
 from bisvm.search.refinement import NESTED, SEPARATE
 
 
@@ -45,3 +45,9 @@ def test_a_gain_that_a_later_check_refused_says_so():
     assert refused.reasons[0].endswith("A later check refused it.")
     kept = KernelChoice("ard", RBF(per_feature=True), steps[:1])
     assert "refused" not in str(kept)
+    # Widths that were confirmed, of a kernel that another one has replaced.
+    confirmed = steps[0], Comparison(NESTED, gained, 0.5)
+    replaced = Comparison(NOT_GAUSSIAN, gained, 0.0), *steps
+    other = KernelChoice("laplacian", Laplacian(), (*confirmed, *replaced))
+    told = [reason.endswith("refused it.") for reason in other.reasons]
+    assert told == [False, False, False, True, False]

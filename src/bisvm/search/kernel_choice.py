@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 import numpy as np
 
@@ -90,14 +91,18 @@ class KernelChoice:
     def reasons(self) -> list[str]:
         """A sentence for each comparison."""
         return [
-            _in_words(step) + (UNDONE if self._undone(step) else "")
-            for step in self.steps
+            _in_words(step) + (UNDONE if self._undone(number) else "")
+            for number, step in enumerate(self.steps)
         ]
 
-    def _undone(self, step: Comparison) -> bool:
-        """Whether separate widths were taken at first, and refused by a later check."""
-        kept = self.name in SEPARATE_WIDTHS
-        return step.taken and step.name in (SEPARATE, WEAKER_PRIOR) and not kept
+    def _undone(self, number: int) -> bool:
+        """Whether separate widths were taken at first, and refused by their check."""
+        step, *later = self.steps[number:]
+        if not step.taken or step.name not in (SEPARATE, WEAKER_PRIOR):
+            return False
+        # Steps of one search follow each other, its nested cross-validation at the end.
+        own = takewhile(lambda one: one.name in (WEAKER_PRIOR, NESTED), later)
+        return any(one.name == NESTED and not one.taken for one in own)
 
     def __str__(self) -> str:
         reasons = [f"- {reason}" for reason in self.reasons]
