@@ -8,8 +8,9 @@ import numpy as np
 
 from bisvm.bilevel.objective import COLD, Objective, WarmStart
 from bisvm.bilevel.problem import Evaluation
+from bisvm.criteria.priors import Shrinkage
 from bisvm.optimizers import BFGS
-from bisvm.search.descent import Search
+from bisvm.search.descent import Descent, Search
 from bisvm.search.observer import Observer, Trace
 from tests.problems import make_problem, toy_data
 
@@ -28,6 +29,17 @@ def make_search(
         Observer() if observer is None else observer,
         accuracy=1e-4,
     )
+
+
+def many_widths(data: Any, observer: Observer | None = None) -> Search:
+    """A search with one width for every feature."""
+    return make_search(data, observer, kernel="ard", cv=5, prior=Shrinkage())
+
+
+def shared_values(search: Search) -> tuple[Descent, Trace]:
+    """The optimum with one width for all."""
+    theta = search.objective.theta0
+    return search.descend(Trace(), theta, "shared values", shared=True)
 
 
 def contents(trace: Trace) -> tuple:

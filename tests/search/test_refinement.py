@@ -8,16 +8,21 @@ import pytest
 
 from bisvm import BilevelLinearSVC, BilevelObjective
 from bisvm.bilevel.objective import COLD
-from bisvm.criteria.priors import Shrinkage
 from bisvm.data.matrices import column_scale
 from bisvm.datasets import make_moons_with_noise
 from bisvm.optimizers import BFGS
 from bisvm.search import refinement
 from bisvm.search.descent import Descent, Search, evaluate, has_shared_values
 from bisvm.search.observer import CALLBACK_STOP, Observer, StopSearch, Trace
-from bisvm.search.refinement import PROMISING_ERRORS, SEPARATE_ERRORS, refine
+from bisvm.search.refinement import SEPARATE_ERRORS, refine
 from bisvm.search.stages import tune
-from tests.search.searches import contents, make_search, told
+from tests.search.searches import (
+    contents,
+    make_search,
+    many_widths,
+    shared_values,
+    told,
+)
 
 MOONS = make_moons_with_noise(160, random_state=0)
 
@@ -25,16 +30,6 @@ MOONS = make_moons_with_noise(160, random_state=0)
 def coins(n=60, d=12, seed=0):
     rng = np.random.default_rng(seed)
     return rng.normal(size=(n, d)), rng.permutation(n) % 2
-
-
-def many_widths(data, observer=None):
-    return make_search(data, observer, kernel="ard", cv=5, prior=Shrinkage())
-
-
-def shared_values(search):
-    """The optimum with one width for all."""
-    theta = search.objective.theta0
-    return search.descend(Trace(), theta, "shared values", shared=True)
 
 
 @pytest.fixture(scope="module")
@@ -148,35 +143,6 @@ def test_a_whole_search_refines_by_itself():
     found, _ = tune(search, "auto", np.random.RandomState(0))
     assert found.start is not None and found.tried_starts is not None
     assert not has_shared_values(search.objective.space, found.best.theta)
-
-
-def test_a_sample_refuses_what_promises_too_little(monkeypatch):
-    """All features matter alike: one width is right, and no row says otherwise."""
-    monkeypatch.setattr(refinement, "SAMPLE_ROWS", 100)
-    monkeypatch.setattr(refinement, "ROWS_PER_VALUE", 20)
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 4))
-    search = many_widths((X, (X**2).sum(axis=1) > 4.0))
-    shared, trace = shared_values(search)
-    found, after = refine(search, trace, shared, np.random.RandomState(0))
-    assert found.best is shared.best and after is trace
-    (step,) = found.steps
-    assert step.n_rows == 100 and not step.taken
-    assert step.needed == pytest.approx(PROMISING_ERRORS / np.sqrt(2.0))
-
-
-def test_what_a_sample_leaves_open_is_decided_on_all_rows(monkeypatch):
-    monkeypatch.setattr(refinement, "SAMPLE_ROWS", 80)
-    monkeypatch.setattr(refinement, "ROWS_PER_VALUE", 1)
-    monkeypatch.setattr(refinement, "PROMISING_ERRORS", -1e3)
-    search = many_widths(MOONS)
-    shared, trace = shared_values(search)
-    found, _ = refine(search, trace, shared, np.random.RandomState(0))
-    assert not has_shared_values(search.objective.space, found.best.theta)
-    assert all(step.n_rows is None for step in found.steps)
-    stages = [record.stage for record in search.observer.records]
-    on_sample = stages.index("separate values of a sample")
-    assert on_sample < stages.index("separate values")
 
 
 # --- nested cross-validation ----------------------------------------------------------

@@ -5,10 +5,16 @@ import pytest
 from sklearn.datasets import make_moons
 
 from bisvm.bilevel.objective import Objective
+from bisvm.search import subsamples
+from bisvm.search.observer import Trace
 from bisvm.search.subsamples import (
+    MANY_ROWS,
+    NOISE_SHARE,
     SAMPLE_RATIO,
     SAMPLE_ROWS,
+    SMALL_RATIO,
     at_size,
+    next_level,
     sample_sizes,
     sampled_rows,
 )
@@ -30,7 +36,8 @@ def test_samples_grow_in_equal_ratios_up_to_all_rows(n):
         return
     ratios = np.diff(np.log([*sizes, n]))
     assert sizes[0] == SAMPLE_ROWS
-    assert np.exp(ratios.max()) < SAMPLE_RATIO * 1.01
+    longest = SAMPLE_RATIO if n <= MANY_ROWS else SMALL_RATIO
+    assert np.exp(ratios.max()) < longest * 1.01
     np.testing.assert_allclose(ratios, ratios[0], atol=0.01)
 
 
@@ -58,3 +65,28 @@ def test_c_shrinks_as_a_sample_grows():
     theta = objective.theta0
     grown = at_size(objective, theta, 10.0)
     np.testing.assert_allclose(grown - theta, [-0.2 * np.log(10.0), 0.0])
+
+
+def test_a_descent_on_many_rows_stops_at_the_noise_of_h(monkeypatch):
+    """What is left out is less than a tenth of a standard error of H."""
+    search = make_search((MOONS[0][:500], MOONS[1][:500]), cv=5)
+    rows = np.arange(0, 500, 2)
+    small = search.on(Objective(search.objective.problem.subsample(rows)))
+    found, trace = small.descend(
+        Trace(), search.objective.theta0, "subsample", shared=True
+    )
+    given = (search, Trace(), small, trace, found, 250, 500, "shared values")
+    exact, at_exact = next_level(*given)
+    monkeypatch.setattr(subsamples, "MANY_ROWS", 400)
+    stopped, at_stopped = next_level(*given)
+    assert at_stopped.n_solved <= at_exact.n_solved
+    error = exact.best.relative_error * exact.best.value
+    assert stopped.best.value - exact.best.value < NOISE_SHARE * error
+
+
+def test_the_noise_of_h_is_the_standard_error_of_a_mean():
+    search = make_search(MOONS, cv=5)
+    at, _ = search.objective.evaluate(search.objective.theta0, tol=1e-9)
+    losses = at.shares / at.share_weights
+    expected = losses.std() / np.sqrt(len(losses)) / losses.mean()
+    assert at.relative_error == pytest.approx(expected)

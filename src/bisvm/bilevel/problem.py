@@ -73,6 +73,13 @@ class Evaluation:
         """The error relative to the size of H."""
         return self.error / max(abs(self.value), np.finfo(float).tiny)
 
+    @property
+    def relative_error(self) -> float:
+        """Standard error of the criterion over observations, relative to its size."""
+        spread = self.shares - self.share_weights * self.criterion
+        size = max(abs(self.criterion), np.finfo(float).tiny)
+        return float(np.linalg.norm(spread)) / size
+
 
 class ProblemOptions(TypedDict, total=False):
     """Fields of a `Problem` that do not depend on the data."""

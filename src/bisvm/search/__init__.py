@@ -17,6 +17,7 @@ import.
 | `starts` | where to start, and simple rules to compare with |
 | `descent` | one evaluation, one descent, in shared or separate coordinates |
 | `refinement` | from shared to separate values, checked by nested cross-validation |
+| `promises` | whether separate values are worth it, on a sample or on one split |
 | `results` | the final machine, held-out decision values, the certificate |
 | `history` | records of evaluations, and comparisons of held-out losses |
 | `observer` | who watches: records, callback, time limit; `progress` shows it |

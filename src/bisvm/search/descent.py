@@ -40,6 +40,9 @@ CHOICES_OF_LANDMARKS = 4
 # Relative error of H from which on an evaluation is too rough to be used again: a
 # hundred times the usual 1e-4.
 ROUGH_ACCURACY = 0.01
+# Factor of the tolerances while it is open whether a richer model is taken, and on
+# subsamples: 1e-2 instead of 1e-3.
+LOOSER = 10.0
 
 # --- coordinates ----------------------------------------------------------------------
 

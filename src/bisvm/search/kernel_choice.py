@@ -28,7 +28,8 @@ from bisvm.kernels import RBF, Kernel, Laplacian, Linear, feature_groups, on_gro
 from bisvm.machines.regularization import PerFeature
 from bisvm.search.history import Comparison, PairedDifference
 from bisvm.search.observer import STOPS
-from bisvm.search.refinement import NESTED, SEPARATE, SEPARATE_ERRORS, WEAKER_PRIOR
+from bisvm.search.promises import SEPARATE
+from bisvm.search.refinement import NESTED, SEPARATE_ERRORS, WEAKER_PRIOR
 from bisvm.search.results import Searched
 from bisvm.search.settings import Data, Settings
 

@@ -27,6 +27,7 @@ from bisvm.core.types import Array
 from bisvm.data.matrices import RowBlocks
 from bisvm.optimizers import BFGS
 from bisvm.search.descent import (
+    LOOSER,
     Descent,
     Plan,
     Refitted,
@@ -38,27 +39,18 @@ from bisvm.search.descent import (
 )
 from bisvm.search.history import Comparison, PairedDifference
 from bisvm.search.observer import StopSearch, Trace
-from bisvm.search.subsamples import SAMPLE_ROWS, at_size, sampled_rows
+from bisvm.search.promises import SEPARATE, refused_by_split, refused_on_sample
 
 # Standard errors by which richer models must lower the paired held-out losses: separate
 # values at all, and a weaker prior that holds them together. Thresholds of 2, 3 and 4
 # for the first gave test errors of 18.6, 18.4 and 17.6% (heart, docs/defaults.md).
 SEPARATE_ERRORS = 4.0
 WEAKER_PRIOR_ERRORS = 2.0
-# Standard errors on all rows that a sample must promise for separate values: half of
-# what is needed there, since with more rows they are also found more precisely. A
-# sample has this many rows for each value: with 16 for each width, samples of moons
-# among noise refused what twice as many rows confirmed.
-PROMISING_ERRORS = 2.0
-ROWS_PER_VALUE = 25
 # In nested cross-validation less is enough, since theta is then chosen by fewer rows,
 # in fewer steps, and evaluated on some of the splits.
 NESTED_ERRORS = 0.5
 # Factors of the prior's first strength that are tried in turn: 0.1, then 0.03, 0.01.
 PRIOR_FACTORS = (0.3, 0.1)
-# Factor of the tolerances while it is open whether a richer model is taken, and on
-# subsamples: 1e-2 instead of 1e-3.
-LOOSER = 10.0
 # Widths of the second start, relative to their natural size (docs/defaults.md).
 NARROW = 0.3
 # Splits of the nested cross-validation, and steps of BFGS on each: enough to find what
@@ -71,7 +63,7 @@ MOST_NOISE = 4.0
 # Hyperparameters that do not over-fit any rows.
 FEW_HYPERPARAMETERS = 3
 
-SEPARATE, WEAKER_PRIOR, NESTED = "separate values", "weaker prior", "nested"
+WEAKER_PRIOR, NESTED = "weaker prior", "nested"
 
 
 def refine(
@@ -82,29 +74,21 @@ def refine(
     From the shared optimum alone, features that matter little on their own are missed;
     narrow widths at C's start find them. Whether a richer model is worth it shows at
     loose tolerances, and only the last one is searched to the end. It must pass the
-    nested cross-validation. Where a sample of many rows promises too little, it is not
-    tried on all of them.
+    nested cross-validation. What a sample of many rows, or one split of many machines,
+    refuses is not tried on all of them (`promises`).
     """
     objective = search.objective
     starts = (shared.best.theta, _narrow_start(objective))
-    try:
-        refused = _refused_on_sample(search, starts, random_state)
-    except StopSearch as stop:
-        raise stop.with_trace(trace) from None
+    loose = search.on(objective.for_many(), loosened=LOOSER)
+    refused = refused_on_sample(search, trace, starts, random_state)
     if refused is not None:
         return replace(shared, steps=(refused,)), trace
-    loose = search.on(objective.for_many(), loosened=LOOSER)
-    tries, many = [], replace(trace, remembered={})
-    for start in starts:
-        try:
-            found, many = loose.descend(many, start, SEPARATE, tentative=True)
-        except StopSearch as stop:
-            raise stop.with_trace(replace(trace, warm=stop.trace.warm)) from None
-        tries.append(replace(found, start=start))
-    found = min(tries, key=lambda descent: descent.best.value)
-    step = Comparison(SEPARATE, _difference(objective, shared, found), SEPARATE_ERRORS)
+    try:
+        found, step, many = _separate(loose, trace, objective, shared, starts)
+    except StopSearch as stop:
+        raise stop.with_trace(replace(trace, warm=stop.trace.warm)) from None
     trace = replace(many, best=trace.best, remembered=trace.remembered)
-    if not step.taken:
+    if found is None or not step.taken:
         return replace(shared, steps=(step,)), trace
     # H under different priors does not compare: the richer model is the better one.
     trace = replace(trace, best=objective.judged(found.best))
@@ -120,33 +104,30 @@ def refine(
     return replace(end, best=objective.judged(end.best)), trace
 
 
-def _refused_on_sample(
-    search: Search, starts: tuple[Array, Array], random_state: RandomState
-) -> Comparison | None:
-    """What a sample says against separate values; None if it leaves them open.
+def _separate(
+    loose: Search,
+    trace: Trace,
+    judge: Objective,
+    shared: Descent,
+    starts: tuple[Array, ...],
+) -> tuple[Descent | None, Comparison, Trace]:
+    """The best of the descents from all starts, or None, and its comparison.
 
-    A gain on m of n rows has a standard error larger by sqrt(n / m) than the same gain
-    on all of them. Where it would not come to PROMISING_ERRORS there, it is
-    not looked for. May raise StopSearch.
+    judge : with the criterion by which models are compared
+
+    May raise StopSearch.
     """
-    objective, n = search.objective, len(search.objective.problem.sample_weight)
-    size = max(SAMPLE_ROWS, ROWS_PER_VALUE * len(objective.theta0))
-    rows = None if n < 2 * size else sampled_rows(objective, size, random_state)
-    if rows is None:
-        return None
-    part = Objective(objective.problem.subsample(rows))
-    first, second = (at_size(objective, theta, size / n) for theta in starts)
-    stage, tentative = f"{SEPARATE} of a sample", True
-    one, trace = evaluate(search.on(part), Trace(), first, stage, tentative=tentative)
-    many, trace, ends = search.on(part.for_many()), replace(trace, remembered={}), []
-    for theta in (first, second):
-        found, trace = many.descend(trace, theta, stage, tentative=tentative)
-        ends.append(found.best)
-    best = min(ends, key=lambda evaluation: evaluation.value)
-    gain = PairedDifference.between(part.judged(one), part.judged(best))
-    needed = PROMISING_ERRORS * (size / n) ** 0.5
-    step = Comparison(SEPARATE, gain, needed, n_rows=size)
-    return None if step.taken else step
+    many = replace(trace, remembered={})
+    refused, many = refused_by_split(loose, many, judge, shared.best, starts)
+    if refused is not None:
+        return None, refused, many
+    tries = []
+    for start in starts:
+        found, many = loose.descend(many, start, SEPARATE, tentative=True)
+        tries.append(replace(found, start=start))
+    best = min(tries, key=lambda descent: descent.best.value)
+    difference = _difference(judge, shared, best)
+    return best, Comparison(SEPARATE, difference, SEPARATE_ERRORS), many
 
 
 def _narrow_start(objective: Objective) -> Array:

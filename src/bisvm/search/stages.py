@@ -21,6 +21,7 @@ from bisvm.bilevel.problem import Evaluation
 from bisvm.core.types import Array
 from bisvm.optimizers import Optimizer, Scan, Simplex
 from bisvm.search.descent import (
+    LOOSER,
     ROUGH_ACCURACY,
     AllCoordinates,
     Descent,
@@ -33,7 +34,7 @@ from bisvm.search.descent import (
 )
 from bisvm.search.history import CONSTANT_ERRORS
 from bisvm.search.observer import TIME_STOP, StopSearch, Trace
-from bisvm.search.refinement import LOOSER, refine
+from bisvm.search.refinement import refine
 from bisvm.search.settings import Starts
 from bisvm.search.starts import (
     PLATEAU,

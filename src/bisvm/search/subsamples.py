@@ -12,13 +12,20 @@ from bisvm.bilevel.objective import Objective, WarmStart
 from bisvm.core.parts import PENALTY
 from bisvm.core.types import Array
 from bisvm.optimizers import BFGS
-from bisvm.search.descent import Descent, Plan, Search, clipped
+from bisvm.search.descent import LOOSER, Descent, Plan, Search, clipped, evaluate
 from bisvm.search.observer import StopSearch, Trace
 
 # Rows of the first subsample, which is used if there are twice as many or more. Gram
 # matrices of this size cost next to nothing. Further ones grow by at most this ratio.
 SAMPLE_ROWS = 400
 SAMPLE_RATIO = 10.0
+# Rows from which on an evaluation is so expensive that more subsamples save time, and
+# that a descent stops at the noise of H: a step that lowers H by less than this share
+# of its standard error is not taken. USUAL_FTOL is the decrease at which others stop.
+MANY_ROWS = 5000
+SMALL_RATIO = 3.0
+NOISE_SHARE = 0.1
+USUAL_FTOL = 1e-4
 # Points of each sign that every training problem of a subsample must have.
 SAMPLE_MEMBERS = 5
 # The best C of a subsample shrinks with its size about like size^-0.2.
@@ -61,16 +68,30 @@ def next_level(
     warm = objective.restricted(warm, theta)
     trace = on_other_machines(trace, warm)
     kept = theta if about else None
+    if size > MANY_ROWS:
+        search, trace = _at_noise(search, trace, theta, stage)
     plan = Plan(theta, stage, found.result, shared=True, about=kept)
     further, trace = search.follow(trace, plan)
     return replace(further, tried_starts=found.tried_starts), trace
+
+
+def _at_noise(
+    search: Search, trace: Trace, theta: Array, stage: str
+) -> tuple[Search, Trace]:
+    """The search with tolerances no tighter than the rows support, seen at theta."""
+    accuracy = search.optimizer.loosened(LOOSER).accuracy(0)
+    at, trace = evaluate(search, trace, theta, stage, accuracy=accuracy)
+    factor = NOISE_SHARE * at.relative_error / USUAL_FTOL
+    loosened = max(factor, 1.0) if np.isfinite(factor) else 1.0
+    return search.on(search.objective, loosened=loosened), trace
 
 
 def sample_sizes(n: int) -> list[int]:
     """Return sizes of subsamples on the way to n rows, in equal ratios."""
     if n < 2 * SAMPLE_ROWS:
         return []
-    steps = int(np.ceil(np.log(n / SAMPLE_ROWS) / np.log(SAMPLE_RATIO)))
+    longest = SAMPLE_RATIO if n <= MANY_ROWS else SMALL_RATIO
+    steps = int(np.ceil(np.log(n / SAMPLE_ROWS) / np.log(longest)))
     ratio = (n / SAMPLE_ROWS) ** (1.0 / steps)
     return [round(SAMPLE_ROWS * ratio**k) for k in range(steps)]
 
