@@ -76,9 +76,9 @@ class Evaluation:
     @property
     def relative_error(self) -> float:
         """Standard error of the criterion over observations, relative to its size."""
-        spread = self.shares - self.share_weights * self.criterion
-        size = max(abs(self.criterion), np.finfo(float).tiny)
-        return float(np.linalg.norm(spread)) / size
+        total = float(self.shares.sum())
+        spread = float(np.linalg.norm(self.shares - self.share_weights * total))
+        return spread / max(abs(total), np.finfo(float).tiny)
 
 
 class ProblemOptions(TypedDict, total=False):
