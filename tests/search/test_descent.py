@@ -32,11 +32,11 @@ from bisvm.search.descent import (
 )
 from bisvm.search.observer import (
     COMPETITOR_ROWS,
-    TIME_STOP,
     Observer,
     StopSearch,
     Trace,
 )
+from bisvm.search.reasons import TIME_STOP
 from bisvm.testing import central_difference
 from bisvm.transforms import Convolution1D
 from tests.problems import make_objective, toy_data
@@ -149,7 +149,7 @@ def test_the_certificate_says_how_accurate_h_is():
 
 def test_a_stop_carries_the_trace_with_the_evaluation_that_was_done():
     search = bowl(deadline=time.perf_counter() - 1.0)
-    with pytest.raises(StopSearch, match=TIME_STOP) as stop:
+    with pytest.raises(StopSearch, match=TIME_STOP.sentence) as stop:
         evaluate(search, Trace(), HERE, "test")
     trace = stop.value.trace
     np.testing.assert_array_equal(stop.value.theta, HERE)

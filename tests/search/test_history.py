@@ -1,9 +1,12 @@
 """Paired differences, and what a certificate says."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from bisvm.search.history import Certificate, Comparison, PairedDifference, TriedStarts
+from bisvm.search.reasons import Reason
 
 
 def test_a_difference_and_its_standard_error():
@@ -62,8 +65,11 @@ def test_starts_in_words():
     assert str(one) == "1 start (C 1) on 50 rows"
 
 
-def certificate(converged=True, reason="Done.", **given):
-    return Certificate(1e-6, 1e-9, 1e-3, converged, reason, **given)
+DONE = Reason("Done.")
+
+
+def certificate(converged=True, why=DONE, **given):
+    return Certificate(1e-6, 1e-9, 1e-3, converged, why, **given)
 
 
 def test_a_certificate_in_words():
@@ -86,7 +92,7 @@ def test_a_certificate_in_words():
         ({"beaten_by": ("a linear rule",)}, "Standardise the features"),
         ({"gain_over_constant": 1.0}, "too few rows"),
         ({"gain_over_constant": 3.0}, "Raise max_iter"),
-        ({"reason": "The line search failed."}, "kink"),
+        ({"why": Reason("Stopped.", "Do this.")}, "Do this."),
     ],
 )
 def test_advice_depends_on_what_went_wrong(given, advice):
@@ -98,3 +104,13 @@ def test_two_standard_errors_tell_a_machine_from_a_constant():
     assert certificate(gain_over_constant=2.0).no_better_than_constant
     assert not certificate(gain_over_constant=2.1).no_better_than_constant
     assert not certificate(gain_over_constant=None).no_better_than_constant
+
+
+def test_a_certificate_is_restored_whole_or_from_its_sentence_alone():
+    whole = certificate(False, Reason("Stopped.", "Do this."), beaten_by=())
+    assert pickle.loads(pickle.dumps(whole)) == whole
+    earlier = {**vars(whole), "reason": "Stopped."}
+    del earlier["why"]
+    restored = Certificate.__new__(Certificate)
+    restored.__setstate__(earlier)
+    assert restored == certificate(False, Reason("Stopped."))

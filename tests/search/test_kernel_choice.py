@@ -26,7 +26,7 @@ from bisvm.search.kernel_choice import (
     _gaussian,
     choose,
 )
-from bisvm.search.observer import TIME_STOP
+from bisvm.search.reasons import TIME_STOP
 
 CANDIDATES = [
     Candidate(LINEAR, Linear()),

@@ -12,14 +12,12 @@ from bisvm.bilevel.objective import COLD
 from bisvm.core.interrupts import ending_on_signals
 from bisvm.search.checkpoint import open_checkpoint
 from bisvm.search.observer import (
-    CALLBACK_STOP,
-    INTERRUPT_STOP,
-    TIME_STOP,
     Observer,
     Question,
     StopSearch,
     better,
 )
+from bisvm.search.reasons import CALLBACK_STOP, INTERRUPT_STOP, TIME_STOP
 from tests.search.searches import Bowl
 
 POINTS = [np.array([x]) for x in (1.0, -0.5, 0.75, 0.25)]
@@ -93,7 +91,7 @@ def test_a_callback_is_told_what_is_known_so_far():
 
 def test_a_callback_that_returns_true_stops_after_the_evaluation():
     observer = Observer(callback=lambda progress: progress.record.number == 3)
-    with pytest.raises(StopSearch, match=CALLBACK_STOP) as stop:
+    with pytest.raises(StopSearch, match=CALLBACK_STOP.sentence) as stop:
         asked(observer, Bowl())
     assert len(observer.records) == 3
     # Where to end, and what the last evaluation was.
@@ -116,7 +114,7 @@ def test_a_deadline_stops_after_the_evaluation_and_not_before():
     objective = Bowl()
     late = Observer(deadline=time.perf_counter() - 1.0)
     assert late.is_late
-    with pytest.raises(StopSearch, match=TIME_STOP) as stop:
+    with pytest.raises(StopSearch, match=TIME_STOP.sentence) as stop:
         late.evaluate(question(objective=objective))
     assert len(objective.solves) == 1 and stop.value.answer.best.value == 2.0
     early = Observer(deadline=time.perf_counter() + 60.0)
@@ -126,7 +124,7 @@ def test_a_deadline_stops_after_the_evaluation_and_not_before():
 
 def test_what_judges_is_stopped_as_well():
     late = Observer(deadline=time.perf_counter() - 1.0)
-    with pytest.raises(StopSearch, match=TIME_STOP):
+    with pytest.raises(StopSearch, match=TIME_STOP.sentence):
         late.evaluate(question(nested=True))
 
 
@@ -139,7 +137,7 @@ def test_a_signal_stops_after_the_evaluation(nested):
         os.kill(os.getpid(), signal.SIGTERM)
         assert observer.is_late
         observer.evaluate(question(final=True))
-        with pytest.raises(StopSearch, match=INTERRUPT_STOP) as stop:
+        with pytest.raises(StopSearch, match=INTERRUPT_STOP.sentence) as stop:
             observer.evaluate(question(nested=nested))
     assert stop.value.answer.best.value == 2.0
 
@@ -185,7 +183,7 @@ def test_seconds_on_file_are_the_clock_of_a_replay(tmp_path):
     now = time.perf_counter()
     # The first run began a thousand seconds ago, and so did its evaluations.
     on_file(path, Bowl(), POINTS[:2], began=now - 1000.0)
-    with pytest.raises(StopSearch, match=TIME_STOP):
+    with pytest.raises(StopSearch, match=TIME_STOP.sentence):
         on_file(path, Bowl(), began=now, deadline=now + 900.0)
     observer, _ = on_file(path, Bowl(), POINTS[:2], began=now, deadline=now + 1100.0)
     assert len(observer.records) == 2

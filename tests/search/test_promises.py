@@ -6,8 +6,9 @@ import pytest
 from bisvm.datasets import make_moons_with_noise
 from bisvm.search import promises
 from bisvm.search.descent import has_shared_values
-from bisvm.search.observer import CALLBACK_STOP, Observer, StopSearch
+from bisvm.search.observer import Observer, StopSearch
 from bisvm.search.promises import PROMISING_ERRORS, refused_by_split
+from bisvm.search.reasons import CALLBACK_STOP
 from bisvm.search.refinement import refine
 from tests.search.searches import contents, many_widths, shared_values
 
@@ -108,6 +109,6 @@ def test_a_stop_on_one_split_leaves_the_whole_search_as_it_was(monkeypatch):
     observer = Observer(callback=lambda p: p.record.number == number)
     search = many_widths(MOONS, observer)
     shared, trace = shared_values(search)
-    with pytest.raises(StopSearch, match=CALLBACK_STOP) as found:
+    with pytest.raises(StopSearch, match=CALLBACK_STOP.sentence) as found:
         refine(search, trace, shared, np.random.RandomState(0))
     assert contents(found.value.trace) == before

@@ -13,7 +13,8 @@ from bisvm.datasets import make_moons_with_noise
 from bisvm.optimizers import BFGS
 from bisvm.search import refinement
 from bisvm.search.descent import Descent, Search, evaluate, has_shared_values
-from bisvm.search.observer import CALLBACK_STOP, Observer, StopSearch, Trace
+from bisvm.search.observer import Observer, StopSearch, Trace
+from bisvm.search.reasons import CALLBACK_STOP, TIME_STOP
 from bisvm.search.refinement import SEPARATE_ERRORS, refine
 from bisvm.search.stages import tune
 from tests.search.searches import (
@@ -107,7 +108,7 @@ def test_a_stop_keeps_what_was_proved_by_then(refined):
         observer = Observer(callback=lambda p, at=number: p.record.number == at)
         search = many_widths(MOONS, observer)
         shared, trace = shared_values(search)
-        with pytest.raises(StopSearch, match=CALLBACK_STOP) as stop:
+        with pytest.raises(StopSearch, match=CALLBACK_STOP.sentence) as stop:
             refine(search, trace, shared, np.random.RandomState(0))
         best = stop.value.trace.best
         assert has_shared_values(space, best.theta) is not_yet
@@ -119,14 +120,14 @@ def test_an_answer_without_time_for_its_proof_is_not_converged(refined, monkeypa
     _, _, lasting, _ = refined
 
     def late(*given):
-        raise StopSearch("The time limit was reached.", np.zeros(1))
+        raise StopSearch(TIME_STOP, np.zeros(1))
 
     monkeypatch.setattr(refinement, "nested_difference", late)
     search = many_widths(MOONS)
     shared, trace = shared_values(search)
     found, _ = refine(search, trace, shared, np.random.RandomState(0))
     assert told(found.best) == told(lasting.best)
-    assert not found.converged and "time limit" in found.reason
+    assert not found.converged and found.reason == TIME_STOP
 
 
 def test_narrow_widths_are_a_second_start():

@@ -14,6 +14,7 @@ from bisvm.search import results
 from bisvm.search.descent import Search
 from bisvm.search.history import PairedDifference
 from bisvm.search.observer import COMPETITOR_ROWS, Observer, Trace
+from bisvm.search.reasons import GUESSING, LOWER_LIMIT
 from bisvm.search.results import (
     Competitors,
     HeldOut,
@@ -208,7 +209,7 @@ def test_the_certificate_needs_both_levels(tuned):
     assert tuned.certificate.converged
     best = replace(tuned.descent.best, converged=False)
     unsolved = replace(tuned, descent=replace(tuned.descent, best=best))
-    assert unsolved.certificate.reason == results.LOWER_LIMIT
+    assert unsolved.certificate.why == LOWER_LIMIT
     assert not unsolved.certificate.converged
 
 
@@ -217,7 +218,7 @@ def test_an_answer_worse_than_a_baseline_is_not_converged(tuned):
     assert "Held-out rows are predicted better by a rule" in beaten.certificate.reason
     guess = replace(tuned.descent, over_constant=PairedDifference(0.1, 0.1))
     certificate = replace(tuned, descent=guess).certificate
-    assert not certificate.converged and certificate.reason == results.GUESSING
+    assert not certificate.converged and certificate.why == GUESSING
 
 
 # --- pairs of classes -----------------------------------------------------------------

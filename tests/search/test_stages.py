@@ -8,7 +8,8 @@ from bisvm.bilevel.objective import Objective
 from bisvm.kernels import RBF
 from bisvm.optimizers import BFGS, Grid
 from bisvm.search import stages
-from bisvm.search.observer import CALLBACK_STOP, Observer
+from bisvm.search.observer import Observer
+from bisvm.search.reasons import CALLBACK_STOP, NOTHING_TO_LEARN
 from bisvm.search.stages import (
     n_independent_starts,
     tune,
@@ -79,7 +80,7 @@ def test_a_start_without_a_value_has_no_answer(monkeypatch):
 def test_nothing_to_learn_is_one_evaluation():
     search = make_search(learn=())
     found, trace = tune(search, "auto", rng())
-    assert found.converged and found.reason == "There is nothing to learn."
+    assert found.converged and found.reason == NOTHING_TO_LEARN
     assert len(search.observer.records) == 1 and found.best.theta.size == 0
     assert found.fitted.shape == (60, 1) and trace.n_solved == 2
 

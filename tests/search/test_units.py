@@ -7,7 +7,7 @@ import pytest
 from joblib import parallel_config
 
 from bisvm.search import units
-from bisvm.search.observer import TIME_STOP
+from bisvm.search.reasons import TIME_STOP
 from bisvm.search.units import Work, search, tune_unit
 from tests.problems import three_classes
 from tests.search.asked import make_data, make_settings

@@ -15,7 +15,7 @@ from bisvm.estimators.importance import Importance
 from bisvm.estimators.quality import Quality, cut
 from bisvm.reporting.importances import coefficients
 from bisvm.reporting.words import certificates_of, learned_in_words
-from bisvm.search.observer import TIME_STOP
+from bisvm.search.reasons import TIME_STOP
 from bisvm.tables.format import remembered
 from bisvm.tables.preparing import relevances_by_column
 
@@ -180,5 +180,5 @@ def _certificate(machine: BaseEstimator) -> list[str]:
     worst = next((one for one in certificates if not one.converged), certificates[0])
     if worst.converged:
         return ["The search has converged."]
-    advice = " Raise --time-limit." if worst.reason == TIME_STOP else ""
+    advice = " Raise --time-limit." if worst.why == TIME_STOP else ""
     return [f"The search has not converged: {one_line(worst.reason)}{advice}"]

@@ -31,7 +31,7 @@ from bisvm.machines import Coefficients
 from bisvm.machines.landmarks import LeftOut
 from bisvm.search.history import Certificate, Record
 from bisvm.search.kernel_choice import KernelChoice
-from bisvm.search.observer import CALLBACK_STOP, INTERRUPT_STOP
+from bisvm.search.reasons import ASKED
 from bisvm.search.results import Trained
 from bisvm.search.settings import Data, Settings
 from bisvm.search.units import Found
@@ -385,7 +385,7 @@ def warn_of_doubt(certificates: Sequence[Certificate]) -> None:
     for certificate in certificates:
         if certificate.converged:
             continue
-        asked = certificate.reason in (CALLBACK_STOP, INTERRUPT_STOP)
+        asked = certificate.why in ASKED
         advice = "" if asked else f"{certificate.advice} "
         doubtful = certificate.no_better_than_constant or certificate.beaten_by
         early = "" if doubtful else "Tuning stopped early: "

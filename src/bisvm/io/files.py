@@ -55,6 +55,7 @@ TRUSTED_HOMES = (
     "search.calibration",
     "search.history",
     "search.kernel_choice",
+    "search.reasons",
     "search.task_choice",
     "selection",
     "solvers",
@@ -87,7 +88,7 @@ TRUSTED_ELSEWHERE = {
 }
 # The entry that skops does not write, and the version of this layout.
 HEADER = "bisvm.json"
-LAYOUT = 1
+LAYOUT = 2
 
 Result = TypeVar("Result")
 

@@ -154,7 +154,7 @@ class _OnBothLevels:
         best, trace = evaluate(search, trace, end, stage, tentative=tentative)
         slope = view.pullback(end, best.gradient)
         result = OptimizeResult({**result, "fun": best.value, "jac": slope})
-        return descent_at(best, view, result), trace
+        return descent_at(search, best, view, result), trace
 
 
 descend_on_both_levels = _OnBothLevels()

@@ -48,7 +48,7 @@ from bisvm.published.bilinear.training import TrainedBilinear, train
 from bisvm.search.checkpoint import check_resumable
 from bisvm.search.descent import Descent
 from bisvm.search.history import Certificate, Progress
-from bisvm.search.observer import CALLBACK_STOP, INTERRUPT_STOP
+from bisvm.search.reasons import ASKED, LOWER_LIMIT, Reason
 from bisvm.search.settings import Data, TaskKind
 
 _STRENGTHS = ("lambda_w", "lambda_f")
@@ -410,7 +410,7 @@ def _warn_of_doubt(certificates: list[Certificate]) -> None:
     for certificate in certificates:
         if certificate.converged:
             continue
-        asked = certificate.reason in (CALLBACK_STOP, INTERRUPT_STOP)
+        asked = certificate.why in ASKED
         advice = "" if asked else "Raise max_iter or time_limit, or loosen tol; "
         warn_user(
             f"Training stopped early: {certificate.reason} The best model so far is "
@@ -425,15 +425,15 @@ def _certificate(
     """Return the certificate of both levels; NaN for what was not measured."""
     solved = all(one.converged for one in trained)
     searched = descent is None or (descent.converged and descent.best.converged)
-    reason = "Nothing was to be learned." if descent is None else descent.reason
+    why = Reason("Nothing was to be learned.") if descent is None else descent.reason
     if not solved:
-        reason = "The alternation reached its limit."
+        why = Reason("The alternation reached its limit.")
     elif descent is not None and not descent.best.converged:
-        reason = "The solver of the lower level reached its limit."
+        why = LOWER_LIMIT
     return Certificate(
         lower_residual=math.nan if descent is None else descent.best.residual,
         final_residual=max(one.residual for one in trained),
         upper_gradient=math.nan if descent is None else descent.upper_gradient,
         converged=solved and searched,
-        reason=reason,
+        why=why,
     )

@@ -289,7 +289,7 @@ class PartitionDescent:
         result.x = view.reduce(best.theta)
         result.fun, result.jac = best.value, view.pullback(best.theta, best.gradient)
         result.message, result.success = reason, result.status == CONVERGED
-        return descent_at(best, view, result), trace
+        return descent_at(search, best, view, result), trace
 
     def _stops(self, search: Search, trace: Trace, plan: Plan) -> Stops:
         """Return where it left every partition, the last result, and why it stopped."""
@@ -382,10 +382,10 @@ def _stopped(
     theta = search.objective.theta0 if stop.theta is None else stop.theta
     last, after = evaluate(search, trace, theta, stage, tentative=True, final=True)
     if tentative:
-        return StopSearch(str(stop), theta, trace)
+        return StopSearch(stop.reason, theta, trace)
     best = last if better(last, trace.best) else trace.best
     end = best or last
-    return StopSearch(str(stop), end.theta, replace(after, best=best))
+    return StopSearch(stop.reason, end.theta, replace(after, best=best))
 
 
 def within_noise(first_values: Sequence[float]) -> bool:

@@ -19,6 +19,7 @@ import.
 | `refinement` | from shared to separate values, checked by nested cross-validation |
 | `promises` | whether separate values are worth it, on a sample or on one split |
 | `results` | the final machine, held-out decision values, the certificate |
+| `reasons` | why a search ended, and what to do about it |
 | `history` | records of evaluations, and comparisons of held-out losses |
 | `observer` | who watches: records, callback, time limit; `progress` shows it |
 | `checkpoint` | evaluations on file, to resume a fit from; `packing` writes values |

@@ -27,9 +27,10 @@ from bisvm.data.splits import (
 from bisvm.hinge.libsvm import GaussianMachine, gaussian_svc, gaussian_svr
 from bisvm.kernels import RBF
 from bisvm.machines import Coefficients
+from bisvm.search import reasons
 from bisvm.search.descent import Descent
 from bisvm.search.history import Hyperparameters, PairedDifference, Record
-from bisvm.search.observer import GRACE, TIME_STOP
+from bisvm.search.observer import GRACE
 from bisvm.search.results import (
     FoldMachines,
     HeldOut,
@@ -48,7 +49,6 @@ FEW_ROWS = 2000
 FEWER = 8
 # Standard errors by which what a search has found until then must be better.
 NEEDED_ERRORS = 1.0
-DEFAULT_STOP = f"{TIME_STOP} The model is a default {{name}}: nothing was tuned."
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,7 @@ class DefaultMachine:
                 objective.not_evaluated(objective.space.theta(self.values)),
                 np.inf,
                 converged=False,
-                reason=DEFAULT_STOP.format(name=name),
+                reason=reasons.default_machine(name),
             ),
             history=history,
             coordinates=objective.space.coordinates,

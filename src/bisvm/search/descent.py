@@ -29,11 +29,8 @@ from bisvm.search.observer import (
     Trace,
     better,
 )
+from bisvm.search.reasons import NARROWER_AGAIN, Reason, optimizer_ended
 
-NARROWER_AGAIN = (
-    "The search went on to narrower kernels than the landmarks were chosen for, again "
-    "and again."
-)
 # How often landmarks are chosen in one descent. Each choice makes H another function,
 # and a search that leaves its landmarks four times in a row follows their error.
 CHOICES_OF_LANDMARKS = 4
@@ -240,7 +237,7 @@ class Descent:
     best: Evaluation
     upper_gradient: float
     converged: bool
-    reason: str
+    reason: Reason
     result: OptimizeResult | None = None
     fitted: Array | None = None
     start: Array | None = None
@@ -480,13 +477,16 @@ def _descend(search: Search, trace: Trace, plan: Plan) -> tuple[Descent, Trace]:
         best, trace = evaluate(search, trace, theta, stage, tentative=tentative)
         slope = view.pullback(theta, best.gradient)
         result = OptimizeResult({**result, "fun": best.value, "jac": slope})
-    return descent_at(best, view, result), trace
+    return descent_at(search, best, view, result), trace
 
 
-def descent_at(best: Evaluation, view: View, result: OptimizeResult) -> Descent:
+def descent_at(
+    search: Search, best: Evaluation, view: View, result: OptimizeResult
+) -> Descent:
     """Return the end of a descent, with the optimizer's verdict."""
     gradient = upper_gradient(best, view)
-    return Descent(best, gradient, bool(result.success), str(result.message), result)
+    reason = optimizer_ended(search.optimizer, result)
+    return Descent(best, gradient, bool(result.success), reason, result)
 
 
 def _batches(search: Search) -> Iterator[Array] | None:

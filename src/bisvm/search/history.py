@@ -10,6 +10,7 @@ import numpy as np
 
 from bisvm.bilevel.problem import Evaluation
 from bisvm.core.types import Array
+from bisvm.search.reasons import GUESSING, Reason, beaten_by
 
 # Values of hyperparameters by name: numbers, or arrays.
 Hyperparameters: TypeAlias = dict[str, Any]
@@ -200,7 +201,7 @@ class Certificate:
         coordinates that were searched, relative to H
     converged : whether both levels met their tolerances, and the answer is better than
         a constant and than simple rules on the same splits
-    reason : why the search stopped, or why the answer is not to be trusted
+    why : why the search stopped, or why the answer is not to be trusted
     criterion_error : relative error of H by the lower level's residual
     at_bounds : in words, which hyperparameters ended at their bounds. The data do not
         tell how far they should go: classes may be separable, or a feature useless
@@ -215,12 +216,24 @@ class Certificate:
     final_residual: float
     upper_gradient: float
     converged: bool
-    reason: str
+    why: Reason
     criterion_error: float = 0.0
     at_bounds: tuple[str, ...] = ()
     tried_starts: TriedStarts | None = None
     gain_over_constant: float | None = None
     beaten_by: tuple[str, ...] = ()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore all fields; a file of layout 1 has the sentence of `why` alone."""
+        known = dict(state)
+        if "reason" in known:
+            known["why"] = Reason(known.pop("reason"))
+        vars(self).update(known)
+
+    @property
+    def reason(self) -> str:
+        """`why` as a sentence."""
+        return str(self.why)
 
     @property
     def no_better_than_constant(self) -> bool:
@@ -234,23 +247,8 @@ class Certificate:
         if self.converged:
             return ""
         if self.beaten_by:
-            return (
-                "Standardise the features, use kernel='ard', or widen the bounds of C "
-                "and of the widths."
-            )
-        if self.no_better_than_constant:
-            return (
-                "Either the features do not predict y, or there are too few "
-                "rows to show it; another kernel or standardised features may help."
-            )
-        if "line search" in self.reason:
-            return (
-                "It may be a kink of the validation loss, and the best there is; "
-                "optimizer='scan' or other starts would tell."
-            )
-        if "on a sample" in self.reason:
-            return "More steps would lower H by little: rows in blocks are many."
-        return "Raise max_iter or time_limit, or loosen tol."
+            return beaten_by(self.beaten_by).advice
+        return GUESSING.advice if self.no_better_than_constant else self.why.advice
 
     def __str__(self) -> str:
         said = [("Converged: " if self.converged else "Not converged: ") + self.reason]

@@ -27,8 +27,8 @@ from bisvm.data.matrices import column_moments, is_sparse
 from bisvm.kernels import RBF, Kernel, Laplacian, Linear, feature_groups, on_groups
 from bisvm.machines.regularization import PerFeature
 from bisvm.search.history import Comparison, PairedDifference
-from bisvm.search.observer import STOPS
 from bisvm.search.promises import SEPARATE
+from bisvm.search.reasons import STOPS, Reason
 from bisvm.search.refinement import NESTED, SEPARATE_ERRORS, WEAKER_PRIOR
 from bisvm.search.results import Searched
 from bisvm.search.settings import Data, Settings
@@ -357,10 +357,10 @@ def judged(tuned: list[Searched]) -> bool:
     return all(one.judged for one in tuned)
 
 
-def stopped(tuned: list[Searched]) -> str:
-    """Why the search was stopped from outside; empty if it was not."""
+def stopped(tuned: list[Searched]) -> Reason | None:
+    """Why the search was stopped from outside; None if it was not."""
     reasons = (one.descent.reason for one in tuned)
-    return next((why for why in reasons if why in STOPS), "")
+    return next((why for why in reasons if why in STOPS), None)
 
 
 def unless_stopped(tuned: list[Searched], further: list[Searched]) -> list[Searched]:
@@ -369,7 +369,7 @@ def unless_stopped(tuned: list[Searched], further: list[Searched]) -> list[Searc
     With more time another kernel might have been chosen.
     """
     why = stopped(further)
-    if not why:
+    if why is None:
         return tuned
     return [
         replace(one, descent=replace(one.descent, converged=False, reason=why))

@@ -21,12 +21,8 @@ from bisvm.core.interrupts import asked_to_stop
 from bisvm.core.types import Array
 from bisvm.search import progress
 from bisvm.search.history import Hyperparameters, Progress, Record
+from bisvm.search.reasons import CALLBACK_STOP, INTERRUPT_STOP, TIME_STOP, Reason
 
-CALLBACK_STOP = "The callback asked for it."
-TIME_STOP = "The time limit was reached."
-INTERRUPT_STOP = "The search was interrupted."
-# Why a search may end that has not come to its end.
-STOPS = (CALLBACK_STOP, TIME_STOP, INTERRUPT_STOP)
 # Seconds beyond a time limit for which an evaluation may go on: the first of a small
 # table, say, while its code is compiled.
 GRACE = 1.0
@@ -76,6 +72,7 @@ class StopSearch(Exception):
 
     Attributes
     ----------
+    reason : who or what stopped it
     theta : where to end if no evaluation counts so far; None for the first theta
     trace : what is known of the objective on all rows
     answer : the last evaluation, before it is part of a trace; None if it was left half
@@ -84,19 +81,20 @@ class StopSearch(Exception):
 
     def __init__(
         self,
-        reason: str,
+        reason: Reason,
         theta: Array | None,
         trace: Trace | None = None,
         answer: Answer | None = None,
     ):
-        super().__init__(reason)
+        super().__init__(str(reason))
+        self.reason = reason
         self.theta = theta
         self.trace = Trace() if trace is None else trace
         self.answer = answer
 
     def with_trace(self, trace: Trace) -> StopSearch:
         """Return the same stop with what the caller knows of its objective."""
-        return StopSearch(str(self), self.theta, trace)
+        return StopSearch(self.reason, self.theta, trace)
 
 
 @dataclass(frozen=True, eq=False)

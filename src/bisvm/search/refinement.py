@@ -214,7 +214,7 @@ def _confirm(
         difference = nested_difference(search, trace, shared, refitted)
     except StopSearch as stop:
         # What was found stands, unconfirmed: there is no time left.
-        return replace(found, converged=False, reason=str(stop)), True
+        return replace(found, converged=False, reason=stop.reason), True
     step = Comparison(NESTED, difference, NESTED_ERRORS)
     steps = (*found.steps, step)
     return replace(found, refitted=tuple(refitted), steps=steps), step.taken

@@ -22,6 +22,7 @@ from bisvm.machines.model import Frame, RowFrame
 from bisvm.search.descent import Descent, Search
 from bisvm.search.history import Certificate, Hyperparameters, Record
 from bisvm.search.observer import COMPETITOR_ROWS, StopSearch, Trace
+from bisvm.search.reasons import GUESSING, LOWER_LIMIT, beaten_by
 from bisvm.search.refinement import can_refit, refit_without_splits
 from bisvm.search.settings import Data, Settings, problem_of
 from bisvm.solvers.base import STATUSES, Solution, Solver
@@ -44,11 +45,6 @@ RELATIVE_WORK = 0.5
 # Number of competitors that are kept, for no more rows than COMPETITOR_ROWS.
 COMPETITORS = 40
 
-GUESSING = (
-    "The model is no better than guessing: its held-out loss does not differ from that "
-    "of a constant by more than chance."
-)
-LOWER_LIMIT = "The solver of the lower level reached its limit."
 
 # --- the final machine ----------------------------------------------------------------
 
@@ -453,7 +449,7 @@ class Tuned(Searched):
             final_residual=final.residual,
             upper_gradient=descent.upper_gradient,
             converged=descent.converged and solved,
-            reason=descent.reason if solved or not self.judged else LOWER_LIMIT,
+            why=descent.reason if solved or not self.judged else LOWER_LIMIT,
             criterion_error=descent.best.accuracy,
             at_bounds=self.at_bounds,
             tried_starts=descent.tried_starts,
@@ -463,11 +459,9 @@ class Tuned(Searched):
         if not found.converged:
             return found
         if found.beaten_by:
-            rules = " and ".join(found.beaten_by)
-            why = f"Held-out rows are predicted better by {rules}."
-            return replace(found, converged=False, reason=why)
+            return replace(found, converged=False, why=beaten_by(found.beaten_by))
         if found.no_better_than_constant:
-            return replace(found, converged=False, reason=GUESSING)
+            return replace(found, converged=False, why=GUESSING)
         return found
 
 

@@ -33,7 +33,8 @@ from bisvm.search.descent import (
     with_landmarks,
 )
 from bisvm.search.history import CONSTANT_ERRORS
-from bisvm.search.observer import TIME_STOP, StopSearch, Trace
+from bisvm.search.observer import StopSearch, Trace
+from bisvm.search.reasons import NOTHING_TO_LEARN, TIME_STOP, Reason
 from bisvm.search.refinement import refine
 from bisvm.search.settings import Starts
 from bisvm.search.starts import (
@@ -128,7 +129,9 @@ def tune(
         descent, trace = _tune(search, Trace(), starts, random_state, only)
     except StopSearch as stop:
         theta = search.objective.theta0 if stop.theta is None else stop.theta
-        descent, trace = _end_at(search, stop.trace, theta, str(stop), converged=False)
+        descent, trace = _end_at(
+            search, stop.trace, theta, stop.reason, converged=False
+        )
     if descent is None:
         return None, trace
     objective, fitted = search.objective, descent.fitted
@@ -156,8 +159,7 @@ def _tune(
 ) -> tuple[Descent | None, Trace]:
     objective, theta0 = search.objective, search.objective.theta0
     if not len(theta0):
-        reason = "There is nothing to learn."
-        return _end_at(search, trace, theta0, reason, converged=True)
+        return _end_at(search, trace, theta0, NOTHING_TO_LEARN, converged=True)
     rule = objective.problem.approximation
     if rule is not None and rule.in_blocks:
 
@@ -234,7 +236,7 @@ def _given_starts(
 
 
 def _end_at(
-    search: Search, trace: Trace, theta: Array, reason: str, *, converged: bool
+    search: Search, trace: Trace, theta: Array, reason: Reason, *, converged: bool
 ) -> tuple[Descent, Trace]:
     """The answer where no descent came to an end.
 
@@ -366,10 +368,10 @@ def _shared_values(
             )
         except StopSearch as stop:
             # On the first subsample nothing is known of other values before its end.
-            theta = None if below is None and str(stop) == TIME_STOP else stop.theta
+            theta = None if below is None and stop.reason == TIME_STOP else stop.theta
             if theta is not None:
                 theta = at_size(search.objective, theta, n / size)
-            raise StopSearch(str(stop), theta, trace) from None
+            raise StopSearch(stop.reason, theta, trace) from None
         below = level, level_trace, found, size
     if below is None:
         return _from_starts(search, trace, stage, partial(choose, known=known))

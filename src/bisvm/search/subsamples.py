@@ -14,6 +14,7 @@ from bisvm.core.types import Array
 from bisvm.optimizers import BFGS
 from bisvm.search.descent import LOOSER, Descent, Plan, Search, clipped, evaluate
 from bisvm.search.observer import StopSearch, Trace
+from bisvm.search.reasons import converged_on_sample
 
 # Rows of the first subsample, which is used if there are twice as many or more. Gram
 # matrices of this size cost next to nothing. Further ones grow by at most this ratio.
@@ -150,7 +151,7 @@ def by_sample(
         theta = stop.theta if best is None else best.theta
         if theta is not None:
             theta = at_size(search.objective, theta, n / size)
-        raise StopSearch(str(stop), theta, trace) from None
+        raise StopSearch(stop.reason, theta, trace) from None
     if found is None:
         return None, trace
     few = replace(search, optimizer=BLOCK_STEPS, method=None)
@@ -160,10 +161,7 @@ def by_sample(
     )
     reason = end.reason
     if found.converged and not end.converged:
-        reason = (
-            f"The search converged on a sample of {size} rows, and not within the few "
-            "steps on all rows that follow."
-        )
+        reason = converged_on_sample(size)
     return replace(
         end,
         converged=end.converged and found.converged,

@@ -45,7 +45,8 @@ from bisvm.search.kernel_choice import (
     stopped,
     unless_stopped,
 )
-from bisvm.search.observer import TIME_STOP, Observer
+from bisvm.search.observer import Observer
+from bisvm.search.reasons import TIME_STOP
 from bisvm.search.results import (
     Searched,
     Tuned,

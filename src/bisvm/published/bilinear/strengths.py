@@ -38,6 +38,7 @@ from bisvm.search.checkpoint import checkpoint_of
 from bisvm.search.descent import Descent, Search, evaluate
 from bisvm.search.history import Progress, Record
 from bisvm.search.observer import Observer, StopSearch, Trace
+from bisvm.search.reasons import optimizer_ended
 from bisvm.search.settings import Data
 
 Found = TypeVar("Found")
@@ -378,9 +379,10 @@ def _searched(search: Search) -> FoundStrengths:
 
     try:
         result = search.optimizer.minimize(fun, objective.theta0, objective.bounds)
-        success, reason = bool(result.success), str(result.message)
+        success = bool(result.success)
+        reason = optimizer_ended(search.optimizer, result)
     except StopSearch as stop:
-        trace, success, reason, result = stop.trace, False, str(stop), None
+        trace, success, reason, result = stop.trace, False, stop.reason, None
     best = trace.best
     assert best is not None
     low, high = objective.bounds.T
