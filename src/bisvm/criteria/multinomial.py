@@ -125,7 +125,7 @@ class Multinomial(Criterion):
         return math.log(n_classes)
 
     def check(self, points: Points) -> None:
-        """Raise a ValueError if no held-out row has a machine of its class."""
+        """Raise a ValueError if none of the points has a machine of its class."""
         equal = np.ones(len(points.labels))
         if not len(_Rows.of(equal, equal, points).y):
             raise ValueError(

@@ -36,7 +36,7 @@ class PairwiseRanking(ScaleFree):
     """
 
     def check(self, points: Points) -> None:
-        """Raise a ValueError if no column has a pair."""
+        """Raise a ValueError if no column of the points has one of both classes."""
         positive, negative = (
             points.column[sign * points.labels > 0] for sign in (1, -1)
         )

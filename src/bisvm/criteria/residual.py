@@ -307,7 +307,7 @@ class StudentLikelihood(Likelihood):
         return self
 
     def at_zero(self, n_classes: int = 2) -> float:
-        """Return H of residuals +-1, whose fitted scale is one."""
+        """Return H of residuals +-1, whose fitted scale is one; ignore n_classes."""
         return float((1.0 + 1.0 / self.df) ** (self.df + 1.0))
 
     def _fit(self, r: Array, w: Array) -> _ScaleFit:

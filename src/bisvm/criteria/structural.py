@@ -100,7 +100,18 @@ REGULARIZERS: dict[str, Callable[[], Regularizer]] = {
 
 
 def get_regularizer(regularizer: str | Regularizer) -> Regularizer:
-    """Return the regulariser of that name, or the object given, validated."""
+    """Return the regulariser of that name, or the object given, validated.
+
+    Parameters
+    ----------
+    regularizer : str or Regularizer
+        A name in `REGULARIZERS`, or an object.
+
+    Examples
+    --------
+    >>> get_regularizer("l2")
+    L2()
+    """
     found: Regularizer = resolve("regularizer", regularizer, REGULARIZERS, Regularizer)
     return found
 

@@ -152,11 +152,22 @@ class Criterion(Part):
         """Return H of decision values that are all zero, classes in equal shares.
 
         For regression, targets have mean zero and standard deviation one.
+
+        Parameters
+        ----------
+        n_classes : int, default=2
+            Only criteria that compare all classes of a row depend on it.
         """
         return 1.0
 
     def check(self, points: Points) -> None:
-        """Raise a ValueError if these held-out points do not determine H."""
+        """Raise a ValueError if these held-out points do not determine H.
+
+        Parameters
+        ----------
+        points : Points
+            Row, split and class task of every held-out decision value.
+        """
 
     def evaluate(
         self, u: npt.ArrayLike, weights: npt.ArrayLike, points: Points | None = None

@@ -81,7 +81,7 @@ class Chunks(RowBlocks):
     def of(
         cls, array: UserData, y: UserVector = None, *, rows: int | None = None
     ) -> Chunks:
-        """An array cut into blocks of rows.
+        """Return the chunks of an array, cut into blocks of rows.
 
         Parameters
         ----------
@@ -90,25 +90,33 @@ class Chunks(RowBlocks):
         y : array of shape (n_samples,), optional
         rows : int, optional
             Rows of a block; about 32 MB of them by default.
+
+        Returns
+        -------
+        chunks : Chunks
         """
         return cls(_ArraySource(array, y, rows))
 
     @property
     def shape(self) -> tuple[int, int]:  # type: ignore[override]
+        """Number of rows and features, after a first reading."""
         reader = self._reader
         n = reader.n_rows if self._rows is None else len(self._rows)
         return n, reader.layout.width
 
     @property
     def is_sparse(self) -> bool:  # type: ignore[override]
+        """Whether the chunks are sparse matrices."""
         return self._reader.layout.sparse
 
     @property
     def head(self) -> UserData:
+        """The first row, in the form in which the source gives chunks."""
         return self._reader.head
 
     @property
     def y(self) -> Array | None:  # type: ignore[override]
+        """Labels of all rows, (n_samples,); None if the source gives none."""
         y = self._reader.labels
         return y if y is None or self._rows is None else y[self._rows]
 

@@ -58,7 +58,7 @@ class Points(NamedTuple):
     pairs: Array | None = None
 
     def at(self, places: Array) -> Points:
-        """Return some of the points."""
+        """Return some of the points: those at these places, numbers or a mask."""
         return self._replace(
             labels=self.labels[places],
             task=self.task[places],

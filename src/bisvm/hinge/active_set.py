@@ -83,7 +83,18 @@ class ActiveSet:
     def absent(
         cls, gram: Gram | Array, y: Array, c: Array, bias: bool, p: Array | None = None
     ) -> Self:
-        """Return the sets of a problem in which no point takes part yet."""
+        """Return the sets of a problem in which no point takes part yet.
+
+        Parameters
+        ----------
+        gram : Gram, or array of shape (n, n)
+        y, c : arrays of shape (n,)
+            Labels +1 and -1, and the largest alpha of every point.
+        bias : bool
+            Whether there is a b, and the condition y'alpha = 0.
+        p : array of shape (n,), optional
+            Target margins; one by default.
+        """
         n, gram = len(y), as_gram(gram)
         p = np.ones(n) if p is None else p
         state = np.full(n, ABSENT, dtype=np.int8)
@@ -99,7 +110,13 @@ class ActiveSet:
         return self.widened(self.gram)
 
     def widened(self, gram: Gram) -> Self:
-        """Return a copy on a Gram matrix that may have more points, absent so far."""
+        """Return a copy on another Gram matrix.
+
+        Parameters
+        ----------
+        gram : Gram
+            Of the same points, and perhaps of more, which are absent so far.
+        """
         more = len(gram) - len(self.y)
 
         def longer(old: Array, value: float) -> Array:
@@ -119,7 +136,13 @@ class ActiveSet:
         )
 
     def restricted(self, W: Array) -> Self:
-        """Return the problem of these points, with all others as they are."""
+        """Return the problem of some points, with all others as they are.
+
+        Parameters
+        ----------
+        W : array of int
+            Their numbers, in increasing order, with those of all margin vectors.
+        """
         gram, y, alpha = self.gram.restricted(W), self.y[W], self.alpha[W]
         gap, p, beta = self.gap[W], self.p[W], y * alpha
         own = gram.functions(np.flatnonzero(beta), beta[beta != 0])
@@ -140,7 +163,15 @@ class ActiveSet:
         )
 
     def absorb(self, part: ActiveSet, W: Array) -> None:
-        """Take over a solution of these points; all gaps change by the difference."""
+        """Take over a solution of some points; all gaps change by the difference.
+
+        Parameters
+        ----------
+        part : ActiveSet
+            The solution, of `restricted(W)`.
+        W : array of int
+            Numbers of its points here.
+        """
         beta = part.y * (part.alpha - self.alpha[W])
         changed = np.flatnonzero(beta)
         f = self.gram.functions(W[changed], beta[changed])
@@ -199,7 +230,17 @@ class ActiveSet:
             self.gap += y * (self.margin.functions(beta) + b)
 
     def step(self, beta: Array, b: float, gap: Array) -> None:
-        """Add to y alpha of the margin (m,), to b, and to all gaps (n,)."""
+        """Move the solution along a line.
+
+        Parameters
+        ----------
+        beta : array of shape (m,)
+            What is added to y alpha of the m margin vectors.
+        b : float
+            What is added to the intercept.
+        gap : array of shape (n,)
+            What that adds to all gaps.
+        """
         M = self.margin.members
         self.alpha[M] += self.y[M] * beta
         self.b += b
@@ -207,7 +248,7 @@ class ActiveSet:
         self.updates += 1
 
     def shift_intercept(self, by: float) -> None:
-        """Move b, without a margin vector."""
+        """Add `by` to b, where there is no margin vector: gap_i grows by y_i `by`."""
         self.b += by
         self.gap += self.y * by
 
@@ -232,7 +273,7 @@ class ActiveSet:
         self.b = b
 
     def lower_targets(self, by: Array) -> None:
-        """Subtract from the target margins p."""
+        """Subtract `by`, of shape (n,), from the target margins p: gaps grow by it."""
         self.p = self.p - by
         self.gap += by
 
@@ -249,9 +290,16 @@ class ActiveSet:
     # --- points that change their set -----------------------------------------------
 
     def begin(self, present: Array, alpha: Array) -> None:
-        """Start from alpha (n,) of these points; those that are free join the margin.
+        """Start from given alpha: free points join the margin.
 
         Those that depend on others slide to a bound.
+
+        Parameters
+        ----------
+        present : array of int
+            Numbers of the points that take part.
+        alpha : array of shape (n,)
+            Clipped to 0 <= alpha_i <= c_i.
         """
         at_bound = alpha[present] >= self.c[present]
         self.state[present] = np.where(at_bound, ERROR, REST)
@@ -265,13 +313,23 @@ class ActiveSet:
         self.centre_intercept()
 
     def enter(self, i: int, update_gaps: bool = True) -> list[tuple[int, int]]:
-        """Let point i, whose gap is zero, join the margin; return who left, and where.
+        """Let point i, whose gap is zero, join the margin.
 
         If k(x_i, .) is a combination of the margin's, the solution is not unique: alpha
         moves along the combination, on which no gap depends, until a point has reached
-        a bound. That one stays out, be it i or another. The gaps still change by
-        rounding errors of the combination; callers that compute them from scratch need
-        not update them, which takes as long as everything else.
+        a bound. That one stays out, be it i or another.
+
+        Parameters
+        ----------
+        i : int
+        update_gaps : bool
+            Whether gaps follow the rounding errors of the combination. Callers that
+            compute them from scratch save the time, half of the whole.
+
+        Returns
+        -------
+        left : list of pairs of int
+            Points that left the margin instead, and their bounds, REST or ERROR.
         """
         self.gap[i] = 0.0
         sign = 1.0 if self.state[i] == REST else -1.0
@@ -293,21 +351,29 @@ class ActiveSet:
         self.alpha[i] = self.c[i] if bound == ERROR else 0.0
 
     def label(self, new: Array, y: Array) -> None:
-        """Give absent points their labels, and compute their gaps."""
+        """Give absent points their labels, and compute their gaps.
+
+        Parameters
+        ----------
+        new : array of int
+            Numbers of the points.
+        y : array of the same length
+            +1 or -1.
+        """
         self.y[new] = y
         support = self.support()
         f = self.gram.values(new, support, (self.y * self.alpha)[support])
         self.gap[new] = y * (f + self.b) - self.p[new]
 
     def admit(self, new: Array) -> None:
-        """Let absent points in with c = 0, in error or at rest by their gap."""
+        """Let absent points `new` in with c = 0, in error or at rest by their gap."""
         self.state[new] = np.where(self.gap[new] < 0, ERROR, REST)
         self.alpha[new] = self.c[new] = 0.0
 
     def release(self, out: Array) -> None:
-        """Take points off the margin by making their alpha the bound: in error by zero.
+        """Take the points `out` off the margin by making their alpha the bound.
 
-        Those at rest are dropped.
+        They are then in error, with a gap of zero. Those at rest are dropped.
         """
         for i in out[self.state[out] == MARGIN]:
             self.c[i] = self.alpha[i]
@@ -315,7 +381,7 @@ class ActiveSet:
         self.drop(out[self.state[out] == REST])
 
     def drop(self, out: Array) -> None:
-        """Make points absent whose alpha is zero, from whatever set they are in."""
+        """Make the points `out` absent, whose alpha is zero, from any set."""
         for i in out[self.state[out] == MARGIN]:
             self.margin.remove(int(i))
         self.state[out] = ABSENT

@@ -32,7 +32,7 @@ class Gram(ABC):
 
     @abstractmethod
     def values(self, points: Array, rows: Array, beta: Array) -> Array:
-        """Return the same at these points only."""
+        """Return sum_j beta_j k(x_j, x_i) over j in rows, for i in points."""
 
     @abstractmethod
     def restricted(self, points: Array) -> Self:

@@ -62,7 +62,7 @@ class Factors:
 
     @classmethod
     def of_weights(cls, W: Array) -> Factors:
-        """Return the factors of weights that are given entry by entry."""
+        """Return the factors of weights W, of shape (n, m), given entry by entry."""
         n, m = W.shape
         return cls(np.ones((n, 1), W.dtype), np.ones((m, 1), W.dtype), W)
 
@@ -168,18 +168,44 @@ class Kernel(Part):
         return 0
 
     def parameters(self, X: Matrix, sample_weight: Array | None = None) -> Parameters:
-        """Return the hyperparameters, with starts and bounds that may depend on X."""
+        """Return the hyperparameters, with starts and bounds that may depend on X.
+
+        Parameters
+        ----------
+        X : matrix of shape (n, d)
+            Training data; nothing of it is kept.
+        sample_weight : array of shape (n,), optional
+            Weights of the rows, if starts are means over rows.
+
+        Returns
+        -------
+        parameters : tuple of Parameter
+            In the order in which `pullback` returns their derivatives.
+        """
         return ()
 
     def single(self, X: Matrix) -> Array | None:
         """Return inputs in single precision with the same Gram matrix, up to rounding.
 
-        None if the kernel or the inputs do not allow it.
+        Parameters
+        ----------
+        X : matrix of shape (n, d)
+
+        Returns
+        -------
+        X : float32 array of shape (n, d), or None
+            None if the kernel or the inputs do not allow it.
         """
         return None
 
     def rounding(self, X: Matrix) -> float:
-        """Estimate the rounding error of Gram entries for inputs of this precision."""
+        """Return an estimate of the rounding error of Gram entries.
+
+        Parameters
+        ----------
+        X : matrix of shape (n, d)
+            Inputs, in the precision in which the Gram matrix is computed.
+        """
         return float(np.finfo(X.dtype).eps)
 
     def with_values(self, values: Mapping[str, object]) -> Self:
@@ -191,7 +217,7 @@ class Kernel(Part):
         raise NotImplementedError
 
     def diagonal(self, X: Matrix) -> Array:
-        """Return k(x_i, x_i)."""
+        """Return k(x_i, x_i), of shape (n,), for the rows x_i of X."""
         raise NotImplementedError
 
     def pullback(
@@ -213,7 +239,13 @@ class Kernel(Part):
         raise NotImplementedError
 
     def bind(self, feature_names: Sequence[str] | None) -> Self:
-        """Return the kernel with feature names replaced by column numbers."""
+        """Return the kernel with feature names replaced by column numbers.
+
+        Parameters
+        ----------
+        feature_names : sequence of str, or None
+            Names of the columns of X; None if they have none.
+        """
         return self
 
     def __call__(self, X: UserData, Y: UserData = None) -> Array:
@@ -226,14 +258,39 @@ class Kernel(Part):
     def values(
         self, X: Matrix, Y: Matrix, coef: Matrix, entries: int = DROPPED_ENTRIES
     ) -> Array:
-        """Return sum_j k(x_i, y_j) coef_j, from blocks of the Gram matrix."""
+        """Return sum_j k(x_i, y_j) coef_j, from blocks of the Gram matrix.
+
+        Parameters
+        ----------
+        X, Y : matrices of shape (n, d) and (m, d)
+        coef : matrix of shape (m, q)
+        entries : int
+            Entries of a block, which is dropped after its use.
+
+        Returns
+        -------
+        values : array of shape (n, q)
+        """
         out = np.empty((X.shape[0], coef.shape[1]))
         for rows in row_blocks(X.shape[0], coef.shape[0], entries):
             out[rows] = self.gram(X[rows], Y) @ coef
         return out
 
     def on(self, columns: ArrayLike) -> Kernel:
-        """Return this kernel on some features, given by numbers, names or a mask."""
+        """Return this kernel on some of the features.
+
+        Parameters
+        ----------
+        columns : array_like
+            Their numbers, their names in a data frame, or a mask of all features.
+
+        Examples
+        --------
+        >>> from bisvm.kernels import RBF
+        >>> RBF(1.0).on([0])(np.array([[0.0, 5.0], [1.0, 9.0]])).round(3)
+        array([[1.   , 0.368],
+               [0.368, 1.   ]])
+        """
         return self @ Columns(columns)
 
     def __add__(self, other: Kernel) -> Kernel:

@@ -140,11 +140,25 @@ class RadialKernel(DistanceKernel):
     """
 
     def profile(self, minus_squares: Array) -> Array:
-        """Return phi(r^2), given -r^2 in an array that may be overwritten."""
+        """Return phi(r^2).
+
+        Parameters
+        ----------
+        minus_squares : array of shape (n, m)
+            -r^2; it may be overwritten.
+        """
         raise NotImplementedError
 
     def decay(self, gram: Array, Z_X: Matrix, Z_Y: Matrix) -> Array:
-        """Return -phi'(r^2), given phi(r^2) and the inputs times sqrt(gamma)."""
+        """Return -phi'(r^2), of shape (n, m).
+
+        Parameters
+        ----------
+        gram : array of shape (n, m)
+            phi(r^2), which is not changed.
+        Z_X, Z_Y : matrices of shape (n, d) and (m, d)
+            The inputs times sqrt(gamma), so that r is their distance.
+        """
         raise NotImplementedError
 
     def gram(self, X: Matrix, Y: Matrix | None = None) -> Array:
@@ -161,7 +175,10 @@ class RadialKernel(DistanceKernel):
         return np.asarray(X - _centre(X), dtype=np.float32)
 
     def rounding(self, X: Matrix) -> float:
-        """Estimate the rounding error of |z|^2 + |z'|^2 - 2 z'z."""
+        """Return eps (1 + 2 mean |z|^2), with z = sqrt(gamma) x for the rows x of X.
+
+        It estimates the rounding error of r^2 = |z|^2 + |z'|^2 - 2 z'z.
+        """
         Z, _ = _scaled(X, None, self._root_gamma(X))
         squares = float(np.mean(row_dots(Z)))
         return float(np.finfo(X.dtype).eps) * (1.0 + 2.0 * squares)

@@ -261,16 +261,39 @@ class Loss(Part):
     def value_by_parameters(
         self, F: Array, Y: Array, value: Array, slope: Array
     ) -> list[Array]:
-        """Return dl/d log p for every hyperparameter p, from l and dl/df at F.
+        """Return dl/d log p for every hyperparameter p.
 
-        If the latter are weighted, so are the results.
+        Parameters
+        ----------
+        F, Y : arrays of one shape
+            Decision values, and labels or targets.
+        value, slope : arrays of the same shape
+            l and dl/df there. If they are weighted, so are the results.
+
+        Returns
+        -------
+        derivatives : list of arrays of the same shape
+            In the order of `names`.
         """
         return []
 
     def slope_by_parameters(
         self, F: Array, Y: Array, slope: Array, curvature: Array
     ) -> list[Array]:
-        """Return d2l/df d log p for every p, from dl/df and d2l/df2 at F."""
+        """Return d2l/df d log p for every hyperparameter p.
+
+        Parameters
+        ----------
+        F, Y : arrays of one shape
+            Decision values, and labels or targets.
+        slope, curvature : arrays of the same shape
+            dl/df and d2l/df2 there. If they are weighted, so are the results.
+
+        Returns
+        -------
+        derivatives : list of arrays of the same shape
+            In the order of `names`.
+        """
         return []
 
     # --- evaluation -------------------------------------------------------------------
@@ -304,7 +327,7 @@ class Loss(Part):
             return self._evaluate(values, labels)
 
     def value(self, f: ArrayLike, y: ArrayLike) -> Array:
-        """Compute the loss alone; see `evaluate`."""
+        """Return l(f, y) alone, of the shape of f; see `evaluate`."""
         return self.evaluate(f, y)[0]
 
     def weighted(self, F: Array, Y: Array, W: Array) -> tuple[Array, Array, Array]:
@@ -331,8 +354,16 @@ class Loss(Part):
 
             D = W (l'(f + h) - l'(f - h)) / (2 h)
 
-        With its derivatives by f, W (l''(f + h) - l''(f - h)) / (2 h), and by log p for
-        every hyperparameter p of the loss. All arrays are of shape (n, q).
+        Parameters
+        ----------
+        F, Y, W : arrays of shape (n, q)
+            Decision values, labels or targets, and weights.
+
+        Returns
+        -------
+        secant : Secant
+            D, its derivative W (l''(f + h) - l''(f - h)) / (2 h) by f, and those by
+            log p for every hyperparameter p of the loss, all of shape (n, q).
         """
         ends = [F + self.reach, F - self.reach]
         high, low = (self.weighted(end, Y, W)[1:] for end in ends)
@@ -352,9 +383,17 @@ class Loss(Part):
     def derivatives_along(
         self, F: Array, V: Array, Y: Array, W: Array, t: Array
     ) -> tuple[Array, Array]:
-        """Compute both derivatives by t of sum_i W l(F + t V, Y), for every column.
+        """Return both derivatives by t_k of sum_i W_ik l(F_ik + t_k V_ik, Y_ik).
 
-        F, V, Y and W are of shape (n, q), `t` and the derivatives of shape (q,).
+        Parameters
+        ----------
+        F, V, Y, W : arrays of shape (n, q)
+            Decision values, their direction, labels or targets, and weights.
+        t : array of shape (q,)
+
+        Returns
+        -------
+        first, second : arrays of shape (q,)
         """
         if self.compiled:
             first, second = np.zeros(len(t)), np.zeros(len(t))

@@ -112,7 +112,15 @@ class Optimizer(Part):
         return self._minimize(problem, previous)
 
     def check_choice(self, name: str, choices: tuple[str, ...]) -> None:
-        """Raise a ValueError if this argument is none of the names."""
+        """Raise a ValueError if this argument is none of the choices.
+
+        Parameters
+        ----------
+        name : str
+            Name of the constructor's argument.
+        choices : tuple of str
+            What it may be.
+        """
         given = getattr(self, name)
         if given not in choices:
             raise ValueError(

@@ -97,7 +97,10 @@ class BFGS(Optimizer):
         return self.replace(max_iter=max_iter, ftol=0.1 * tol, gtol=10 * tol)
 
     def accuracy(self, evaluation: int) -> float:
-        """Ask for errors of H that are small against the decreases that count."""
+        """Return 0.1 ftol for every evaluation.
+
+        Errors of H are then small against the decreases that count.
+        """
         return 0.1 * self.ftol
 
     def validate(self) -> Self:

@@ -69,7 +69,7 @@ class Scan(Optimizer):
         return self
 
     def accuracy(self, evaluation: int) -> float | None:
-        """Ask for errors that are small against ftol."""
+        """Return 0.1 ftol for every evaluation: errors are small against ftol."""
         return 0.1 * self.ftol
 
     def within(self, tol: float, max_iter: int) -> Self:

@@ -98,7 +98,7 @@ class BothLevels(Optimizer):
     exchanges = False
 
     def descent_method(self, criterion: Criterion) -> DescentMethod:
-        """Return how a search descends with this optimizer."""
+        """Return how a search descends with this optimizer, whatever its criterion."""
         return descend_on_both_levels
 
     def search(self, levels: Levels, x0: Array) -> OptimizeResult:

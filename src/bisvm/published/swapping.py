@@ -179,7 +179,10 @@ class SwapHoldout:
         return list(chain.split(y, y, groups, spread))
 
     def descent_method(self, criterion: Criterion) -> PartitionDescent | None:
-        """Return descents from partition to partition, if there are several."""
+        """Return descents from partition to partition, if there are several.
+
+        None, for one plain descent, if there is one partition or none is used.
+        """
         if self.n_partitions == 1 or criterion.on_training:
             return None
         return PartitionDescent(self.every)

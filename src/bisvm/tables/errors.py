@@ -31,12 +31,12 @@ class DataError(ValueError):
         super().__init__(message)
 
     def at(self, path: Path) -> DataError:
-        """The same error with the name of the file."""
+        """Return the same error with the path of the file, unless it has one."""
         known = self.path if self.path is not None else path
         return DataError(self.message, path=known, column=self.column, row=self.row)
 
     def of(self, column: str) -> DataError:
-        """The same error with the name of the column."""
+        """Return the same error with the name of the column, unless it has one."""
         known = self.column if self.column is not None else column
         return DataError(self.message, path=self.path, column=known, row=self.row)
 

@@ -117,7 +117,14 @@ class Transform(Part):
         return images.reshape(n_features, -1)
 
     def initialized(self, X: Matrix, sample_weight: Array | None = None) -> Self:
-        """Return the transform with the values that `parameters(X)` starts from."""
+        """Return the transform with the values that a search would start from.
+
+        Parameters
+        ----------
+        X : matrix or array of shape (n, ...)
+        sample_weight : array of shape (n,), optional
+            Both are passed on to `parameters`.
+        """
         parameters = self.parameters(X, sample_weight)
         return self.with_values({p.name: p.value for p in parameters})
 

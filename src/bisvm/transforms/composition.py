@@ -67,7 +67,10 @@ class Chain(_Composed):
 
     @classmethod
     def of(cls, *transforms: Transform) -> Chain:
-        """Return the chain of these; the steps of chains among them become steps."""
+        """Return the chain of these transforms, the first of them applied first.
+
+        The steps of chains among them become steps.
+        """
         steps: list[Transform] = []
         for transform in transforms:
             steps += transform.transforms if isinstance(transform, cls) else [transform]
@@ -123,7 +126,7 @@ class Chain(_Composed):
         return TransformGradient(np.concatenate(thetas), by_X)
 
     def step_inputs(self, X: Matrix) -> list[Matrix]:
-        """Return the inputs of every step."""
+        """Return the inputs of every step, of which X is the first."""
         seen = [X]
         for step in self.transforms[:-1]:
             seen.append(step.apply(seen[-1]))
