@@ -56,16 +56,11 @@ class Found:
 
 
 @dataclass
-class Curve:
-    """H as a function of theta = log(C / 2), in per cent; it counts evaluations."""
+class Counted:
+    """H as a function of our theta = log C, in per cent; it counts evaluations."""
 
     objective: BilevelObjective
     evaluations: int = field(default=0)
-
-    @classmethod
-    def of(cls, name: str) -> Curve:
-        data = load(name)
-        return cls(BilevelObjective(estimator(data.splits), data.X, data.y))
 
     def oracle(
         self, theta: np.ndarray, accuracy: float | None
@@ -77,13 +72,25 @@ class Curve:
     def value(self, theta: Any) -> float:
         return self.oracle(np.ravel(theta).astype(float), None)[0]
 
+    def run(self, search: Callable[[], Any]) -> tuple[Any, float]:
+        """Return the result of a search, from nothing known, and its seconds."""
+        self.objective = BilevelObjective.of(self.objective.objective)
+        self.evaluations, began = 0, time.perf_counter()
+        result = search()
+        return result, time.perf_counter() - began
+
+
+class Curve(Counted):
+    """H over the C of the thesis: theta = log(C / 2)."""
+
+    @classmethod
+    def of(cls, name: str) -> Curve:
+        data = load(name)
+        return cls(BilevelObjective(estimator(data.splits), data.X, data.y))
+
     def timed(self, search: Callable[[], Any]) -> Found:
         """Run a search; what it returns has `x` and `fun`."""
-        self.evaluations, began = 0, time.perf_counter()
-        # Every search starts from nothing known of the machines.
-        self.objective = BilevelObjective.of(self.objective.objective)
-        result = search()
-        seconds = time.perf_counter() - began
+        result, seconds = self.run(search)
         return Found(to_C(result.x), float(result.fun), self.evaluations, seconds)
 
     def by(self, optimizer: Optimizer, C: float) -> Found:

@@ -22,7 +22,6 @@ those that its author drew. The times are of other machines, and other programs.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +33,13 @@ from bisvm import BilevelObjective
 from bisvm.optimizers import BFGS, Optimizer
 from bisvm.published import Bundle, VariableMetricBundle
 from experiments.common import Context, Result, Table, drawing
-from experiments.seed003.problems import PER_CENT, estimator, load, local_minima
+from experiments.seed003.problems import (
+    PER_CENT,
+    Counted,
+    estimator,
+    load,
+    local_minima,
+)
 
 TITLE = "Tables 1-3, figure 1: the draft's own problem, lambda from four starts"
 SETS = {
@@ -141,24 +146,13 @@ class End:
     seconds: float
 
 
-class HingeCurve:
-    """H over theta = log C in per cent; counts its evaluations."""
-
-    def __init__(self, objective: BilevelObjective):
-        self.objective = objective
-        self.evaluations = 0
+class HingeCurve(Counted):
+    """H over lambda = 1 / (2 C) of the draft."""
 
     @classmethod
     def of(cls, name: str) -> HingeCurve:
         data = load(name)
         return cls(BilevelObjective(estimator(data.splits, **OWN), data.X, data.y))
-
-    def oracle(
-        self, theta: np.ndarray, accuracy: float | None
-    ) -> tuple[float, np.ndarray, float]:
-        self.evaluations += 1
-        value, gradient, reached = self.objective.oracle(theta, accuracy)
-        return PER_CENT * value, PER_CENT * gradient, reached
 
     def natural(
         self, lam: np.ndarray, accuracy: float | None
@@ -167,18 +161,12 @@ class HingeCurve:
         value, gradient, reached = self.oracle(to_theta(lam), accuracy)
         return value, -gradient / lam, reached
 
-    def value(self, theta: Any) -> float:
-        return self.oracle(np.ravel(theta).astype(float), None)[0]
-
     def at(self, lam: float) -> float:
         return self.value(to_theta(lam))
 
     def timed(self, search: Callable[[], Any], to_lam: Callable[..., float]) -> End:
         """Run a search from nothing known; what it returns has `x` and `fun`."""
-        self.objective = BilevelObjective.of(self.objective.objective)
-        self.evaluations, began = 0, time.perf_counter()
-        result = search()
-        seconds = time.perf_counter() - began
+        result, seconds = self.run(search)
         return End(to_lam(result.x), float(result.fun), self.evaluations, seconds)
 
     def minima(self, points: int) -> np.ndarray:
