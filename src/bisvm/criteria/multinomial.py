@@ -34,11 +34,11 @@ import numpy.typing as npt
 from scipy.special import expit, log_expit
 
 from bisvm.core.types import Array
+from bisvm.criteria.scale_profile import ScaleProfile
 from bisvm.criteria.validation import (
     TINY,
     Criterion,
     CriterionValue,
-    ScaleProfile,
     required,
 )
 from bisvm.data.splits import Points
