@@ -2,21 +2,32 @@
 
 import gc
 import sys
+from functools import partial
 
 import pytest
 
 from bisvm import BilevelLinearSVC, BilevelLinearSVR, BilevelSVC, BilevelSVR
 from bisvm.published import bundle_model, fold_newton, single_loop
 from bisvm.search import default_machine, observer
+from bisvm.selection import comparison
 
 # Loops of single papers that take five to fifteen seconds to compile.
 LONG_TO_COMPILE = (
+    (bundle_model, "_bordered"),
     (bundle_model, "dual_active_set"),
     (fold_newton, "newton"),
     (fold_newton, "solve_folds"),
     (single_loop, "sgd_dcd"),
     (single_loop, "without_free"),
 )
+# Trees of the forests and boosting that reports compare with: enough to be better than
+# guessing.
+TREES = {
+    "RandomForestClassifier": {"n_estimators": 10},
+    "RandomForestRegressor": {"n_estimators": 10},
+    "HistGradientBoostingClassifier": {"max_iter": 10},
+    "HistGradientBoostingRegressor": {"max_iter": 10},
+}
 # What settings are by default where searches are brief.
 BRIEF = {"starts": 1, "max_iter": 2, "cv": 3}
 USUAL = {
@@ -71,6 +82,17 @@ def interpreted(request):
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def few_trees(request):
+    """Other methods have few trees, but for `make test-full`: they are not ours."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not is_full(request):
+            for name, few in TREES.items():
+                method = partial(getattr(comparison, name), **few)
+                patch.setattr(comparison, name, method)
+        yield
+
+
 def set_defaults(patch, changes):
     """Change what settings of estimators are by default."""
     for estimator, usual in USUAL.items():
@@ -82,10 +104,12 @@ def set_defaults(patch, changes):
 def brief_searches(request):
     """Searches are brief by default, but for `make test-full`.
 
-    For modules that ask what becomes of a model, and not how good it is.
+    For modules that ask what becomes of a model, and not how good it is. A module may
+    have other settings in SEARCHES.
     """
+    brief = getattr(request.module, "SEARCHES", BRIEF)
     with pytest.MonkeyPatch.context() as patch:
-        set_defaults(patch, {} if is_full(request) else BRIEF)
+        set_defaults(patch, {} if is_full(request) else brief)
         yield
 
 

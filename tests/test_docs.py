@@ -22,7 +22,6 @@ import bisvm.cli.comparing
 from bisvm import BilevelLinearSVC, BilevelLinearSVR, BilevelSVC, BilevelSVR
 from bisvm.cli import main
 from bisvm.cli.tasks import read_task
-from tests.covering import marked
 
 ROOT = Path(__file__).parents[1]
 BUILT = {"_build", "api", "gallery"}  # what `make docs` writes
@@ -65,35 +64,9 @@ def name(path):
     return path.relative_to(ROOT).as_posix()
 
 
-# Pages whose blocks take long: run by `make test-full` only.
-LONG = {
-    "README.md",
-    "docs/choosing.md",
-    "docs/command_line.md",
-    "docs/comparison.md",
-    "docs/generalisation.md",
-    "docs/guide.md",
-    "docs/invariances.md",
-    "docs/methods/bilevel.md",
-    "docs/methods/bundle.md",
-}
-# Those of them that `make test` runs with brief searches.
-BRIEF = [
-    ROOT / name
-    for name in (
-        "README.md",
-        "docs/command_line.md",
-        "docs/comparison.md",
-        "docs/guide.md",
-        "docs/invariances.md",
-        "docs/methods/bilevel.md",
-    )
-]
-RUN = [
-    pytest.param(page, id=name(page), marks=marked(name(page) in LONG))
-    for page in PAGES
-    if any(not block.reason for block in blocks(page))
-]
+RUN = [page for page in PAGES if any(not block.reason for block in blocks(page))]
+# Pages whose blocks take long even with brief searches: run by `make test-full` only.
+LONG = {"docs/choosing.md", "docs/generalisation.md", "docs/methods/bundle.md"}
 
 
 @pytest.fixture
@@ -106,9 +79,9 @@ def readers_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize("page", BRIEF, ids=name)
+@pytest.mark.parametrize("page", [p for p in RUN if name(p) not in LONG], ids=name)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_blocks_of_long_pages_run_with_brief_searches(page, readers_files, monkeypatch):
+def test_blocks_run_with_brief_searches(page, readers_files, monkeypatch):
     own = {"starts": 1, "max_iter": 2, "cv": 3, "multi_class": "ovr"}
     for estimator in (BilevelSVC, BilevelLinearSVC, BilevelSVR, BilevelLinearSVR):
         usual = estimator.__init__.__kwdefaults__
@@ -121,7 +94,8 @@ def test_blocks_of_long_pages_run_with_brief_searches(page, readers_files, monke
     run_page(page, monkeypatch)
 
 
-@pytest.mark.parametrize("page", RUN)
+@pytest.mark.full
+@pytest.mark.parametrize("page", RUN, ids=name)
 def test_blocks_run(page, readers_files, monkeypatch):
     run_page(page, monkeypatch)
 

@@ -20,6 +20,11 @@ from bisvm.cli.tuning import time_left
 from bisvm.reporting.words import threshold_in_words
 from tests.covering import full
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
+
 pytest.importorskip("skops")
 QUICK = ["--kernel", "rbf", "--cv", "3"]
 IRIS = load_iris(as_frame=True)
@@ -276,7 +281,10 @@ def test_columns_may_come_in_another_order_with_others(folder, tmp_path, capsys)
     assert first == capsys.readouterr().out
 
 
-def test_explain_says_what_was_learned(folder, capsys):
+@pytest.mark.usefixtures("usual_searches")
+def test_explain_says_what_was_learned(tmp_path, capsys):
+    folder = with_model(FRAME, tmp_path)
+    capsys.readouterr()
     assert main(["explain", str(folder / "model.skops")]) == 0
     out = capsys.readouterr().out
     for text in (

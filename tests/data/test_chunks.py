@@ -17,6 +17,11 @@ from bisvm.data.matrices import column_moments, weighted_squares
 from tests.covering import crossed, full
 from tests.problems import noisy, thinned, three_classes
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
+
 KINDS = {"dense": np.asarray, "sparse": sparse.csr_array}
 # Fold by fold the problems below are far from separable, and solved tightly: rounding
 # errors stay rounding errors.
@@ -266,6 +271,7 @@ def test_weights_splitters_and_groups_as_usual(searched, given):
         assert_same_fit(inside, chunked, X)
 
 
+@pytest.mark.usefixtures("usual_searches")
 def test_a_subsample_comes_first_where_there_are_many_rows():
     X, y = noisy(1000)
     inside = BilevelLinearSVC(**SETTINGS).fit(X, y)

@@ -56,7 +56,7 @@ def test_hypergradients_of_smooth_losses(kernel, loss, intercept):
     np.testing.assert_allclose(sparse(theta)[1], gradient, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("most", [10, *full(20)])
+@pytest.mark.parametrize("most", [8, *full(20)])
 @pytest.mark.parametrize(
     "kernel, intercept", crossed(["linear", "rbf"], INTERCEPTS, strength=1)
 )

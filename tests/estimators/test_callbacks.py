@@ -14,6 +14,11 @@ from bisvm import BilevelLinearSVC, BilevelSVC, ConvolutionalLinearSVC, Convolut
 from bisvm.core.progress import is_watched
 from tests.problems import three_classes, toy_data
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
+
 X, y = toy_data(60)
 
 

@@ -9,6 +9,11 @@ from bisvm.search.history import PairedDifference
 from tests.covering import crossed, full
 from tests.problems import three_classes, toy_data
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
+
 X, y = toy_data(60)
 FEW = np.r_[np.flatnonzero(y == 0), np.flatnonzero(y == 1)[:9]]
 RARE, RARE_Y = X[FEW], np.where(y[FEW] == 1, "sick", "well")

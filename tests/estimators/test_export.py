@@ -23,6 +23,11 @@ from bisvm.kernels import (
 )
 from bisvm.transforms import Nonlinearity, Projection, Scale
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
+
 X, Y = load_iris(return_X_y=True)
 X, Y = X[50::2], Y[50::2]
 QUICK = dict(C=1.0, loss="hinge", cv=3, max_iter=2, starts=1, random_state=0)

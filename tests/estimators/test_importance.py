@@ -11,6 +11,11 @@ from bisvm.datasets import make_moons_with_noise
 from bisvm.selection.comparison import fixed
 from tests.covering import full
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
+
 X, Y = make_moons_with_noise(160, n_noise=3, random_state=0)
 IRIS = load_iris(return_X_y=True)
 QUICK = dict(cv=3, random_state=0)

@@ -8,6 +8,11 @@ from bisvm import BilevelSVC
 from bisvm.kernels import RBF, Precomputed
 from tests.problems import three_classes, toy_data
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
+
 
 @pytest.mark.parametrize("data", [toy_data(60), three_classes(60)])
 def test_it_is_the_machine_of_its_kernel(data):

@@ -10,6 +10,11 @@ from bisvm import BilevelLinearSVC, BilevelSVC
 from bisvm.estimators.quality import NO_BETTER, Quality
 from bisvm.reporting.scores import share_of
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
+
 RNG = np.random.default_rng(0)
 QUICK = dict(kernel="rbf", cv=3, random_state=0)
 

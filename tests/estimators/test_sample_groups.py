@@ -15,6 +15,11 @@ from bisvm.data.splits import validated_on
 from bisvm.machines.regularization import PerGroup, Shared
 from tests.problems import sparse_twin, thinned, three_classes, toy_data
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
+
 X, y = toy_data(90)
 NAMES = np.array(["site a", "site b", "site c"])
 LABELS = NAMES[np.arange(90) % 3]
@@ -124,6 +129,7 @@ def test_optimizers_move_groups(optimizer):
     assert model.C_.argmin() == 2
 
 
+@pytest.mark.usefixtures("usual_searches")
 def test_widths_climb_after_the_groups():
     model = BilevelSVC("ard", regularization="per_group", random_state=0)
     model.fit(X, y, sample_groups=LABELS)
@@ -339,6 +345,7 @@ def rare(n=300, seed=0):
     return Xn[kept], np.array(["common", "rare"])[yn[kept]]
 
 
+@pytest.mark.usefixtures("usual_searches")
 @BOTH
 def test_class_weights_are_learned(make):
     Xr, yr = rare()

@@ -15,7 +15,10 @@ from bisvm.kernels import RBF, Linear
 from bisvm.losses import RESIDUAL_LOSSES, Quartic, SmoothEpsilonInsensitive
 from bisvm.testing import check_hypergradient
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
 
 X, y = make_friedman1(160, n_features=5, noise=1.0, random_state=0)
 X_new, y_new = make_friedman1(400, n_features=5, noise=1.0, random_state=1)
@@ -52,6 +55,7 @@ def test_every_criterion_finds_a_good_machine(criterion):
     assert svr(criterion=criterion).fit(X, y).score(X_new, y_new) > 0.8
 
 
+@pytest.mark.usefixtures("usual_searches")
 def test_kernel_auto_goes_from_linear_to_rich():
     model = svr("auto").fit(X, y)
     assert model.kernel_choice_.name != "linear"
@@ -405,6 +409,7 @@ def test_classifiers_say_what_to_use_for_numbers():
         BilevelSVC().fit(X, y)
 
 
+@pytest.mark.usefixtures("usual_searches")
 def test_fewer_rows_than_folds():
     with pytest.warns(UserWarning, match="3 samples, fewer than cv=5"):
         model = BilevelLinearSVR(random_state=0).fit(X[:3], y[:3])

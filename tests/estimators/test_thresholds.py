@@ -15,6 +15,11 @@ from bisvm.estimators.thresholds import best_threshold
 from tests.covering import crossed
 from tests.problems import three_classes
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
+
 X, codes = make_classification(
     300, 6, n_informative=4, weights=[0.88], class_sep=0.7, random_state=3
 )

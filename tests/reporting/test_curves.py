@@ -12,6 +12,11 @@ from bisvm.reporting.curves import thresholds_of
 from bisvm.reporting.dependence import dependences
 from bisvm.tables import pipeline_for
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
+
 X, Y = make_moons(160, noise=0.3, random_state=0)
 
 

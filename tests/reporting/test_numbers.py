@@ -25,6 +25,11 @@ from bisvm.selection.comparison import (
 )
 from tests.reporting.test_page import Reader
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
+
 pytest.importorskip("jinja2")
 X, y = load_diabetes(return_X_y=True)
 X, X_test, y, y_test = X[::2], X[1::2], y[::2], y[1::2]

@@ -19,6 +19,11 @@ from bisvm.selection.comparison import Rows
 from tests.reporting.conftest import LABEL, PICTURE, QUOTES, SCRIPT
 from tests.reporting.test_page import Reader
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
+
 X, y = load_iris(return_X_y=True)
 FEW = dict(compare=False)
 
@@ -115,6 +120,7 @@ def code(text, name):
     return html.unescape(found[1])
 
 
+@pytest.mark.usefixtures("usual_searches")
 @pytest.mark.parametrize("name", ["rebuild", "relearn"])
 def test_the_lines_make_the_model_again(name, reported, text, monkeypatch):
     monkeypatch.chdir(reported)
@@ -194,6 +200,7 @@ def test_classes_apart_groups_and_nothing_learned(tmp_path):
     assert "compare=False" in path.read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("usual_searches")
 def test_rows_in_chunks_and_a_precomputed_kernel(tmp_path):
     data = Chunks.of(X, y)
     model = BilevelLinearSVC(cv=2, tol=0.1, random_state=0).fit(data)

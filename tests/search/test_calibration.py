@@ -31,7 +31,10 @@ from bisvm.search.calibration import (
 )
 from bisvm.search.settings import Data
 
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
 
 QUICK = dict(cv=3, max_iter=3, starts=1, random_state=0)
 IRIS, SPECIES = load_iris(return_X_y=True)

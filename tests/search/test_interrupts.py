@@ -12,6 +12,11 @@ from bisvm import BilevelSVC
 from bisvm.datasets import make_moons_with_noise
 from tests.search.runs import assert_same
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
+
 X, Y = make_moons_with_noise(80, random_state=0)
 
 

@@ -18,11 +18,17 @@ from tests.search.runs import (
 )
 from tools.interrupts.trials import Fits
 
-pytestmark = pytest.mark.skipif(
-    "fork" not in multiprocessing.get_all_start_methods(),
-    reason="processes that know what this one knows are made by fork",
-)
+pytestmark = [
+    pytest.mark.skipif(
+        "fork" not in multiprocessing.get_all_start_methods(),
+        reason="processes that know what this one knows are made by fork",
+    ),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
 ROWS = 120
+# Long enough to be killed at different moments.
+SEARCHES = {"starts": 1, "max_iter": 10}
 
 
 @contextmanager

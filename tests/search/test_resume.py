@@ -43,13 +43,13 @@ def nothing(progress):
 # What is fitted, on which data, and whether to stop at every evaluation or at some.
 CASES = {
     "the whole refine": (svc("ard"), make_moons_with_noise(200, random_state=0), 11),
-    "by way of samples": (svc(), MOONS, 1),
+    "by way of samples": (svc(max_iter=3), MOONS, 1),
     "on landmarks": (svc(approximation="nystroem", max_iter=8), MOONS, 1),
     "no refine": (svc("ard", starts=1, max_iter=8), toy_data(60), 3),
     "starts apart": (svc(starts=3, max_iter=4), toy_data(60), 3),
     # A callback sees them all: they are one unit, on one objective.
     "starts in turn": (svc(starts=3, max_iter=4, callback=nothing), toy_data(60), 3),
-    "one set a class": (svc(shared=False), three_classes(60), 6),
+    "one set a class": (svc(shared=False, max_iter=4), three_classes(60), 6),
     "mini-batches": (
         svc(starts=1, optimizer=GradientDescent(batch_size=40, max_iter=10)),
         toy_data(80),
