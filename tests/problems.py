@@ -12,7 +12,8 @@ from bisvm.bilevel.objective import Objective, WarmStart
 from bisvm.bilevel.problem import Landmarks, Problem
 from bisvm.criteria import get_criterion
 from bisvm.criteria.priors import get_prior
-from bisvm.data.splits import freeze_splits, split_columns
+from bisvm.data.columns import split_columns
+from bisvm.data.splits import freeze_splits
 from bisvm.data.targets import class_tasks
 from bisvm.estimators.bilevel_objective import BilevelObjective
 from bisvm.kernels import get_kernel

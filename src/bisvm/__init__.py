@@ -82,6 +82,7 @@ _MODULES = (
     "plots",
     "published",
     "search.history",
+    "search.reasons",
     "selection",
     "solvers",
     "tables",

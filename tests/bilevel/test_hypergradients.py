@@ -11,7 +11,7 @@ from bisvm import criteria, losses
 from bisvm.bilevel.objective import Objective
 from bisvm.bilevel.problem import Landmarks
 from bisvm.criteria.priors import Shrinkage
-from bisvm.data.splits import FoldColumns
+from bisvm.data.columns import FoldColumns
 from bisvm.estimators.bilevel_objective import BilevelObjective
 from bisvm.machines.model import Model
 from bisvm.machines.regularization import PerFeature

@@ -7,7 +7,7 @@ from bisvm.bilevel.objective import Objective, WarmStart
 from bisvm.bilevel.problem import Landmarks, Problem
 from bisvm.criteria import get_residual_criterion
 from bisvm.criteria.residual import CORNER
-from bisvm.data.splits import split_columns
+from bisvm.data.columns import split_columns
 from bisvm.data.targets import Numbers
 from bisvm.estimators.bilevel_objective import BilevelObjective
 from bisvm.kernels import get_kernel

@@ -21,7 +21,7 @@ from bisvm.criteria import (
     get_criterion,
 )
 from bisvm.criteria.priors import Shrinkage
-from bisvm.data.splits import pooled_pairs, split_columns
+from bisvm.data.columns import pooled_pairs, split_columns
 from bisvm.data.targets import class_pairs, class_tasks
 from bisvm.testing import central_difference, check_criterion, check_hypergradient
 from tests.covering import crossed

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from bisvm.data.columns import split_columns
 from bisvm.data.leave_one_out import (
     dealt_folds,
     in_parts,
@@ -10,7 +11,6 @@ from bisvm.data.leave_one_out import (
     leave_one_out,
     leaves_one_out,
 )
-from bisvm.data.splits import split_columns
 from bisvm.data.targets import class_tasks
 
 

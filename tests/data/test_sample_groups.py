@@ -6,7 +6,7 @@ import pytest
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, Chunks
 from bisvm.bilevel.objective import Objective
 from bisvm.criteria.priors import Shrinkage
-from bisvm.data.splits import SampleGroups, row_kinds
+from bisvm.data.columns import SampleGroups, row_kinds
 from bisvm.losses import Hinge
 from bisvm.search.descent import SharedValues
 from bisvm.solvers import get_solver

@@ -16,15 +16,14 @@ from sklearn.model_selection import (
 )
 
 from bisvm import BilevelLinearSVC, BilevelSVC
-from bisvm.data.splits import (
+from bisvm.data.columns import (
     distinct_columns,
     equal_shares,
-    freeze_splits,
     row_kinds,
     split_columns,
     training_columns,
-    validated_on,
 )
+from bisvm.data.splits import freeze_splits, validated_on
 from bisvm.data.targets import class_tasks
 from bisvm.hinge.path import best_C
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bisvm.data.splits import SampleGroups
+from bisvm.data.columns import SampleGroups
 from bisvm.machines import Sensitivity
 from bisvm.machines.regularization import (
     PerFeature,

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, SwapHoldout
 from bisvm.bilevel.objective import Objective
-from bisvm.data.splits import split_columns
+from bisvm.data.columns import split_columns
 from bisvm.data.targets import class_tasks
 from bisvm.plots import convergence_data
 from bisvm.published.swapping import within_noise

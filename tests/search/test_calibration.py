@@ -19,7 +19,8 @@ from sklearn.svm import SVC
 
 import bisvm
 from bisvm import BilevelLinearSVC, BilevelSVC, ConvolutionalSVC
-from bisvm.data.splits import decisions, pooled_pairs, validated_on
+from bisvm.data.columns import decisions, pooled_pairs
+from bisvm.data.splits import validated_on
 from bisvm.data.targets import ClassLabels
 from bisvm.kernels import RBF
 from bisvm.search.calibration import (

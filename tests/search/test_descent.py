@@ -8,8 +8,8 @@ import pytest
 
 from bisvm import BilevelLinearSVC, BilevelObjective
 from bisvm.bilevel.objective import Objective
+from bisvm.data.columns import SampleGroups
 from bisvm.data.matrices import column_scale
-from bisvm.data.splits import SampleGroups
 from bisvm.kernels import RBF
 from bisvm.machines.approximation import Approximation
 from bisvm.optimizers import BFGS

@@ -8,7 +8,7 @@ import pytest
 from bisvm.bilevel.objective import Objective, WarmStart
 from bisvm.bilevel.problem import Landmarks
 from bisvm.criteria import get_criterion
-from bisvm.data.splits import training_columns
+from bisvm.data.columns import training_columns
 from bisvm.optimizers import BFGS
 from bisvm.search import results
 from bisvm.search.descent import Search

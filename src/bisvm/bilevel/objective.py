@@ -24,9 +24,9 @@ from bisvm.core.threads import one_blas_thread
 from bisvm.core.types import Array, ArrayLike
 from bisvm.criteria import CriterionValue, Points, StructuralRisk
 from bisvm.criteria.priors import Prior
+from bisvm.data.columns import FoldColumns
 from bisvm.data.leave_one_out import in_parts, leaves_one_out
 from bisvm.data.matrices import Inputs, stack
-from bisvm.data.splits import FoldColumns
 from bisvm.machines import Coefficients, Machine, Sensitivity
 from bisvm.solvers import Solution
 

@@ -13,8 +13,8 @@ from bisvm.core.parts import Parameter, Value
 from bisvm.core.types import Array, Matrix
 from bisvm.criteria import Criterion
 from bisvm.criteria.priors import Prior
+from bisvm.data.columns import FoldColumns, SampleGroups, equal_shares, row_kinds
 from bisvm.data.matrices import Inputs, RowBlocks
-from bisvm.data.splits import FoldColumns, SampleGroups, equal_shares, row_kinds
 from bisvm.kernels import Precomputed
 from bisvm.machines import Machine
 from bisvm.machines.approximation import Approximation

@@ -48,7 +48,7 @@ from bisvm.criteria.validation import (
     Weighted,
     get_criterion,
 )
-from bisvm.data.splits import Points
+from bisvm.data.columns import Points
 
 __all__ = [
     "CRITERIA",

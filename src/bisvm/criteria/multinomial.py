@@ -41,7 +41,7 @@ from bisvm.criteria.validation import (
     CriterionValue,
     required,
 )
-from bisvm.data.splits import Points
+from bisvm.data.columns import Points
 
 Indices = npt.NDArray[np.intp]
 

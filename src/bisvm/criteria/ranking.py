@@ -19,7 +19,7 @@ import numpy.typing as npt
 from bisvm.core.compiling import njit
 from bisvm.core.types import Array
 from bisvm.criteria.validation import CriterionValue, ScaleFree, required
-from bisvm.data.splits import Points
+from bisvm.data.columns import Points
 
 # Newton's method on a piecewise quadratic function ends after finitely many steps.
 _MAX_STEPS = 100

@@ -25,7 +25,7 @@ from bisvm.criteria.validation import (
     CriterionValue,
     required,
 )
-from bisvm.data.splits import Points
+from bisvm.data.columns import Points
 from bisvm.losses import Huber, Pinball, ResidualLoss, Squared
 from bisvm.losses.residual import check_quantile
 

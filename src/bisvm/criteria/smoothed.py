@@ -18,7 +18,7 @@ from scipy.special import expit
 
 from bisvm.core.types import Array
 from bisvm.criteria.validation import TINY, CriterionValue, ScaleFree, required
-from bisvm.data.splits import Points
+from bisvm.data.columns import Points
 
 
 class _Smoothed(ScaleFree):

@@ -29,7 +29,7 @@ from bisvm import losses
 from bisvm.core.parts import Part, deferred, resolve
 from bisvm.core.types import Array
 from bisvm.criteria.scale_profile import ScaleProfile
-from bisvm.data.splits import Points, row_kinds
+from bisvm.data.columns import Points, row_kinds
 
 TINY = float(np.finfo(float).tiny)
 # By how much a constant machine prefers one of several classes.

@@ -11,7 +11,8 @@ from dataclasses import replace
 import numpy as np
 
 from bisvm.core.types import Array, UserVector
-from bisvm.data.splits import FoldColumns, Split, equal_shares, only_members
+from bisvm.data.columns import FoldColumns, equal_shares
+from bisvm.data.splits import Split, only_members
 
 LEAVE_ONE_OUT = "loo"
 # Parts of the rows without which theta is chosen again, to check a choice: as many as

@@ -13,9 +13,10 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from bisvm.core.types import Array
 from bisvm.core.warning import warn_user
 from bisvm.criteria import Criterion
+from bisvm.data.columns import SampleGroups
 from bisvm.data.leave_one_out import is_leave_one_out, leave_one_out
 from bisvm.data.matrices import keep
-from bisvm.data.splits import Folds, SampleGroups, Split, freeze_splits
+from bisvm.data.splits import Folds, Split, freeze_splits
 from bisvm.data.targets import ClassLabels, class_tasks
 from bisvm.estimators.group_labels import first_names, warn_of_one_class
 from bisvm.estimators.inputs import Checked, Given, check_weights, require_weight

@@ -32,7 +32,7 @@ import numpy as np
 from scipy import stats
 
 from bisvm.core.types import Array
-from bisvm.data.splits import chosen, decisions
+from bisvm.data.columns import chosen, decisions
 from bisvm.search.results import Competitors, HeldOut, scores_of_splits
 from bisvm.search.settings import Data, TaskKind
 

@@ -16,8 +16,8 @@ from bisvm.core.interrupts import plain_interrupts
 from bisvm.core.types import Array, Matrix, UserData, UserVector
 from bisvm.core.warning import warn_user
 from bisvm.criteria import get_criterion
+from bisvm.data.columns import chosen, decisions
 from bisvm.data.matrices import stack
-from bisvm.data.splits import chosen, decisions
 from bisvm.estimators.arguments import ClassifierArguments, Goal
 from bisvm.estimators.class_inputs import class_factors
 from bisvm.estimators.expected_score import (

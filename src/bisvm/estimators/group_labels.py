@@ -6,8 +6,8 @@ import numpy as np
 
 from bisvm.core.types import Array, Matrix, UserVector
 from bisvm.core.warning import warn_user
+from bisvm.data.columns import SampleGroups
 from bisvm.data.matrices import RowBlocks
-from bisvm.data.splits import SampleGroups
 
 # Names of groups that a message lists.
 _FEW_NAMES = 5

@@ -25,7 +25,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from bisvm.core.types import Array, Matrix
-from bisvm.data.splits import chosen
+from bisvm.data.columns import chosen
 from bisvm.estimators.decision_functions import DecisionFunctions
 from bisvm.estimators.prediction_sets import LogProba
 from bisvm.estimators.quality import NORMAL, UNBALANCED

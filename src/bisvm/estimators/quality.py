@@ -28,7 +28,7 @@ from scipy.special import xlogy
 from sklearn.metrics import roc_auc_score
 
 from bisvm.core.types import Array
-from bisvm.data.splits import decisions
+from bisvm.data.columns import decisions
 from bisvm.search.history import CONSTANT_ERRORS, Certificate
 from bisvm.search.results import HeldOut, scores_of_splits
 from bisvm.search.settings import Data, TaskKind

@@ -24,8 +24,9 @@ from sklearn.utils.validation import (
 )
 
 from bisvm.core.types import Array, UserData, UserVector
+from bisvm.data.columns import chosen, decisions, pair_members
 from bisvm.data.matrices import dense
-from bisvm.data.splits import Folds, Split, chosen, decisions, pair_members
+from bisvm.data.splits import Folds, Split
 from bisvm.data.targets import class_pairs
 from bisvm.estimators.arguments import RandomState
 from bisvm.estimators.drop_in import check_kernel_name

@@ -9,8 +9,9 @@ import numpy as np
 
 from bisvm.core.types import Array
 from bisvm.core.warning import warn_user
+from bisvm.data.columns import SampleGroups
 from bisvm.data.matrices import keep
-from bisvm.data.splits import Folds, SampleGroups, Split, freeze_splits
+from bisvm.data.splits import Folds, Split, freeze_splits
 from bisvm.estimators.group_labels import group_labels, warn_of_small_groups
 from bisvm.estimators.inputs import Checked
 from bisvm.search.settings import Data, Grouping

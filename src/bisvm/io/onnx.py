@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import bisvm
 from bisvm.core.types import Array, UserData
-from bisvm.data.splits import pair_members
+from bisvm.data.columns import pair_members
 from bisvm.io.onnx_graph import Foreign, Graph, gram, softplus
 from bisvm.search.calibration import Calibration
 from bisvm.selection import FeatureSelector
@@ -245,7 +245,7 @@ def _scores(graph: Graph, model: BaseEstimator, x: str) -> str:
 
 
 def _decisions(graph: Graph, model: BaseEstimator, scores: str) -> str:
-    """(n,) for two classes, (n, n_classes) for more; see `data.splits.decisions`."""
+    """(n,) for two classes, (n, n_classes) for more; see `data.columns.decisions`."""
     machine = getattr(model, "machine_", model)
     n_classes = len(model.classes_)
     if n_classes == 2:

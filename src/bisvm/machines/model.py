@@ -10,6 +10,7 @@ from scipy import sparse
 
 from bisvm.core.parts import Parameter
 from bisvm.core.types import Array, ArrayLike, Matrix
+from bisvm.data.columns import SampleGroups
 from bisvm.data.matrices import (
     Inputs,
     column_moments,
@@ -18,7 +19,6 @@ from bisvm.data.matrices import (
     is_sparse,
     positive,
 )
-from bisvm.data.splits import SampleGroups
 from bisvm.kernels import Kernel, Linear
 from bisvm.losses import Loss
 from bisvm.machines.base import Coefficients, Intercept, Machine, Sensitivity

@@ -26,8 +26,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bisvm.core.types import Array, Matrix
+from bisvm.data.columns import distinct_columns
 from bisvm.data.matrices import RowBlocks, weighted_squares
-from bisvm.data.splits import distinct_columns
 from bisvm.losses import Loss
 from bisvm.machines.base import (
     Adjoint,

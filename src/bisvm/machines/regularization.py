@@ -8,8 +8,8 @@ import numpy as np
 
 from bisvm.core.parts import PENALTY, Parameter, Part, Value, natural_bounds, resolve
 from bisvm.core.types import Array, ArrayLike
+from bisvm.data.columns import SampleGroups
 from bisvm.data.matrices import Inputs, column_variance, mean_variance
-from bisvm.data.splits import SampleGroups
 from bisvm.machines.base import Sensitivity
 
 # Bounds of C in its natural unit: beyond them machines hardly change any more.

@@ -11,7 +11,7 @@ from bisvm.bilevel.objective import Objective
 from bisvm.bilevel.problem import Landmarks
 from bisvm.core.types import Array
 from bisvm.criteria import Criterion, MeanHinge
-from bisvm.data.splits import FoldColumns
+from bisvm.data.columns import FoldColumns
 from bisvm.losses import Hinge, Loss
 from bisvm.optimizers.base import BoundedProblem, Optimizer
 from bisvm.published.program import BilevelProgram, Swaps

@@ -20,8 +20,8 @@ from bisvm.core.threads import one_blas_thread
 from bisvm.core.types import Array, ArrayLike, UserData, UserVector
 from bisvm.core.warning import warn_user
 from bisvm.criteria import Criterion, get_criterion
+from bisvm.data.columns import chosen, decisions
 from bisvm.data.leave_one_out import is_leave_one_out
-from bisvm.data.splits import chosen, decisions
 from bisvm.estimators.arguments import COMMON, ClassArguments
 from bisvm.estimators.callbacks import CallbackSupportMixin, Watched, with_callbacks
 from bisvm.estimators.class_inputs import prepare_classes

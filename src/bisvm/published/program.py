@@ -32,7 +32,7 @@ from scipy import sparse
 
 from bisvm.core.space import Space
 from bisvm.core.types import Array, Matrix
-from bisvm.data.splits import FoldColumns, SampleGroups
+from bisvm.data.columns import FoldColumns, SampleGroups
 from bisvm.hinge.exchange import exchange
 from bisvm.hinge.solution import solve
 from bisvm.machines import KernelMachine, Sensitivity

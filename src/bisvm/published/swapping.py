@@ -28,7 +28,8 @@ from sklearn.utils import check_random_state
 from bisvm.bilevel.objective import Objective, WarmStart
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.criteria import Criterion
-from bisvm.data.splits import FoldColumns, Split
+from bisvm.data.columns import FoldColumns
+from bisvm.data.splits import Split
 from bisvm.optimizers import Optimizer
 from bisvm.optimizers.base import CONVERGED, LIMIT_REACHED, NOT_FINITE
 from bisvm.published.both_levels import BothLevels, Levels, descend_on_both_levels

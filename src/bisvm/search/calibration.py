@@ -33,7 +33,7 @@ from scipy.optimize import minimize
 from scipy.special import log_expit, log_softmax
 
 from bisvm.core.types import Array
-from bisvm.data.splits import decisions, pooled_pairs
+from bisvm.data.columns import decisions, pooled_pairs
 from bisvm.data.targets import class_pairs
 from bisvm.search.results import HeldOut, scores_of_splits
 from bisvm.search.settings import Data, Settings

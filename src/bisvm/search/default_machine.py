@@ -17,13 +17,8 @@ import numpy as np
 
 from bisvm.bilevel.objective import Objective
 from bisvm.core.types import Array, Matrix
+from bisvm.data.columns import FoldColumns, chosen, decisions, training_columns
 from bisvm.data.matrices import RowBlocks, column_moments
-from bisvm.data.splits import (
-    FoldColumns,
-    chosen,
-    decisions,
-    training_columns,
-)
 from bisvm.hinge.libsvm import GaussianMachine, gaussian_svc, gaussian_svr
 from bisvm.kernels import RBF
 from bisvm.machines import Coefficients

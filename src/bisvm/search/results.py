@@ -12,9 +12,10 @@ import numpy as np
 from bisvm.bilevel.objective import Objective, WarmStart
 from bisvm.bilevel.problem import Evaluation, Problem
 from bisvm.core.types import Array
+from bisvm.data.columns import training_columns
 from bisvm.data.leave_one_out import leaves_one_out
 from bisvm.data.matrices import Inputs
-from bisvm.data.splits import Split, training_columns
+from bisvm.data.splits import Split
 from bisvm.machines import Coefficients, KernelMachine, Machine
 from bisvm.machines.approximation import Approximation
 from bisvm.machines.landmarks import LeftOut

@@ -13,15 +13,15 @@ from bisvm.core.types import Array, Matrix
 from bisvm.criteria import Criterion
 from bisvm.criteria.priors import Prior
 from bisvm.data.chunks import Chunks
-from bisvm.data.leave_one_out import dealt_folds
-from bisvm.data.matrices import Inputs, RowBlocks
-from bisvm.data.splits import (
+from bisvm.data.columns import (
     FoldColumns,
     SampleGroups,
-    Split,
     split_columns,
     training_columns,
 )
+from bisvm.data.leave_one_out import dealt_folds
+from bisvm.data.matrices import Inputs, RowBlocks
+from bisvm.data.splits import Split
 from bisvm.data.targets import Targets
 from bisvm.kernels import Kernel, Precomputed
 from bisvm.machines.approximation import (

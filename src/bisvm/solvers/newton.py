@@ -8,7 +8,7 @@ import numpy as np
 
 from bisvm.core.deadlines import check_deadline
 from bisvm.core.types import Array
-from bisvm.data.splits import distinct_columns
+from bisvm.data.columns import distinct_columns
 from bisvm.machines import Coefficients, LinearMachine, Machine, Tangent
 from bisvm.solvers.base import Solution, Solver
 from bisvm.solvers.intercepts import smallest_intercept
