@@ -180,9 +180,11 @@ def test_scikit_learns_own_monitor(callbacks):
     assert len(rows) == len(model.history_)
 
 
-def test_scikit_learns_own_progress_bar(callbacks):
+def test_scikit_learns_own_progress_bar(callbacks, capsys):
     pytest.importorskip("rich")
     svc().set_callbacks(callbacks.ProgressBar()).fit(X, y)
+    shown = capsys.readouterr().out
+    assert "BilevelSVC" in shown and "100%" in shown
 
 
 def test_a_model_with_callbacks_is_not_saved_with_them(callbacks, tmp_path):
