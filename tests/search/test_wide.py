@@ -8,6 +8,11 @@ from sklearn.datasets import make_classification
 from bisvm import BilevelLinearSVC, BilevelLinearSVR
 from bisvm.search import settings
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
+
 X, y = make_classification(60, 200, n_informative=10, random_state=0)
 X = X + 5.0
 NUMBERS = X[:, :3].sum(axis=1)

@@ -20,6 +20,11 @@ from bisvm.testing import central_difference, check_part
 from tests.covering import crossed
 from tests.problems import three_classes, toy_data
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
+
 X, y = toy_data(50)
 RNG = np.random.default_rng(0)
 
@@ -367,6 +372,7 @@ def test_what_they_cannot_train_is_refused():
         BilevelSVC("rbf", loss="hinge", solver=SMO(jacobian="eaxct")).fit(X, y)
 
 
+@pytest.mark.usefixtures("usual_searches")
 def test_one_C_of_the_exact_hinge_is_scanned():
     """H has flat stretches and kinks, where a descent may stay."""
     X, y = toy_data(60)
