@@ -28,7 +28,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_sp
 from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
-from benchmarks.price import versions
+from benchmarks.measure import versions
 from bisvm import BilevelLinearSVC, BilevelObjective
 from bisvm.datasets import load
 from experiments.common import Result, Table

@@ -1,12 +1,17 @@
 """Every part of the benchmarks on a tiny sample; nothing timed is asserted."""
 
 import csv
+import importlib
+import pkgutil
 
 import numpy as np
 import pytest
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
+import benchmarks
+import experiments
+import tools
 from benchmarks import __main__ as program
 from benchmarks import (
     gradient,
@@ -185,3 +190,13 @@ def test_limits_and_threads(options, monkeypatch):
     with open(options.output / "limits.csv", newline="") as lines:
         (row,) = csv.DictReader(lines)
     assert row["kept"] == "yes"
+
+
+@pytest.mark.parametrize("folder", [benchmarks, experiments, tools])
+def test_every_program_can_be_imported(folder):
+    """A name that has moved is found out here, and not when figures are needed."""
+    found = pkgutil.walk_packages(folder.__path__, f"{folder.__name__}.")
+    names = [one.name for one in found if not one.name.endswith("__main__")]
+    assert names
+    for name in names:
+        importlib.import_module(name)

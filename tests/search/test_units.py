@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 
+from bisvm.machines.approximation import Approximation
 from bisvm.search import units
 from bisvm.search.reasons import TIME_STOP
 from bisvm.search.units import Work, search, tune_unit
@@ -55,6 +56,15 @@ def test_a_start_after_the_time_limit_is_left_out():
 
 def test_the_size_of_the_work_is_that_of_the_data():
     assert work().__sizeof__() > make_data().X.nbytes
+
+
+def test_a_sample_that_is_small_enough_needs_no_landmarks():
+    rule = Approximation(20, needed=True, final=40, exact_rows=30)
+    whole = replace(work(), approximation=rule)
+    rows = np.arange(31)
+    assert whole.on_sample(rows[:30]).approximation is None
+    assert whole.on_sample(rows).approximation == rule
+    assert work().on_sample(rows).approximation is None
 
 
 def test_each_class_has_its_own_values_if_they_are_not_shared():

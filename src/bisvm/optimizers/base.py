@@ -151,21 +151,27 @@ class Optimizer(Part):
         """
         return self.replace(max_iter=max_iter)
 
-    def loosened(self, factor: float) -> Self:
+    def loosened(self, factor: float, of_gradient: float | None = None) -> Self:
         """Return this optimizer with wider tolerances, for an approximate problem.
 
         Parameters
         ----------
         factor : float
             By which the tolerances grow.
+        of_gradient : float, optional
+            Another factor for that of the gradient.
 
         Returns
         -------
         optimizer : Optimizer
         """
-        tolerances = [name for name in ("ftol", "gtol") if hasattr(self, name)]
+        factors = {
+            "ftol": factor,
+            "gtol": factor if of_gradient is None else of_gradient,
+        }
+        own = {name: by for name, by in factors.items() if hasattr(self, name)}
         return self.replace(
-            **{name: factor * getattr(self, name) for name in tolerances}
+            **{name: by * getattr(self, name) for name, by in own.items()}
         )
 
     def _minimize(

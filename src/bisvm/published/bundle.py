@@ -127,7 +127,7 @@ class Bundle(Optimizer):
     def within(self, tol: float, max_iter: int) -> Self:
         return self.replace(tol=0.01 * tol, max_iter=max_iter)
 
-    def loosened(self, factor: float) -> Self:
+    def loosened(self, factor: float, of_gradient: float | None = None) -> Self:
         return self.replace(tol=factor * self.tol)
 
     def validate(self) -> Self:

@@ -54,7 +54,7 @@ class _ProjectedGradient(Optimizer):
     def within(self, tol: float, max_iter: int) -> Self:
         return self.replace(tol=0.1 * tol, max_iter=max_iter)
 
-    def loosened(self, factor: float) -> Self:
+    def loosened(self, factor: float, of_gradient: float | None = None) -> Self:
         return self.replace(tol=factor * self.tol)
 
     def accuracy(self, evaluation: int) -> float | None:

@@ -115,7 +115,7 @@ class SLPFilter(BothLevels):
     def within(self, tol: float, max_iter: int) -> Self:
         return self.replace(max_iter=max_iter, tol=0.1 * tol)
 
-    def loosened(self, factor: float) -> Self:
+    def loosened(self, factor: float, of_gradient: float | None = None) -> Self:
         return self.replace(tol=factor * self.tol)
 
     def search(self, levels: Levels, x0: Array) -> OptimizeResult:

@@ -155,8 +155,7 @@ class Work:
     def on_sample(self, rows: Array) -> Work:
         """Return the work on some of the rows, which are in memory."""
         rule = self.approximation
-        if rule is not None and rule.in_blocks:
-            rule = rule.on_rows(len(rows))
+        rule = None if rule is None else rule.on_rows(len(rows))
         return replace(self, data=self.data.subsample(rows), approximation=rule)
 
     def with_tasks(
