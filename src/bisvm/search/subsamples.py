@@ -20,12 +20,11 @@ from bisvm.search.reasons import converged_on_sample
 # matrices of this size cost next to nothing. Further ones grow by at most this ratio.
 SAMPLE_ROWS = 400
 SAMPLE_RATIO = 10.0
-# Rows from which on an evaluation is so expensive that more subsamples save time, that
-# steps are taken on one split, and that a descent stops at the noise of H: a step that
-# lowers H by less than NOISE_SHARE of its standard error is not taken. USUAL_FTOL is
-# the decrease at which others stop. The gradient's tolerance grows by a factor of
-# GENTLER at most: a carried curvature may promise little where a long slope still
-# lowers H by much.
+# Rows from which on an evaluation is so expensive that more subsamples save time, and
+# that a descent stops at the noise of H: a step that lowers H by less than NOISE_SHARE
+# of its standard error is not taken. USUAL_FTOL is the decrease at which others stop.
+# The gradient's tolerance grows by a factor of GENTLER at most: a carried curvature may
+# promise little where a long slope still lowers H by much.
 MANY_ROWS = 5000
 SMALL_RATIO = 3.0
 NOISE_SHARE = 0.1
@@ -75,38 +74,19 @@ def next_level(
     kept = theta if about else None
     plan = Plan(theta, stage, found.result, shared=True, about=kept)
     if size > MANY_ROWS and not about:
-        search, plan = _on_one_split(search, trace, plan)
+        search, trace = _at_noise(search, trace, plan)
     further, trace = search.follow(trace, plan)
     return replace(further, tried_starts=found.tried_starts), trace
 
 
-def _on_one_split(search: Search, trace: Trace, plan: Plan) -> tuple[Search, Plan]:
-    """Take the steps on one split; where they end, the search on all splits begins.
-
-    With so many rows one of several splits says enough, and most of what is left for
-    all of them is one evaluation. Tolerances are no tighter than the rows support.
-    """
-    columns = search.objective.problem.columns
-    numbers = np.unique(columns.split)
-    if len(numbers) == 1 or search.method is not None:
-        return search, plan
-    part, warm = search.objective.on_split(int(numbers[0]), trace.warm)
-    if trace.warm.fitted is not None:
-        fitted = trace.warm.fitted[:, columns.split == numbers[0]]
-        warm = replace(warm, fitted=fitted)
-    stage = f"{plan.stage} of a split"
+def _at_noise(search: Search, trace: Trace, plan: Plan) -> tuple[Search, Trace]:
+    """The search with tolerances no tighter than its rows support."""
     accuracy = search.optimizer.loosened(LOOSER).accuracy(0)
-    few = search.on(part)
-    at, own = evaluate(
-        few, Trace(warm), plan.theta, stage, tentative=True, accuracy=accuracy
-    )
-    error = at.relative_error / np.sqrt(len(numbers))
-    wider = max(NOISE_SHARE * error / USUAL_FTOL, 1.0) if np.isfinite(error) else 1.0
+    at, trace = evaluate(search, trace, plan.theta, plan.stage, accuracy=accuracy)
+    factor = NOISE_SHARE * at.relative_error / USUAL_FTOL
+    wider = max(factor, 1.0) if np.isfinite(factor) else 1.0
     optimizer = search.optimizer.loosened(wider, min(wider, GENTLER))
-    steps = replace(plan, stage=stage, tentative=True)
-    end, _ = replace(few, optimizer=optimizer).follow(own, steps)
-    further = replace(plan, theta=end.best.theta, previous=end.result)
-    return replace(search, optimizer=optimizer), further
+    return replace(search, optimizer=optimizer), trace
 
 
 def sample_sizes(n: int) -> list[int]:
