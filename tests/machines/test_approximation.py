@@ -416,6 +416,17 @@ def test_a_subsample_that_does_not_fit_keeps_its_landmarks():
     assert kept == replace(rule, in_blocks=False)
 
 
+def test_many_classes_have_the_whole_matrix_of_more_rows():
+    """Each machine separates one of them: its active set is a part of the rows."""
+    letters = size("auto", 15_000, 4e9, active=3 / 26)
+    assert not letters.needed
+    assert size("auto", 15_000, 4e9).needed
+    assert size("auto", 15_000, 4e9, active=0.9).needed
+    assert size("auto", 20_000, 1e11, active=3 / 26).needed
+    little = size("auto", 15_000, 1e9, active=3 / 26)
+    assert little.needed and "Gram matrix of 15000 samples needs 3.6" in little.limited
+
+
 def test_a_limit_that_only_subsamples_feel_is_said():
     rule = size("auto", 9000, 6e8)
     assert (rule.most, rule.final) == (1000, 2000) and rule.exact_rows < EXACT_ROWS

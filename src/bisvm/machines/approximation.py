@@ -26,6 +26,10 @@ CHOICES = ("auto", "none", "nystroem")
 # Up to this number of rows "auto" takes the whole Gram matrix, if it fits. Beyond it a
 # search on landmarks takes no longer, even if it needs as many as are allowed.
 EXACT_ROWS = 8000
+# The same for machines that separate one of several classes, whose active sets are
+# smaller: so many rows in all at most. A product with the whole matrix then takes as
+# long as the factors.
+MOST_EXACT_ROWS = 16_000
 # From this number of rows on the final machine has landmarks if the search does with a
 # few of them.
 KEPT_ROWS = 6000
@@ -121,6 +125,7 @@ def resolve_approximation(
     *,
     jobs: int = 1,
     more_grams: int = 0,
+    active: float = 1.0,
     possible: bool = True,
     in_blocks: bool = False,
 ) -> Approximation | None:
@@ -138,6 +143,8 @@ def resolve_approximation(
         Problems that share the free memory.
     more_grams : int
         Gram matrices that a sum or product of kernels holds besides its own.
+    active : float
+        Share of the rows that the active set of one machine can hold, about.
     possible : bool
         Whether the machine can be restricted to landmarks at all.
     in_blocks : bool
@@ -172,9 +179,22 @@ def resolve_approximation(
         if exactly:
             raise MemoryError(_too_much(n, needed, limit, possible=possible))
         found = _within(limit, n, n_columns, more_grams)
-        reason = f"The Gram matrix of {n} samples needs {needed / 1e9:.3g} GB, and "
-        words = f"{reason}{limit}: {_landmarks(found)}.{_advice(limit)}"
+        words = f"{_gram_words(n, needed)}{limit}: {_landmarks(found)}.{_advice(limit)}"
         return replace(found, limited=words, warns=True)
+    found = _on_landmarks(limit, n, n_columns, more_grams)
+    if choice == "auto" and n * active <= EXACT_ROWS and n <= MOST_EXACT_ROWS:
+        needed = gram_bytes(n, n_columns, more_grams, active)
+        if needed <= limit.bytes:
+            return Approximation(int(FEW * n), False)
+        words = f"{_gram_words(n, needed)}{limit}: {_landmarks(found)}.{_advice(limit)}"
+        return replace(found, limited=words, warns=limit.free)
+    return found
+
+
+def _on_landmarks(
+    limit: MemoryLimit, n: int, n_columns: int, more_grams: int
+) -> Approximation:
+    """The rule for landmarks, whose features are held in memory if they fit."""
     wanted = _within(MemoryLimit(np.inf, limit.free), n, n_columns, more_grams)
     if 8.0 * n * wanted.final > HELD_BYTES:
         return _in_blocks(limit, n, n_columns, more_grams)
@@ -293,6 +313,10 @@ def _exact_rows(limit: MemoryLimit, n_columns: int, more_grams: int) -> int:
     return int(min(EXACT_ROWS, fitting))
 
 
+def _gram_words(n: int, needed: float) -> str:
+    return f"The Gram matrix of {n} samples needs {needed / 1e9:.3g} GB, and "
+
+
 def _landmarks(rule: Approximation) -> str:
     return (
         f"the kernel is approximated on at most {rule.most} landmarks in the search "
@@ -322,12 +346,16 @@ def _too_much(n: int, needed: float, limit: MemoryLimit, *, possible: bool) -> s
 # --- memory ---------------------------------------------------------------------------
 
 
-def gram_bytes(n: int, n_columns: int, more_grams: int = 0) -> float:
+def gram_bytes(
+    n: int, n_columns: int, more_grams: int = 0, active: float = 1.0
+) -> float:
     """Return the bytes of a machine on the whole Gram matrix.
 
-    A sum or product of kernels holds `more_grams` besides.
+    A sum or product of kernels holds `more_grams` besides. Copies of a block for the
+    active set are smaller if that can hold a share of the rows only.
     """
-    return 8.0 * (GRAM_COPIES + more_grams) * n**2 + _column_bytes(n, n_columns)
+    copies = GRAM_COPIES - 1 + active**2 + more_grams
+    return 8.0 * copies * n**2 + _column_bytes(n, n_columns)
 
 
 def _column_bytes(n: int, n_columns: int) -> float:

@@ -356,6 +356,7 @@ def approximation_of(
         settings.max_memory,
         jobs=jobs,
         more_grams=_more_grams(model, data, n_tasks),
+        active=_active_share(settings, data),
         possible=model.loss.twice_differentiable and not settings.pairwise,
         in_blocks=isinstance(data.X, RowBlocks),
     )
@@ -375,6 +376,16 @@ def searches_that_fit(
         settings.max_memory,
         _more_grams(model, data, n_tasks),
     )
+
+
+def _active_share(settings: Settings, data: Data) -> float:
+    """Share of the rows that the active set of a machine can hold, about.
+
+    That of a pair has the rows of two classes; that of one class has its own and, as
+    letters show, about twice as many of the others.
+    """
+    own = 2.0 if settings.task_kind == "ovo" else 3.0
+    return min(1.0, own / max(len(data.classes), 1))
 
 
 def _more_grams(model: Model, data: Data, n_tasks: int) -> int:
