@@ -43,9 +43,9 @@ kernel : str or Kernel, default="auto"
         `RBF().on(["age", "bmi"]) + Linear()`, `k1 * k2`, `RBF() @ Convolution2D(...)`.
     approximation : {"auto", "none", "nystroem"}, default="auto"
         "none" trains on the whole Gram matrix, n^2 numbers, "nystroem" on the kernel
-        with a few hundred landmark rows. "auto" uses all rows up to 8000, if the Gram
-        matrix fits, and searches on landmarks where a tenth of the rows is enough.
-        Smooth losses only.
+        with a few hundred landmark rows. "auto" uses all rows up to 8000 (16,000 with
+        many classes), if the Gram matrix fits, and searches on landmarks where a tenth
+        of the rows is enough. Smooth losses only.
     max_memory : float, optional
         Bytes that a fit may take for what grows with the rows: Gram matrices,
         landmarks, values of every fold. By default a quarter of the free memory.
