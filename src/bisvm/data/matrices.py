@@ -222,20 +222,20 @@ def _weighted_squares(X: Matrix, D: Array) -> Array:
     for H, D_k in zip(out, D.T, strict=True):
         active = np.flatnonzero(D_k > 0)
         X_k, D_k = X[active], D_k[active]
-        H[:d, :d] = _weighted_square(X_k, D_k)
         H[:d, d] = H[d, :d] = X_k.T @ D_k
         H[d, d] = D_k.sum()
+        H[:d, :d] = _weighted_square(X_k, D_k)
     return out
 
 
 def _weighted_square(X: Matrix, D: Array) -> Array:
-    """X' diag(D) X."""
+    """X' diag(D) X; an array X is overwritten."""
     out: Array
     if not isinstance(X, np.ndarray):
         out = (X.T @ X.multiply(D[:, None]).tocsr()).toarray()
         return out
-    root = X * np.sqrt(D)[:, None]
-    out = root.T @ root
+    X *= np.sqrt(D)[:, None]
+    out = X.T @ X
     return out
 
 

@@ -15,6 +15,8 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
 
+from bisvm.core.lapack import factorize
+from bisvm.core.threads import in_threads
 from bisvm.core.types import Array, Matrix
 from bisvm.data.matrices import (
     Inputs,
@@ -48,6 +50,9 @@ WIDE = 100
 THIN = 200
 FEW = 500
 PATIENCE = 40
+# Features, or landmarks, from which on columns are solved in parallel: smaller systems
+# take less time than it takes to start a thread.
+PARALLEL = 300
 # Relative residual of conjugate gradients that stand for an exact solve, and the one
 # above which they have failed.
 EXACT = 1e-11
@@ -277,8 +282,13 @@ class LinearLinearization(Linearization):
         rhs = np.vstack([coef, constant]) if bordered else coef
         out = np.empty_like(rhs)
         direct = self._factored_columns
-        for k in np.flatnonzero(direct).tolist():
+
+        def factored(k: int) -> None:
             out[:, k] = self._system(k).solve(rhs[:, k])
+
+        X = self.machine.X
+        large = X.shape[1] >= PARALLEL and not isinstance(X, RowBlocks)
+        in_threads(factored, np.flatnonzero(direct).tolist(), worthwhile=large)
         rest = np.flatnonzero(~direct)
         if len(rest):
             out[:, rest], given_up = self._by_action(rhs[:, rest], rest)
@@ -434,18 +444,20 @@ class DenseSystem:
 def _cholesky(Q: Array) -> Array:
     """Lower Cholesky factor of a symmetric matrix with unit diagonal, in place.
 
-    The transpose of Q is Q in LAPACK's memory order. LAPACK does not touch the upper
-    triangle, from which Q is restored if a shift is needed.
+    Its transpose is Q in LAPACK's memory order. What is below the diagonal of Q is not
+    touched; from there Q is restored if a shift is needed.
     """
     shift = 0.0
-    A: Array = Q.T
     for _ in range(4):
-        A, info = lapack.dpotrf(A, lower=1, clean=0, overwrite_a=1)
-        if info == 0:
-            return A
-        shift = max(1e-14, 100 * shift)
-        upper = np.triu(A, 1)
-        A = np.asfortranarray(upper + upper.T + (1.0 + shift) * np.eye(len(A)))
+        try:
+            factorize(Q)
+        except np.linalg.LinAlgError:
+            shift = max(1e-14, 100 * shift)
+            below = np.tril(Q, -1)
+            Q = below + below.T + (1.0 + shift) * np.eye(len(Q))
+        else:
+            factor: Array = Q.T
+            return factor
     raise np.linalg.LinAlgError("matrix is not positive definite, nor nearly so")
 
 
