@@ -108,3 +108,19 @@ def test_of_several_optimal_intercepts_the_smallest_is_taken():
         for moved in (x, replace(x, intercept=x.intercept + 0.5))
     ]
     np.testing.assert_allclose(values[0], values[1], rtol=1e-9)
+
+
+def test_folds_begin_where_one_machine_of_their_task_ends():
+    """From rough values: fewer steps in all, and the same solution."""
+    X, y = make_classification(400, 6, n_informative=4, flip_y=0.1, random_state=0)
+    kernel, fold = RBF(gamma=0.2), np.arange(400) % 5
+    labels = np.tile((2.0 * y - 1.0)[:, None], (1, 5))
+    weights = 100.0 * (fold[:, None] != np.arange(5))
+    folds = KernelMachine(labels, weights, Quartic(), "free", kernel, X, kernel.gram(X))
+    rough = np.random.default_rng(0).normal(size=(400, 1)) + np.zeros((1, 5))
+    start, steps = Newton().approach(folds, rough, 1e-6)
+    near, far = (Newton().solve(folds, one, 1e-8) for one in (start, rough))
+    assert near.iterations + steps < far.iterations
+    np.testing.assert_allclose(near.fitted, far.fitted, atol=1e-6)
+    # All folds have the same labels, and so the same start.
+    np.testing.assert_array_equal(start, start[:, [0] * 5])

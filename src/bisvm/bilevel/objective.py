@@ -28,7 +28,7 @@ from bisvm.data.columns import FoldColumns
 from bisvm.data.leave_one_out import in_parts, leaves_one_out
 from bisvm.data.matrices import Inputs, stack
 from bisvm.machines import Coefficients, Machine, Sensitivity
-from bisvm.solvers import Solution
+from bisvm.solvers import Solution, Solver
 
 # Optimality residual of the lower level behind a public objective's values.
 PUBLIC_TOL = 1e-9
@@ -58,6 +58,7 @@ class WarmStart:
 
     fitted : (n, q), fitted values from which the solver starts; None for a cold start
     theta, coef, intercept : the last solution and the theta it belongs to, or None
+    rough : whether fitted values are those of other machines
     leverage : relative error of H divided by the residual that caused it
     single : whether single precision may be tried
     landmarks : rows to which the machines are restricted, or None for all of them
@@ -68,6 +69,7 @@ class WarmStart:
     theta: Array | None = None
     coef: Array | None = None
     intercept: Array | None = None
+    rough: bool = False
     leverage: float = NO_LEVERAGE
     single: bool = True
     landmarks: Landmarks | None = None
@@ -88,6 +90,7 @@ class WarmStart:
             theta=theta,
             coef=x.coef,
             intercept=x.intercept,
+            rough=False,
         )
 
 
@@ -222,16 +225,16 @@ class Objective:
 
         In single precision as long as its errors are far below the tolerance.
         """
-        problem, start = self.problem, warm.fitted
+        problem, solver = self.problem, self.problem.solver
         single = self._in_single(warm) if warm.single and tol >= SINGLE_TOL else None
         if single is not None:
             machine = problem.machine(values, single, warm.landmarks)
-            solution = problem.solver.solve(machine, start, tol)
+            solution = _solution(solver, machine, warm, tol)
             if machine.rounding(solution.x) <= SINGLE_SHARE * tol:
                 return machine, solution, warm
-            warm, start = replace(warm, single=False), solution.fitted
+            warm = replace(warm, single=False, fitted=solution.fitted, rough=False)
         machine = problem.machine(values, problem.X, warm.landmarks)
-        return machine, problem.solver.solve(machine, start, tol), warm
+        return machine, _solution(solver, machine, warm, tol), warm
 
     def _in_single(self, warm: WarmStart) -> Array | None:
         """Inputs in single precision, for machines on all rows."""
@@ -564,6 +567,17 @@ class Objective:
         return np.stack(
             [warm.fitted[:, task == k].mean(axis=1) for k in np.unique(task)], axis=1
         )
+
+
+def _solution(
+    solver: Solver, machine: Machine, warm: WarmStart, tol: float
+) -> Solution:
+    """The solution from a warm start, by way of fewer machines if that is rough."""
+    start, steps = warm.fitted, 0
+    if warm.rough and start is not None:
+        start, steps = solver.approach(machine, start, tol)
+    found = solver.solve(machine, start, tol)
+    return replace(found, iterations=found.iterations + steps)
 
 
 def _same_rows(first: Landmarks | None, second: Landmarks | None) -> bool:

@@ -65,7 +65,7 @@ def next_level(
     objective = search.objective
     theta = at_size(objective, found.best.theta, size / size_below)
     fitted = below.objective.values_at(objective.problem.X, trace_below.warm)
-    warm = replace(trace.warm, fitted=fitted, number=0)
+    warm = replace(trace.warm, fitted=fitted, rough=True, number=0)
     if about:
         # How residuals change H is much the same: no machine is solved twice.
         warm = replace(warm, leverage=trace_below.warm.leverage)

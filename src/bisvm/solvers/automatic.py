@@ -17,12 +17,19 @@ class Auto(Solver):
     def solve(
         self, machine: Machine, start: Array | None = None, tol: float = 1e-8
     ) -> Solution:
-        if not isinstance(machine, LinearMachine):
-            return Newton().solve(machine, start, tol)
-        if machine.by_passes:
+        if isinstance(machine, LinearMachine) and machine.by_passes:
             return _by_passes(machine, start, tol)
-        method = NewtonCG() if machine.by_action else Newton()
-        return method.solve(machine, start, tol)
+        return _method(machine).solve(machine, start, tol)
+
+    def approach(self, machine: Machine, start: Array, tol: float) -> tuple[Array, int]:
+        if isinstance(machine, LinearMachine) and machine.by_passes:
+            return start, 0
+        return _method(machine).approach(machine, start, tol)
+
+
+def _method(machine: Machine) -> Newton:
+    by_products = isinstance(machine, LinearMachine) and machine.by_action
+    return NewtonCG() if by_products else Newton()
 
 
 def _by_passes(machine: LinearMachine, start: Array | None, tol: float) -> Solution:

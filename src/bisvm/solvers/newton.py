@@ -73,21 +73,34 @@ class Newton(Solver):
         self.check(machine.loss)
         iterations = 0
         if start is None or not np.abs(start).max() < FAR:
-            start, iterations = self._cold_start(machine, tol)
+            start, iterations = self._by_pilot(machine, None, tol)
         solution = self._descend(machine, start, tol)
         slow = np.flatnonzero(solution.residual > 2 * tol)
         if solution.status == "max_iter" and len(slow):
             solution = self._along_path(machine, solution, slow, tol)
         return replace(solution, iterations=solution.iterations + iterations)
 
-    def _cold_start(self, machine: Machine, tol: float) -> tuple[Array, int]:
+    def approach(self, machine: Machine, start: Array, tol: float) -> tuple[Array, int]:
+        return self._by_pilot(machine, start, tol)
+
+    def _by_pilot(
+        self, machine: Machine, start: Array | None, tol: float
+    ) -> tuple[Array, int]:
         """Fitted values to start from, and the number of steps they took.
 
         Columns with the same labels, such as the folds of one task, have nearly the
-        same solution: one column with their mean weights is solved for all of them.
+        same solution: one column with their mean weights is solved for all of them,
+        from the mean of their values or, without any, from a cold start.
         """
         pilot, group = _pilot(machine)
-        found = self._descend(pilot, pilot.cold_start(), max(tol, _PILOT_TOL))
+        if start is None:
+            first = pilot.cold_start()
+        else:
+            first = np.stack(
+                [start[:, group == k].mean(axis=1) for k in range(pilot.n_columns)],
+                axis=1,
+            )
+        found = self._descend(pilot, first, max(tol, _PILOT_TOL))
         return found.fitted[:, group], found.iterations
 
     def _along_path(
