@@ -103,7 +103,8 @@ def test_held_out_rows_of_a_search_are_counted():
 def test_chance_is_called_guessing_and_scores_that_rank_are_told():
     X, y = make_moons(80, noise=0.3, random_state=0)
     with pytest.warns(Warning, match="no better than guessing"):
-        model = BilevelLinearSVC(cv=3).fit(X, np.random.default_rng(0).permutation(y))
+        model = BilevelLinearSVC(cv=3, random_state=0)
+        model.fit(X, np.random.default_rng(0).permutation(y))
     assert str(model.quality_).startswith(NO_BETTER)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 2))

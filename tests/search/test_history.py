@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bisvm.search.history import Certificate, Comparison, PairedDifference, TriedStarts
-from bisvm.search.reasons import Reason
+from bisvm.search.reasons import GUESSING, Reason
 
 
 def test_a_difference_and_its_standard_error():
@@ -98,6 +98,16 @@ def test_a_certificate_in_words():
 def test_advice_depends_on_what_went_wrong(given, advice):
     one = certificate(**{"converged": False, **given})
     assert advice in one.advice and bool(one.advice) is bool(advice)
+
+
+def test_a_search_that_stopped_early_still_says_that_it_is_guessing():
+    stopped = Reason("The limit was reached.", "Raise it.")
+    early = certificate(False, stopped, gain_over_constant=1.0)
+    assert early.advice.startswith("The model is no better than guessing")
+    # Where that is the reason, it is said once.
+    assert not certificate(False, GUESSING, gain_over_constant=1.0).advice.startswith(
+        "The model"
+    )
 
 
 def test_two_standard_errors_tell_a_machine_from_a_constant():

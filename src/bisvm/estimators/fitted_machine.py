@@ -387,7 +387,7 @@ def warn_of_doubt(certificates: Sequence[Certificate]) -> None:
             continue
         asked = certificate.why in ASKED
         advice = "" if asked else f"{certificate.advice} "
-        doubtful = certificate.no_better_than_constant or certificate.beaten_by
+        doubtful = certificate.why == certificate.doubt
         early = "" if doubtful else "Tuning stopped early: "
         warn_user(
             f"{early}{certificate.reason} {advice}The best model found is fitted; "

@@ -246,9 +246,17 @@ class Certificate:
         """What to do where it did not converge; empty where it did."""
         if self.converged:
             return ""
+        doubt = self.doubt
+        if doubt is None:
+            return self.why.advice
+        return doubt.advice if doubt == self.why else f"{doubt} {doubt.advice}"
+
+    @property
+    def doubt(self) -> Reason | None:
+        """Why the answer is not to be trusted, wherever the search stopped."""
         if self.beaten_by:
-            return beaten_by(self.beaten_by).advice
-        return GUESSING.advice if self.no_better_than_constant else self.why.advice
+            return beaten_by(self.beaten_by)
+        return GUESSING if self.no_better_than_constant else None
 
     def __str__(self) -> str:
         said = [("Converged: " if self.converged else "Not converged: ") + self.reason]

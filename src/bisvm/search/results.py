@@ -23,7 +23,7 @@ from bisvm.machines.model import Frame, RowFrame
 from bisvm.search.descent import Descent, Search
 from bisvm.search.history import Certificate, Hyperparameters, Record
 from bisvm.search.observer import COMPETITOR_ROWS, StopSearch, Trace
-from bisvm.search.reasons import GUESSING, LOWER_LIMIT, beaten_by
+from bisvm.search.reasons import LOWER_LIMIT
 from bisvm.search.refinement import can_refit, refit_without_splits
 from bisvm.search.settings import Data, Settings, problem_of
 from bisvm.solvers.base import STATUSES, Solution, Solver
@@ -457,13 +457,9 @@ class Tuned(Searched):
             gain_over_constant=None if gain is None else gain.in_standard_errors,
             beaten_by=descent.beaten_by,
         )
-        if not found.converged:
+        if not found.converged or found.doubt is None:
             return found
-        if found.beaten_by:
-            return replace(found, converged=False, why=beaten_by(found.beaten_by))
-        if found.no_better_than_constant:
-            return replace(found, converged=False, why=GUESSING)
-        return found
+        return replace(found, converged=False, why=found.doubt)
 
 
 def fold_machines(
