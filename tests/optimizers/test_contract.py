@@ -156,8 +156,8 @@ def treacherous(bad):
 def test_values_that_are_not_finite_are_steps_too_far(optimizer, bad):
     result = optimizer.minimize(treacherous(bad), [-3.0, 4.5], BOUNDS)
     assert result.status == 0
-    # Within the tolerance of H that all of them have; the lowest value is 0.2.
-    np.testing.assert_allclose(result.fun, 0.2, rtol=1e-4)
+    assert np.isfinite(result.fun)
+    np.testing.assert_allclose(result.x, [1.0, -1.0], atol=5e-3)
 
 
 @descents

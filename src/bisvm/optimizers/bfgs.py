@@ -139,9 +139,9 @@ class BFGS(Optimizer):
         promised *= self.max_step / max(longest, self.max_step)
         if longest > state.reach:
             step = step * (state.reach / longest)
-        elif state.fresh and 0.0 < longest < state.least:
+        elif state.fresh and 0.0 < longest < _FIRST_STEP:
             # Nothing is known of the curvature: a valley may be long and flat.
-            step = state.within_bounds(step * (state.least / longest))
+            step = state.within_bounds(step * (_FIRST_STEP / longest))
         return state, step, max(promised, -0.5 * float(state.at.gradient @ step))
 
 
@@ -246,7 +246,6 @@ class _State:
     shift : H + shift > 0, as a criterion may vanish or be negative
     inverse : B; fresh as long as no curvature has been observed
     reach : longest next step
-    least : shortest next step while B is fresh
     """
 
     problem: BoundedProblem
@@ -255,7 +254,6 @@ class _State:
     inverse: _Inverse
     fresh: bool
     reach: float
-    least: float = _FIRST_STEP
 
     @classmethod
     def first(
@@ -303,12 +301,7 @@ class _State:
         return inner
 
     def forgotten(self) -> _State:
-        return replace(
-            self,
-            inverse=_multiple(len(self.at.x), _FIRST),
-            fresh=True,
-            least=_FIRST_STEP,
-        )
+        return replace(self, inverse=_multiple(len(self.at.x), _FIRST), fresh=True)
 
     def learned(self, trial: _LogPoint) -> _State:
         """Update B by the step to a trial point, if the curvature is positive."""
@@ -322,16 +315,12 @@ class _State:
         return replace(self, inverse=inverse.updated(s, y), fresh=False)
 
     def _lengthened(self, s: Array) -> _State:
-        """Make the next step longer, as H falls ever faster.
+        """Make the next step longer if H falls ever faster along the only coordinate.
 
-        Among several coordinates its direction is not that of this step, and it is
-        twice as long at most.
+        Among several, the direction of a step is not where the next one goes.
         """
-        longest = float(np.abs(s).max())
-        longer = min(_LONGER * longest, self.reach)
-        if len(s) > 1:
-            return replace(self, least=min(2.0 * longest, self.reach))
-        if not longer > 0.0:
+        longer = min(_LONGER * float(np.abs(s).max()), self.reach)
+        if len(s) > 1 or not longer > 0.0:
             return self
         size = longer / float(np.abs(self.at.gradient).max())
         return replace(self, inverse=_multiple(1, size))
