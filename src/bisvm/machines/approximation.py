@@ -27,8 +27,8 @@ CHOICES = ("auto", "none", "nystroem")
 # search on landmarks takes no longer, even if it needs as many as are allowed.
 EXACT_ROWS = 8000
 # The same for machines that separate one of several classes, whose active sets are
-# smaller: so many rows in all at most. A product with the whole matrix then takes as
-# long as the factors.
+# smaller: so many rows in all at most, since products with the whole matrix take n^2
+# operations for each machine whatever its active set.
 MOST_EXACT_ROWS = 16_000
 # From this number of rows on the final machine has landmarks if the search does with a
 # few of them.

@@ -3,9 +3,8 @@
 - On a sample of many rows: a gain that would not come to `PROMISING_ERRORS` standard
   errors on all rows is not looked for there.
 - On one of several splits: its held-out rows choose theta, and those of the other
-  splits, which had no say, must gain by it. A search on all splits does not begin
-  there, since it often finds more: with one split, one of moons among 40 columns of
-  noise was missed.
+  splits, which had no say, must gain by it. The search on all splits begins anew all
+  the same: from where one split ends, moons among 40 columns of noise were missed.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def refused_by_split(
     shared: Evaluation,
     starts: tuple[Array, ...],
 ) -> tuple[Comparison | None, Trace]:
-    """What other splits say against values that one split chose; None for nothing.
+    """What other splits say against values that one split chose; None if nothing.
 
     search, trace : on all splits; the end of the search on one is evaluated there
     judge : with the criterion by which models are compared
