@@ -382,7 +382,7 @@ def _active_share(settings: Settings, data: Data) -> float:
     """Share of the rows that the active set of a machine can hold, about.
 
     That of a pair has the rows of two of K classes. One class against the rest has its
-    own rows and others near them: 2.2 n / K in the mean of 26 letters, and 3 n / K here.
+    own rows and others near them: 2.2 n / K in the mean of 26 letters, 3 n / K here.
     """
     own = 2.0 if settings.task_kind == "ovo" else 3.0
     return min(1.0, own / max(len(data.classes), 1))
