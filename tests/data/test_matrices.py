@@ -7,6 +7,7 @@ from scipy import sparse
 from bisvm.data.matrices import (
     column_scale,
     column_variance,
+    dense_if_small,
     mean_deviation,
     mean_variance,
 )
@@ -76,3 +77,10 @@ def test_quartiles_count_weights_as_rows_and_see_zeros_of_sparse_columns():
     np.testing.assert_allclose(column_scale(X, weight), repeated)
     np.testing.assert_allclose(column_scale(sparse.csr_array(X), weight), repeated)
     np.testing.assert_allclose(column_scale(-X), column_scale(X))
+
+
+def test_few_sparse_entries_become_an_array_and_many_stay_sparse():
+    np.testing.assert_array_equal(dense_if_small(sparse.csr_array(X)), X)
+    wide = sparse.csr_array((400, 8000))
+    assert dense_if_small(wide) is wide
+    assert dense_if_small(X) is X

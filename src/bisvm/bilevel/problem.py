@@ -14,7 +14,7 @@ from bisvm.core.types import Array, Matrix
 from bisvm.criteria import Criterion
 from bisvm.criteria.priors import Prior
 from bisvm.data.columns import FoldColumns, SampleGroups, equal_shares, row_kinds
-from bisvm.data.matrices import Inputs, RowBlocks
+from bisvm.data.matrices import Inputs, RowBlocks, dense_if_small
 from bisvm.kernels import Precomputed
 from bisvm.machines import Machine
 from bisvm.machines.approximation import Approximation
@@ -205,9 +205,10 @@ class Problem:
     def subsample(self, rows: Array) -> Problem:
         """Return the program on some of the rows, without landmarks if they are few."""
         columns, rule = self.columns, self.approximation
+        X = self.X[rows]
         return replace(
             self,
-            X=self.X[rows],
+            X=dense_if_small(X) if self.model.linear else X,
             approximation=None if rule is None else rule.on_rows(len(rows)),
             sample_weight=self.sample_weight[rows],
             groups=None if self.groups is None else self.groups[rows],

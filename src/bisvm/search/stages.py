@@ -342,8 +342,7 @@ def _shared_values(
     problem = search.objective.problem
     n = len(problem.sample_weight)
     below: tuple[Search, Trace, Descent, int] | None = None
-    # Linear machines cost no more than their rows: one subsample is enough for them.
-    for size in sample_sizes(n)[: 1 if problem.model.linear else None]:
+    for size in sample_sizes(n):
         rows = sampled_rows(search.objective, size, random_state)
         if rows is None:
             continue
