@@ -79,6 +79,19 @@ def test_with_two_classes_too():
     np.testing.assert_allclose(model.decision_function(X[TEST]), expected, atol=1e-2)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("estimator", [BilevelSVC, BilevelSVR])
+def test_with_so_many_rows_that_its_time_is_estimated(estimator):
+    """One row in eight is trained on before the others."""
+    rng = np.random.default_rng(0)
+    n = default_machine.FEW_ROWS + 100
+    x, weight = rng.normal(size=(n, 1)), rng.uniform(0.5, 1.5, n)
+    t = (x[:, 0] > 0).astype(float) + (estimator is BilevelSVR) * x[:, 0]
+    model = estimator("rbf", time_limit=0.5, random_state=0)
+    model.fit(x, t, sample_weight=weight)
+    assert model.score(x, t) > 0.9
+
+
 @pytest.mark.usefixtures("no_grace")
 def test_with_numbers_and_weights():
     t = X @ np.linspace(-1.0, 1.0, 64)

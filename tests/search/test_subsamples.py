@@ -13,7 +13,6 @@ from bisvm.search.subsamples import (
     SAMPLE_RATIO,
     SAMPLE_ROWS,
     SMALL_RATIO,
-    at_size,
     next_level,
     sample_sizes,
     sampled_rows,
@@ -60,13 +59,6 @@ def test_a_class_that_is_rare_leaves_no_sample():
     assert sampled_rows(objective, 400, rng()) is None
 
 
-def test_c_shrinks_as_a_sample_grows():
-    objective = make_search().objective
-    theta = objective.theta0
-    grown = at_size(objective, theta, 10.0)
-    np.testing.assert_allclose(grown - theta, [-0.2 * np.log(10.0), 0.0])
-
-
 def test_a_descent_on_many_rows_stops_at_the_noise_of_h(monkeypatch):
     """What is left out is less than a tenth of a standard error of H."""
     search = make_search((MOONS[0][:500], MOONS[1][:500]), cv=5)
@@ -75,7 +67,7 @@ def test_a_descent_on_many_rows_stops_at_the_noise_of_h(monkeypatch):
     found, trace = small.descend(
         Trace(), search.objective.theta0, "subsample", shared=True
     )
-    given = (search, Trace(), small, trace, found, 250, 500, "shared values")
+    given = (search, Trace(), small, trace, found, "shared values")
     exact, at_exact = next_level(*given)
     monkeypatch.setattr(subsamples, "MANY_ROWS", 400)
     stopped, at_stopped = next_level(*given)

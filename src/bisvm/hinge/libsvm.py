@@ -78,7 +78,7 @@ def gaussian_svc(
     X: Matrix, labels: Array, weight: Array, **settings: float
 ) -> GaussianMachine:
     """Train on labels +1 and -1 with weights C w_i; settings are those of SVC."""
-    machine = SVC(**settings).fit(X, labels, weight)
+    machine = SVC(**settings).fit(X, labels, np.ascontiguousarray(weight))
     return _gaussian(machine, machine.decision_function)
 
 
@@ -86,7 +86,7 @@ def gaussian_svr(
     X: Matrix, y: Array, weight: Array, **settings: float
 ) -> GaussianMachine:
     """Train on numbers y with weights C w_i; settings are those of SVR."""
-    machine = SVR(**settings).fit(X, y, weight)
+    machine = SVR(**settings).fit(X, y, np.ascontiguousarray(weight))
     return _gaussian(machine, machine.predict)
 
 

@@ -22,7 +22,7 @@ from bisvm.core.types import Array
 from bisvm.search.descent import Search, evaluate
 from bisvm.search.history import Comparison, PairedDifference
 from bisvm.search.observer import StopSearch, Trace
-from bisvm.search.subsamples import SAMPLE_ROWS, at_size, sampled_rows
+from bisvm.search.subsamples import SAMPLE_ROWS, sampled_rows
 
 SEPARATE = "separate values"
 # Standard errors on all rows that a sample must promise for separate values: half of
@@ -56,11 +56,10 @@ def refused_on_sample(
     if rows is None:
         return None
     part = Objective(objective.problem.subsample(rows))
-    smaller = tuple(at_size(objective, theta, size / n) for theta in starts)
     stage, many = f"{SEPARATE} of a sample", search.on(part.for_many())
     with _stops_at(trace):
-        one, own = evaluate(search.on(part), Trace(), smaller[0], stage, tentative=True)
-        best = _best_end(many, replace(own, remembered={}), smaller, stage)
+        one, own = evaluate(search.on(part), Trace(), starts[0], stage, tentative=True)
+        best = _best_end(many, replace(own, remembered={}), starts, stage)
     gain = PairedDifference.between(part.judged(one), part.judged(best))
     needed = PROMISING_ERRORS * (size / n) ** 0.5
     step = Comparison(SEPARATE, gain, needed, n_rows=size)

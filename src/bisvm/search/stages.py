@@ -56,7 +56,6 @@ from bisvm.search.starts import (
     tried_starts,
 )
 from bisvm.search.subsamples import (
-    at_size,
     by_sample,
     next_level,
     on_other_machines,
@@ -341,7 +340,7 @@ def _shared_values(
     """
     problem = search.objective.problem
     n = len(problem.sample_weight)
-    below: tuple[Search, Trace, Descent, int] | None = None
+    below: tuple[Search, Trace, Descent] | None = None
     for size in sample_sizes(n):
         rows = sampled_rows(search.objective, size, random_state)
         if rows is None:
@@ -363,18 +362,18 @@ def _shared_values(
                     worth=ROUGH_WORTH,
                 )
                 if below is None
-                else next_level(level, Trace(), *below, size, SUBSAMPLE)
+                else next_level(level, Trace(), *below, SUBSAMPLE)
             )
         except StopSearch as stop:
             # On the first subsample nothing is known of other values before its end.
             theta = None if below is None and stop.reason == TIME_STOP else stop.theta
             if theta is not None:
-                theta = at_size(search.objective, theta, n / size)
+                theta = clipped(search.objective, theta)
             raise StopSearch(stop.reason, theta, trace) from None
-        below = level, level_trace, found, size
+        below = level, level_trace, found
     if below is None:
         return _from_starts(search, trace, stage, partial(choose, known=known))
-    return next_level(search, trace, *below, n, SHARED)
+    return next_level(search, trace, *below, SHARED)
 
 
 def _from_starts(

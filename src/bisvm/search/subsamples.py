@@ -9,7 +9,6 @@ import numpy as np
 from numpy.random import RandomState
 
 from bisvm.bilevel.objective import Objective, WarmStart
-from bisvm.core.parts import PENALTY
 from bisvm.core.types import Array
 from bisvm.optimizers import BFGS
 from bisvm.search.descent import LOOSER, Descent, Plan, Search, clipped, evaluate
@@ -32,8 +31,6 @@ USUAL_FTOL = 1e-4
 GENTLER = 3.0
 # Points of each sign that every training problem of a subsample must have.
 SAMPLE_MEMBERS = 5
-# The best C of a subsample shrinks with its size about like size^-0.2.
-C_EXPONENT = 0.2
 # Steps on all rows that come in blocks, after a search on a sample. With a million rows
 # 0.2% of H is about half a standard error.
 BLOCK_STEPS = BFGS(max_iter=4, ftol=2e-3, gtol=0.1)
@@ -52,8 +49,6 @@ def next_level(
     below: Search,
     trace_below: Trace,
     found: Descent,
-    size_below: int,
-    size: int,
     stage: str,
     *,
     about: bool = False,
@@ -63,7 +58,7 @@ def next_level(
     about : whether it keeps the differences of widths that were found there
     """
     objective = search.objective
-    theta = at_size(objective, found.best.theta, size / size_below)
+    theta = clipped(objective, found.best.theta)
     fitted = below.objective.values_at(objective.problem.X, trace_below.warm)
     warm = replace(trace.warm, fitted=fitted, rough=True, number=0)
     if about:
@@ -73,7 +68,7 @@ def next_level(
     trace = on_other_machines(trace, warm)
     kept = theta if about else None
     plan = Plan(theta, stage, found.result, shared=True, about=kept)
-    if size > MANY_ROWS and not about:
+    if len(objective.problem.sample_weight) > MANY_ROWS and not about:
         search, trace = _at_noise(search, trace, plan)
     further, trace = search.follow(trace, plan)
     return replace(further, tried_starts=found.tried_starts), trace
@@ -117,12 +112,6 @@ def sampled_rows(
     return rows if members.min() >= SAMPLE_MEMBERS else None
 
 
-def at_size(objective: Objective, theta: Array, ratio: float) -> Array:
-    """Return theta for a subsample `ratio` times as large."""
-    shrink = C_EXPONENT * np.log(ratio) * objective.space.has_role(PENALTY)
-    return clipped(objective, theta - shrink)
-
-
 def by_sample(
     search: Search,
     trace: Trace,
@@ -152,15 +141,12 @@ def by_sample(
         best = stop.trace.best
         theta = stop.theta if best is None else best.theta
         if theta is not None:
-            theta = at_size(search.objective, theta, n / size)
+            theta = clipped(search.objective, theta)
         raise StopSearch(stop.reason, theta, trace) from None
     if found is None:
         return None, trace
     few = replace(search, optimizer=BLOCK_STEPS, method=None)
-    sizes = size, n
-    end, trace = next_level(
-        few, trace, level, below, found, *sizes, ALL_ROWS, about=True
-    )
+    end, trace = next_level(few, trace, level, below, found, ALL_ROWS, about=True)
     reason = end.reason
     if found.converged and not end.converged:
         reason = converged_on_sample(size)
