@@ -29,7 +29,7 @@ TREES = {
     "HistGradientBoostingRegressor": {"max_iter": 10},
 }
 # What settings are by default where searches are brief.
-BRIEF = {"starts": 1, "max_iter": 2, "cv": 3}
+BRIEF = {"starts": 1, "max_iter": 2, "cv": 3, "multi_class": "ovr"}
 USUAL = {
     estimator: estimator.__init__.__kwdefaults__
     for estimator in (BilevelSVC, BilevelLinearSVC, BilevelSVR, BilevelLinearSVR)
