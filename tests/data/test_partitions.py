@@ -102,7 +102,11 @@ def assert_same_fit(a, b, X, rtol=1e-9):
 UNITS = {
     "classes": {"shared": False},
     "classes and starts": {"shared": False, "starts": 2},
-    "starts": {"kernel": "linear", "starts": [{"C": 1.0}, {"C": 9.0}]},
+    "starts": {
+        "kernel": "linear",
+        "multi_class": "ovr",
+        "starts": [{"C": 1.0}, {"C": 9.0}],
+    },
 }
 
 
