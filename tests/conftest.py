@@ -11,14 +11,27 @@ from bisvm.published import bundle_model, fold_newton, single_loop
 from bisvm.search import default_machine, observer
 from bisvm.selection import comparison
 
-# Loops of single papers that take five to fifteen seconds to compile.
+# Loops of single papers that take seconds to compile, with what they call.
 LONG_TO_COMPILE = (
     (bundle_model, "_bordered"),
     (bundle_model, "dual_active_set"),
     (fold_newton, "newton"),
     (fold_newton, "solve_folds"),
-    (single_loop, "sgd_dcd"),
-    (single_loop, "without_free"),
+    *(
+        (single_loop, name)
+        for name in (
+            "bilevel_sgd",
+            "draw_below",
+            "draw_held_out",
+            "draw_violator",
+            "keep",
+            "sgd_dcd",
+            "shuffle",
+            "upper_step",
+            "visit",
+            "without_free",
+        )
+    ),
 )
 # Trees of the forests and boosting that reports compare with: enough to be better than
 # guessing.
@@ -29,7 +42,7 @@ TREES = {
     "HistGradientBoostingRegressor": {"max_iter": 10},
 }
 # What settings are by default where searches are brief.
-BRIEF = {"starts": 1, "max_iter": 2, "cv": 3}
+BRIEF = {"starts": 1, "max_iter": 2, "cv": 3, "multi_class": "ovr"}
 USUAL = {
     estimator: estimator.__init__.__kwdefaults__
     for estimator in (BilevelSVC, BilevelLinearSVC, BilevelSVR, BilevelLinearSVR)

@@ -13,6 +13,8 @@ import bisvm
 from bisvm.cli import main
 from bisvm.tables.format import TableFormat, remembered
 
+pytestmark = pytest.mark.usefixtures("brief_searches")
+
 pytest.importorskip("skops")
 # One evaluation is enough to learn what these files hold.
 QUICK = ["--kernel", "rbf", "--cv", "2", "--test-size", "0", "--time-limit", "0.001"]

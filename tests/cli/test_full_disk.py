@@ -13,6 +13,8 @@ import pytest
 from bisvm.cli import main
 from tests.disks import full_disk
 
+pytestmark = pytest.mark.usefixtures("brief_searches")
+
 pytest.importorskip("skops")
 
 

@@ -20,6 +20,8 @@ from tests.cli.fuzzing import (
     tables,
 )
 
+pytestmark = pytest.mark.usefixtures("brief_searches")
+
 pytest.importorskip("skops")
 TUNE = ["--cv", "2", "--time-limit", "0.001", "--test-size", "0", "--kernel", "rbf"]
 

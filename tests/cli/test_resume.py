@@ -12,6 +12,8 @@ import pytest
 from bisvm.cli import main
 from bisvm.datasets import make_moons_with_noise
 
+pytestmark = pytest.mark.usefixtures("brief_searches")
+
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):

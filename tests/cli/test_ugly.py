@@ -11,6 +11,8 @@ from bisvm.search import default_machine, observer
 from bisvm.tables import hold_out, read_table
 from tests.cli.ugly import TABLES, WIDE_TARGET, german, many_classes, wide
 
+pytestmark = pytest.mark.usefixtures("brief_searches")
+
 pytest.importorskip("skops")
 # A machine by default is enough: what is read is at stake, not what is learned.
 QUICK = ["--kernel", "rbf", "--cv", "3", "--time-limit", "0.001"]

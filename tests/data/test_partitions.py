@@ -28,9 +28,11 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 partitions = pytest.importorskip("bisvm.data.partitions")
 
-SETTINGS = {"tol": 1e-6, "random_state": 0, "cv": 2, "starts": 1}
+pytestmark = pytest.mark.filterwarnings("ignore:Tuning stopped early")
+
 # Every evaluation is some dozens of rounds of messages.
-QUICK = {"starts": 1, "C": 0.1, "tol": 1e-2, "random_state": 0, "cv": 2}
+QUICK = {"starts": 1, "max_iter": 2, "cv": 2, "random_state": 0}
+SETTINGS = {**QUICK, "tol": 1e-6}
 X, y = noisy(120, 3)
 X3, y3 = three_classes(90)
 
@@ -98,15 +100,16 @@ def assert_same_fit(a, b, X, rtol=1e-9):
 # --- units of work --------------------------------------------------------------------
 
 UNITS = {
-    "classes": BilevelSVC("rbf", shared=False, cv=3, random_state=0),
-    "classes and starts": BilevelSVC(
-        "rbf", shared=False, starts=2, cv=2, random_state=0
-    ),
-    "starts": BilevelSVC("linear", starts=[{"C": 1.0}, {"C": 9.0}], random_state=0),
+    "classes": {"shared": False},
+    "classes and starts": {"shared": False, "starts": 2},
+    "starts": {
+        "kernel": "linear",
+        "multi_class": "ovr",
+        "starts": [{"C": 1.0}, {"C": 9.0}],
+    },
 }
 
 
-@pytest.mark.filterwarnings("ignore:Tuning stopped early")
 @pytest.mark.parametrize("case", ["classes and starts", *full("classes", "starts")])
 def test_workers_find_what_one_process_finds(client, case, monkeypatch):
     sent = []
@@ -116,17 +119,18 @@ def test_workers_find_what_one_process_finds(client, case, monkeypatch):
         lambda work: sent.append(os.getpid()) or work.__dict__,
         raising=False,
     )
-    here = clone(UNITS[case]).set_params(n_jobs=1).fit(X3, y3)
+    model = BilevelSVC(**{"kernel": "rbf", **QUICK, **UNITS[case]})
+    here = clone(model).set_params(n_jobs=1).fit(X3, y3)
     assert not sent
     with joblib.parallel_config("dask"):
-        there = clone(UNITS[case]).fit(X3, y3)
+        there = clone(model).fit(X3, y3)
     assert_same_fit(here, there, X3, rtol=0)
     # The data left this process once, however many units there are.
     assert len(sent) == 1
 
 
 def test_whole_fits_inside_a_worker(client):
-    machine = BilevelSVC("rbf", cv=2, starts=1, random_state=0)
+    machine = BilevelSVC("rbf", **QUICK)
     here = clone(machine).fit(X3, y3)
     there = client.submit(clone(machine).fit, X3, y3).result(60)
     assert_same_fit(here, there, X3, rtol=0)
@@ -164,7 +168,7 @@ def test_units_begin_anew_where_the_data_died_with_their_worker(monkeypatch):
             return super().__call__(calls)
 
     monkeypatch.setattr(units, "Parallel", Forgetful)
-    model = BilevelLinearSVC(shared=False, starts=1, cv=2, random_state=0)
+    model = BilevelLinearSVC(shared=False, **QUICK)
     found = clone(model).fit(X3, y3)
     assert len(lost) == 2
     lost.clear()
@@ -188,19 +192,16 @@ def test_the_error_of_a_worker_is_the_users(client):
 
 def test_a_callback_stays_here_and_says_so(client):
     seen = []
-    settings = {"shared": False, "starts": 1, "cv": 2, "random_state": 0}
-    model = BilevelSVC("rbf", **settings, callback=seen.append)
+    model = BilevelSVC("rbf", shared=False, **QUICK, callback=seen.append)
     with joblib.parallel_config("dask"):
         with pytest.warns(UserWarning, match="A callback is called in this process"):
             model.fit(X3, y3)
     assert [progress.record for progress in seen] == model.history_
 
 
-@pytest.mark.filterwarnings("ignore:Tuning stopped early")
 def test_a_run_on_rows_of_a_cluster_is_resumed(client, tmp_path):
     rows = da.from_array(X, chunks=(50, 3))
-    few = {**QUICK, "max_iter": 2}
-    kept = {**few, "checkpoint": tmp_path / "run.jsonl"}
+    kept = {**QUICK, "checkpoint": tmp_path / "run.checkpoint"}
 
     def leave(progress):
         if progress.record.number == 2:
@@ -210,12 +211,11 @@ def test_a_run_on_rows_of_a_cluster_is_resumed(client, tmp_path):
         BilevelLinearSVC(**kept, callback=leave).fit(rows, y)
     seen = []
     model = BilevelLinearSVC(**kept, callback=seen.append).fit(rows, y)
-    expected = BilevelLinearSVC(**few).fit(rows, y)
+    expected = fit_here(rows)
     np.testing.assert_array_equal(model.coef_, expected.coef_)
     assert len(seen) == len(expected.history_)
 
 
-@pytest.mark.filterwarnings("ignore:Tuning stopped early")
 def test_a_time_limit_holds_on_workers(client):
     model = BilevelSVC("rbf", starts=50, time_limit=1e-6, cv=2, random_state=0)
     with joblib.parallel_config("dask"):
@@ -294,25 +294,28 @@ def test_an_array_that_is_spread(client):
     assert there.score(spread, da.from_array(y, chunks=7)) == inside.score(X, y)
 
 
-def fit_without_a_worker(remove, chunks, **settings):
-    """A worker is gone after the second evaluation, and nothing else is different."""
-    settings = {**QUICK, **settings}
-    spread = da.from_array(X, chunks=chunks)
+def fit_here(rows):
+    """What this process finds, without any client."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(distributed, "default_client", no_client)
-        here = BilevelLinearSVC(**settings).fit(spread, y)
+        return BilevelLinearSVC(**QUICK).fit(rows, y)
+
+
+def fit_without_a_worker(remove, chunks):
+    """A worker is gone after the second evaluation, and nothing else is different."""
+    spread = da.from_array(X, chunks=chunks)
+    here = fit_here(spread)
     removed = []
 
     def callback(progress):
         if progress.record.number == 2:
             removed.append(remove())
 
-    there = BilevelLinearSVC(callback=callback, **settings).fit(spread, y)
+    there = BilevelLinearSVC(callback=callback, **QUICK).fit(spread, y)
     assert removed and len(there.history_) > 2
     assert_same_fit(here, there, X, rtol=0)
 
 
-@pytest.mark.filterwarnings("ignore:Tuning stopped early")
 def test_the_rows_of_a_worker_that_left_are_computed_again():
     with (
         distributed.LocalCluster(
@@ -331,7 +334,7 @@ def test_the_rows_of_a_worker_that_left_are_computed_again():
             started.sync(worker.close)
             return worker
 
-        fit_without_a_worker(close, (60, 3), max_iter=3)
+        fit_without_a_worker(close, (60, 3))
 
 
 @pytest.mark.full
@@ -342,7 +345,7 @@ def test_a_killed_worker_has_its_rows_computed_again(client):
 @pytest.mark.filterwarnings("ignore:The model is no better")
 def test_a_kernel_machine_on_the_rows_of_workers(client, monkeypatch):
     monkeypatch.setattr("bisvm.estimators.inputs.READ_ROWS", 0)
-    machine = BilevelSVC(RBF(0.5), C=2.0, learn=(), cv=3, random_state=0)
+    machine = BilevelSVC(RBF(0.5), C=2.0, learn=(), cv=2, random_state=0)
     here = clone(machine).fit(Chunks.of(X, y, rows=70))
     there = clone(machine).fit(da.from_array(X, chunks=(50, 3)), y)
     assert there.approximation_ is not None
@@ -413,7 +416,7 @@ def test_bring_your_own_optimizer():
 
 
 def test_kernel_machines_predict_what_is_spread():
-    model = BilevelSVC("rbf", random_state=0).fit(X, y)
+    model = BilevelSVC("rbf", **QUICK).fit(X, y)
     spread = da.from_array(X, chunks=(50, 3))
     np.testing.assert_allclose(
         model.decision_function(spread), model.decision_function(X), atol=1e-12

@@ -43,14 +43,14 @@ LAYOUTS = {
     "other byte order": lambda a: a.astype(a.dtype.newbyteorder()),
 }
 # Every array is read at the first steps already.
-QUICK = {"random_state": 0, "cv": 3, "max_iter": 3}
-ONCE = {**QUICK, "starts": 1}
+ONCE = {"random_state": 0, "cv": 3, "max_iter": 3, "starts": 1}
+CONVOLUTION = {"random_state": 0, "cv": 2, "max_iter": 1}
 ESTIMATORS = {
     "rbf": lambda: BilevelSVC("rbf", **ONCE),
     "ard": lambda: BilevelSVC("ard", **ONCE),
     "linear": lambda: BilevelLinearSVC(**ONCE),
     "hinge": lambda: BilevelLinearSVC(loss="hinge", **ONCE),
-    "convolution": lambda: ConvolutionalLinearSVC((2, 2), (1, 1), **QUICK),
+    "convolution": lambda: ConvolutionalLinearSVC((2, 2), (1, 1), **CONVOLUTION),
 }
 
 

@@ -30,7 +30,10 @@ X, y = toy_data(60)
 X3, y3 = three_classes(60)
 # The tests are about the interface, not about what is learned.
 QUICK = {"cv": 2, "random_state": 0, "starts": 1, "max_iter": 5}
-pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.usefixtures("brief_searches"),
+]
 
 
 @pytest.fixture(params=[BilevelSVC, BilevelLinearSVC])

@@ -18,16 +18,20 @@ from bisvm.datasets import make_moons_with_noise
 X, Y = make_moons_with_noise(120, n_noise=2, random_state=0)
 FLOWERS, KINDS = load_iris(return_X_y=True)
 FLOWERS, KINDS = FLOWERS[::3], KINDS[::3]
-QUICK = dict(cv=3, max_iter=3, starts=1, random_state=0)
+QUICK = dict(cv=3, max_iter=2, starts=1, random_state=0)
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 CASES = {
     "kernel": (BilevelSVC(**QUICK), X, Y),
     "linear": (BilevelLinearSVC(**QUICK), X, Y),
     "linear kernel": (BilevelSVC("linear", **QUICK), X, Y),
-    "classes": (BilevelSVC("ard", **QUICK), FLOWERS, KINDS),
+    "classes": (BilevelSVC("ard", multi_class="ovr", **QUICK), FLOWERS, KINDS),
     "pairs": (BilevelSVC(multi_class="ovo", **QUICK), FLOWERS, KINDS),
-    "each class its own": (BilevelSVC(shared=False, **QUICK), FLOWERS, KINDS),
+    "each class its own": (
+        BilevelSVC(shared=False, multi_class="ovr", **QUICK),
+        FLOWERS,
+        KINDS,
+    ),
     "sparse": (BilevelSVC(**QUICK), sparse.csr_array(X), Y),
     "precomputed": (BilevelSVC("precomputed", **QUICK), X @ X.T, Y),
 }

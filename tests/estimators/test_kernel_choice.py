@@ -153,8 +153,8 @@ def test_a_callback_sees_models_of_the_kernel_that_is_tried():
 
 
 def test_a_second_fit_knows_nothing_of_the_first():
-    rings, linear = make_rings(80, noise=0.1, random_state=0), linear_data(80)
-    model = BilevelSVC(cv=3, max_iter=5, random_state=0).fit(*rings)
+    rings, linear = make_rings(60, noise=0.1, random_state=0), linear_data(60)
+    model = BilevelSVC(cv=2, max_iter=5, random_state=0).fit(*rings)
     again = model.fit(*linear)
     fresh = clone(model).fit(*linear)
     assert again.kernel_choice_.name == fresh.kernel_choice_.name == "linear"

@@ -19,6 +19,7 @@ from bisvm.estimators.prediction_sets import HeldOutScores
 from bisvm.kernels import RBF
 
 pytestmark = [
+    pytest.mark.usefixtures("brief_searches"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:Of .* training problems"),
 ]

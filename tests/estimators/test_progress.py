@@ -14,6 +14,11 @@ from bisvm.solvers import Newton
 from tests.covering import full
 from tests.problems import three_classes, toy_data
 
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Tuning stopped early"),
+    pytest.mark.usefixtures("brief_searches"),
+]
+
 X, y = toy_data(80)
 X3, y3 = three_classes(60)
 
@@ -72,6 +77,7 @@ def test_a_callback_that_says_true_ends_the_run(kernel):
     assert model.score(X, y) > 0.5
 
 
+@pytest.mark.usefixtures("usual_searches")
 def test_stopping_at_any_stage_leaves_a_model_and_a_warning():
     stages = {record.stage: record.number for record in svc("ard").fit(X, y).history_}
     for number in stages.values():
@@ -115,6 +121,7 @@ def test_progress_models_know_all_classes(shared, multi_class):
     assert model.score(X3, y3) > 0.7
 
 
+@pytest.mark.usefixtures("usual_searches")
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("shared", [True, False])
 def test_an_interrupt_leaves_the_best_model_in_the_callbacks_record(shared, n_jobs):
@@ -157,6 +164,7 @@ def test_a_run_on_many_points_can_be_stopped_at_its_first_evaluation(settings):
     assert not model.certificate_.converged
 
 
+@pytest.mark.usefixtures("usual_searches")
 def test_few_iterations_are_a_warning_that_says_what_to_do():
     for make in (BilevelSVC, BilevelLinearSVC):
         with pytest.warns(ConvergenceWarning, match="Raise max_iter"):
@@ -164,6 +172,7 @@ def test_few_iterations_are_a_warning_that_says_what_to_do():
         assert model.predict(X).shape == y.shape
 
 
+@pytest.mark.usefixtures("usual_searches")
 def test_a_run_that_ends_by_itself_does_not_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -179,6 +188,7 @@ def test_a_lower_level_that_was_not_solved_is_not_called_converged():
     assert model.certificate_.lower_residual > 1e-3
 
 
+@pytest.mark.usefixtures("usual_searches")
 @pytest.mark.parametrize("every", [60, *full(3)])
 def test_a_climb_that_is_stopped_anywhere_returns_the_best_point_it_told_of(every):
     X, y = make_moons_with_noise(150, n_noise=4, random_state=0)

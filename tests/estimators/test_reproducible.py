@@ -11,6 +11,8 @@ from bisvm import BilevelLinearSVC, BilevelSVC
 from tests.covering import crossed, full
 from tests.problems import sparse_twin, three_classes, toy_data
 
+pytestmark = pytest.mark.usefixtures("brief_searches")
+
 X, y = toy_data(60)
 X3, y3 = three_classes(60)
 

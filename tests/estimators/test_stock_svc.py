@@ -16,6 +16,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from bisvm import SVC, BilevelLinearSVC, BilevelSVC, load, save
 
+pytestmark = pytest.mark.usefixtures("brief_searches")
+
 HELD = [
     {"C": 0.5, "gamma": "scale"},
     {"C": 3.0, "gamma": "auto", "class_weight": "balanced"},

@@ -5,6 +5,8 @@ import pytest
 
 from bisvm import BilevelLinearSVR, BilevelSVR, Chunks
 
+pytestmark = pytest.mark.usefixtures("brief_searches")
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 4))
 y = 50.0 + X @ np.array([3.0, -2.0, 0.0, 1.0]) + RNG.standard_t(4, size=400)

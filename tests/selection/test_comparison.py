@@ -22,6 +22,8 @@ from bisvm.selection.comparison import (
     svc_grid,
 )
 
+pytestmark = pytest.mark.usefixtures("brief_searches")
+
 X, y = load_iris(return_X_y=True)
 
 

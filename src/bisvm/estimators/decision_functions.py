@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from bisvm.core.types import Array, Matrix
+from bisvm.data.matrices import dense
 from bisvm.kernels import Kernel
 
 # Entries of a block of the Gram matrix between new rows and support vectors: 64 MB.
@@ -41,10 +42,7 @@ class DecisionFunctions:
         if self.vectors is None:
             inputs = X if self.support is None else X[:, self.support]
             return np.asarray(inputs @ self.coef + self.intercept)
-        if sparse.issparse(self.vectors):
-            X = sparse.csr_array(X)
-        elif not isinstance(X, np.ndarray):
-            X = X.toarray()
+        X = sparse.csr_array(X) if sparse.issparse(self.vectors) else dense(X)
         out = np.empty((X.shape[0], len(self.intercept)))
         for kernel, own in kernels:
             coef = self.coef[:, own]
@@ -59,7 +57,7 @@ class DecisionFunctions:
         coef, support, vectors = self.coef[:, own], self.support, self.vectors
         if vectors is None and support is None:
             return DecisionFunctions(coef, self.intercept[own])
-        coef = coef if isinstance(coef, np.ndarray) else coef.toarray()
+        coef = dense(coef)
         used = np.flatnonzero(coef.any(axis=1))
         return DecisionFunctions(
             coef[used],

@@ -27,10 +27,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import sparse
 
 from bisvm.core.types import Array, Matrix
-from bisvm.data.matrices import RowBlocks
+from bisvm.data.matrices import RowBlocks, dense, scale_columns
 from bisvm.data.targets import Numbers
 from bisvm.estimators.decision_functions import DecisionFunctions
 from bisvm.estimators.split_machines import SplitMachines, observation_weights
@@ -131,8 +130,8 @@ class LocalScale:
         """Return the scales (n, n_splits, n_outputs) at the rows of X."""
         parts, step = [], max(BLOCK_ENTRIES // len(self.residuals), 1)
         for first in range(0, X.shape[0], step):
-            own = _in_units(X[first : first + step], self.factor)
-            products = _dense(own @ self.points.T)
+            own = scale_columns(X[first : first + step], self.factor)
+            products = dense(own @ self.points.T)
             # |x|^2 is the same for all points.
             distances = _squares(self.points) - 2.0 * products
             every = [self._means(distances, used) for used in self.used]
@@ -164,18 +163,8 @@ def local_scale(
     used = [~np.isin(row[chosen], row[held_out.split == k]) for k in splits]
     if not all(own.any() for own in used):
         return None
-    points = _in_units(X[chosen], factor)
+    points = scale_columns(X[chosen], factor)
     return LocalScale(factor, points, held_out.residuals[chosen], np.array(used))
-
-
-def _in_units(X: Matrix, factor: Array) -> Matrix:
-    if isinstance(X, np.ndarray):
-        return X * factor
-    return sparse.csr_array(X @ sparse.diags_array(factor))
-
-
-def _dense(product: Matrix) -> Array:
-    return product if isinstance(product, np.ndarray) else product.toarray()
 
 
 def _squares(X: Matrix) -> Array:

@@ -11,13 +11,13 @@ from importlib import import_module
 from types import ModuleType
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import bisvm
 from bisvm.core.types import Array, UserData
 from bisvm.data.columns import pair_members
+from bisvm.data.matrices import dense
 from bisvm.io.onnx_graph import Foreign, Graph, gram, softplus
 from bisvm.search.calibration import Calibration
 from bisvm.selection import FeatureSelector
@@ -230,9 +230,7 @@ def _scores(graph: Graph, model: BaseEstimator, x: str) -> str:
         known = graph.node("Gather", x, columns, axis=1)
         scores = graph.product(known, machine.dual_coef_.T)
     else:
-        vectors = machine.support_vectors_
-        V = vectors.toarray() if sparse.issparse(vectors) else vectors
-        coef = machine.dual_coef_
+        V, coef = dense(machine.support_vectors_), machine.dual_coef_
         if not len(V):
             V = np.zeros((1, machine.n_features_in_))
             coef = np.zeros((len(machine.intercept_), 1))

@@ -57,6 +57,7 @@ class Coefficients:
         )
 
     def select(self, columns: Array | Sequence[int]) -> Coefficients:
+        """Return these columns alone."""
         return _select(self, columns)
 
     def put(self, columns: Array, part: Coefficients) -> Coefficients:
@@ -80,6 +81,7 @@ class Tangent:
         return total
 
     def select(self, columns: Array | Sequence[int]) -> Tangent:
+        """Return these columns alone."""
         return _select(self, columns)
 
     def put(self, columns: Array, part: Tangent) -> Tangent:
@@ -225,6 +227,7 @@ class Machine(ABC):
 
     @property
     def n_columns(self) -> int:
+        """q, the number of problems: one for each task and fold."""
         return int(self.labels.shape[1])
 
     @property
@@ -268,7 +271,8 @@ class Machine(ABC):
         """Distance from optimality, a number without units for every column."""
 
     @abstractmethod
-    def linearize(self, tangent: Tangent) -> Linearization: ...
+    def linearize(self, tangent: Tangent) -> Linearization:
+        """Return the least-squares problem that is tangent at F."""
 
     @abstractmethod
     def sensitivity(
@@ -295,9 +299,11 @@ class Machine(ABC):
         return self
 
     def with_loss(self, loss: Loss) -> Self:
+        """Return the same machine with another loss."""
         return replace(self, loss=loss)
 
     def tangent(self, fitted: Array) -> Tangent:
+        """W loss(F, Y), with its first two derivatives by F."""
         return Tangent(fitted, *self.loss.weighted(fitted, self.labels, self.weights))
 
     def along(

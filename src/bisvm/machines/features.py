@@ -59,13 +59,16 @@ class KernelFeatures(RowBlocks):
         *operands: Array,
         combine: Callable[[Result, Result], Result] = iadd,
     ) -> Result:
+        """Combine the function of all blocks of features; see `RowBlocks`."""
         over = partial(_combined, self._of_rows, function, combine)
         return reduce(over, self.X, *operands, combine=combine)
 
     def stack(self, function: Callable[[Matrix], Array]) -> Array:
+        """Stack the rows that the function returns for each block of features."""
         return stack(partial(_stacked, self._of_rows, function), self.X)
 
     def keep(self, rows: Array) -> Self:
+        """Return the features of these rows alone."""
         kept = keep(self.X, rows)
         return type(self)(self.kernel, kept, self.landmarks, self._functions)
 

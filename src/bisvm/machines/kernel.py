@@ -55,11 +55,13 @@ class KernelMachine(Machine):
     direct_limit: int = DIRECT_LIMIT
 
     def fit_values(self, x: Coefficients) -> Array:
+        """F = K alpha + b."""
         fitted = product(self.gram, x.coef)
         fitted += x.intercept
         return fitted
 
     def precise_values(self, x: Coefficients) -> Array:
+        """F, with blocks of K converted to double precision."""
         n = len(self.gram)
         if self.gram.dtype == np.float64:
             return self.fit_values(x)
@@ -73,20 +75,24 @@ class KernelMachine(Machine):
         return fitted
 
     def inner(self, x: Coefficients, y: Coefficients, y_values: Array) -> Array:
+        """alpha_x'K alpha_y + rho b_x b_y, without a product: K alpha_y = F_y - b_y."""
         out: Array = np.sum(x.coef * (y_values - y.intercept), axis=0)
         out += self.intercept_precision * x.intercept * y.intercept
         return out
 
     def loss_gradient(self, tangent: Tangent) -> Coefficients:
+        """(S, 1'S), in the inner product of `metric`."""
         total = tangent.slope.sum(axis=0)
         return Coefficients(tangent.slope, total * self.has_intercept)
 
     def metric(self, x: Coefficients, x_values: Array) -> Array:
+        """alpha'K alpha + b^2."""
         out: Array = np.sum(x.coef * (x_values - x.intercept), axis=0)
         out += x.intercept**2
         return out
 
     def shrink(self, x: Coefficients, step: Array) -> Coefficients:
+        """alpha / (1 + step),  b / (1 + step rho)."""
         return Coefficients(
             x.coef / (1.0 + step), x.intercept / (1.0 + step * self.intercept_precision)
         )
@@ -105,6 +111,7 @@ class KernelMachine(Machine):
         return out
 
     def rounding(self, x: Coefficients) -> float:
+        """|alpha| times the rounding error of an entry of K; 0 in double precision."""
         if self.gram.dtype == np.float64:
             return 0.0
         size = float(np.sqrt(np.max(np.sum(x.coef**2, axis=0))))
@@ -123,11 +130,13 @@ class KernelMachine(Machine):
         return rows, own
 
     def linearize(self, tangent: Tangent) -> KernelLinearization:
+        """Return the systems on the active set, the points of positive curvature."""
         return KernelLinearization(self, tangent)
 
     def along(
         self, x: Coefficients, tangent: Tangent, d: Coefficients, d_values: Array
     ) -> Parabola:
+        """The four numbers of a column in one compiled pass over its entries."""
         at_x = x.coef, x.intercept, tangent.fitted, tangent.slope
         of_d = d.coef, d.intercept, d_values, self.intercept_precision
         out = np.zeros((4, self.n_columns))
@@ -210,6 +219,7 @@ class KernelLinearization(Linearization):
         return Adjoint(Coefficients(U, -mu), product(gram, U) - mu, pull)
 
     def leverages(self, where: Array) -> KernelLeverages:
+        """G_ii and 1 - D_i G_ii, column by column; see `kernel_column`."""
         machine, D = self.machine, self.tangent.curvature
         own, rest = np.zeros(where.shape), np.ones(where.shape)
 

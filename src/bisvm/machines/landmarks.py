@@ -60,9 +60,11 @@ class LandmarkMachine(LinearMachine):
 
     @property
     def by_passes(self) -> bool:
+        """Whether K_nm is computed block by block, in passes over the rows."""
         return isinstance(self.X, KernelFeatures)
 
     def linearize(self, tangent: Tangent) -> Linearization:
+        """Return the normal equations in memory, or by passes over the rows."""
         if self.by_passes:
             return BlockLinearization(self, tangent)
         return super().linearize(tangent)

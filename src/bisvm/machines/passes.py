@@ -136,6 +136,7 @@ class Pass:
     sizes: Array | None = None
 
     def merge(self, other: Pass) -> Pass:
+        """Append the values of the blocks that follow, and add up the sums."""
         return Pass(
             self.values + other.values,
             self.products + other.products,
@@ -239,6 +240,7 @@ class BlockProblem:
 
     @property
     def X(self) -> RowBlocks:
+        """The rows, in blocks."""
         assert isinstance(self.machine.X, RowBlocks)
         return self.machine.X
 
@@ -338,13 +340,16 @@ class BlockLinearization(Linearization):
         self.tangent = tangent
 
     def minimizer(self) -> Coefficients:
+        """(R + X'D X) x = X'(D F - S)."""
         tangent = self.tangent
         return self._solve(tangent.curvature * tangent.fitted - tangent.slope)[0]
 
     def direction(self, x: Coefficients) -> Coefficients:
+        """(R + X'D X) d = -(X'S + R x)."""
         return self._solve(-self.tangent.slope, -self.problem.penalty(x))[0]
 
     def adjoint(self, cotangent: Array) -> Adjoint:
+        """(R + X'D X) s = X'P, P the cotangent."""
         return Adjoint(*self._solve(cotangent))
 
     def _solve(

@@ -155,6 +155,7 @@ class Shared(Regularization):
     def weights(
         self, C: Value, train: Array, sample_groups: SampleGroups | None = None
     ) -> Array:
+        """W = C s."""
         return np.asarray(C * train)
 
     def pullback(
@@ -163,6 +164,7 @@ class Shared(Regularization):
         sensitivity: Sensitivity,
         sample_groups: SampleGroups | None = None,
     ) -> Array:
+        """dH/d log C = sum_ik dH/d log W_ik."""
         return np.array([sensitivity.weights.sum()])
 
     def _unit(self, data: _Data) -> _Unit:
@@ -183,9 +185,11 @@ class PerFeature(Regularization):
     def weights(
         self, C: Value, train: Array, sample_groups: SampleGroups | None = None
     ) -> Array:
+        """W = s: every C acts on the regulariser."""
         return train
 
     def precision(self, C: Value, n_features: int) -> tuple[Array, float]:
+        """rho_d = 1 / C_d."""
         rho = 1.0 / np.asarray(C)
         return rho[:n_features], float(rho[-1])
 
@@ -195,6 +199,7 @@ class PerFeature(Regularization):
         sensitivity: Sensitivity,
         sample_groups: SampleGroups | None = None,
     ) -> Array:
+        """dH/d log C_d = -dH/d log rho_d."""
         assert sensitivity.precision is not None
         gradient = -sensitivity.precision
         if np.size(C) > len(gradient):
@@ -231,6 +236,7 @@ class PerGroup(Regularization):
     def weights(
         self, C: Value, train: Array, sample_groups: SampleGroups | None = None
     ) -> Array:
+        """W_i = C_g(i) s_i."""
         return np.asarray(_needed(sample_groups).spread(np.asarray(C))[:, None] * train)
 
     def pullback(
@@ -239,6 +245,7 @@ class PerGroup(Regularization):
         sensitivity: Sensitivity,
         sample_groups: SampleGroups | None = None,
     ) -> Array:
+        """dH/d log C_g = sum over the samples i of group g of dH/d log W_i."""
         return _needed(sample_groups).gathered(sensitivity.weights.sum(axis=1))
 
     def _unit(self, data: _Data) -> _Unit:

@@ -17,11 +17,13 @@ class Auto(Solver):
     def solve(
         self, machine: Machine, start: Array | None = None, tol: float = 1e-8
     ) -> Solution:
+        """Solve by the method for this machine; see `Solver.solve`."""
         if isinstance(machine, LinearMachine) and machine.by_passes:
             return _by_passes(machine, start, tol)
         return _method(machine).solve(machine, start, tol)
 
     def approach(self, machine: Machine, start: Array, tol: float) -> tuple[Array, int]:
+        """Take steps of that method; blocks of rows have none that cost little."""
         if isinstance(machine, LinearMachine) and machine.by_passes:
             return start, 0
         return _method(machine).approach(machine, start, tol)

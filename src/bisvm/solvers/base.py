@@ -33,6 +33,7 @@ class Solution:
 
     @property
     def fitted(self) -> Array:
+        """F at the solution: (n, q)."""
         return self.tangent.fitted
 
 

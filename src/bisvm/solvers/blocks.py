@@ -92,6 +92,7 @@ class BlockNewton(Solver):
     def solve(
         self, machine: Machine, start: Array | None = None, tol: float = 1e-8
     ) -> Solution:
+        """Solve by passes over the rows; see `Solver.solve`."""
         self.check(machine.loss)
         if not isinstance(machine, LinearMachine):
             raise ValueError("BlockNewton is for machines on blocks of rows.")

@@ -58,6 +58,7 @@ class DualForm:
 
     @classmethod
     def of(cls, machine: Machine) -> DualForm:
+        """Return the dual of a kernel machine or of a linear one."""
         bias = machine.intercept == "free"
         constant = machine.intercept == "penalized"
         if isinstance(machine, KernelMachine):
@@ -139,6 +140,7 @@ class DualSolver(Solver):
         return self
 
     def check(self, loss: Loss) -> None:
+        """Refuse a loss that is no sum of hinges, or of too many."""
         self.validate()
         if not loss.n_hinges:
             raise ValueError(
@@ -155,6 +157,7 @@ class DualSolver(Solver):
     def solve(
         self, machine: Machine, start: Array | None = None, tol: float = 1e-8
     ) -> Solution:
+        """Approximate alpha of every column, then make it exact."""
         self.check(machine.loss)
         form = DualForm.of(machine)
         if form.bias and self.jacobian == "published":

@@ -43,6 +43,7 @@ class FISTA(Solver):
     def solve(
         self, machine: Machine, start: Array | None = None, tol: float = 1e-8
     ) -> Solution:
+        """Solve column by column; see `Solver.solve`."""
         self.check(machine.loss)
         columns = [
             self._solve_column(machine.select([k]), _column(start, k), tol)

@@ -16,6 +16,8 @@ from bisvm.core.types import Array, Matrix, UserData
 
 
 class Dense(NamedTuple):
+    """Rows of an array."""
+
     X: Array
 
 
@@ -27,6 +29,8 @@ class GramRows(NamedTuple):
 
 
 class CSR(NamedTuple):
+    """Rows of a matrix in compressed sparse row format."""
+
     data: Array
     indices: Array
     indptr: Array

@@ -116,17 +116,9 @@ class Transform(Part):
         images = np.asarray(dense(self.apply(np.eye(n_features))), dtype=float)
         return images.reshape(n_features, -1)
 
-    def initialized(self, X: Matrix, sample_weight: Array | None = None) -> Self:
-        """Return the transform with the values that a search would start from.
-
-        Parameters
-        ----------
-        X : matrix or array of shape (n, ...)
-        sample_weight : array of shape (n,), optional
-            Both are passed on to `parameters`.
-        """
-        parameters = self.parameters(X, sample_weight)
-        return self.with_values({p.name: p.value for p in parameters})
+    def initialized(self, X: Matrix) -> Self:
+        """Return the transform with the values that a search on X would start from."""
+        return self.with_values({p.name: p.value for p in self.parameters(X)})
 
     def trace(self, columns: Sequence[Column]) -> Sequence[Column] | None:
         """Return the input column that each output comes from.
