@@ -1,6 +1,7 @@
 """Where a search begins, and whether its end can be believed."""
 
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,6 +19,7 @@ from bisvm.search.starts import (
     Start,
     baselines,
     best_starts,
+    better_of,
     first_starts,
     gain_over_constant,
     grid_of_starts,
@@ -209,6 +211,21 @@ def test_a_rule_that_is_always_right_beats_a_machine_that_is_not(objective):
     always = Baseline("always", rows, -validation.sum(axis=1), 0.0, 1.0)
     never = Baseline("never", rows, np.zeros(len(rows)), 1.0, 1.0)
     assert always.beats(objective, best) and not never.beats(objective, best)
+
+
+def test_of_minima_that_h_does_not_tell_apart_the_one_of_fewer_errors(objective):
+    """And of others the lower one, however many its errors."""
+    low, _ = objective.evaluate(objective.theta0)
+    columns, noise = objective.problem.columns, 0.1 * rng().normal(size=len(low.shares))
+    noise *= low.share_weights
+    tied = replace(low, value=low.value + 1e-3, shares=low.shares + noise)
+    right, wrong = (sign * columns.labels[columns.outside] for sign in (1, -1))
+    assert better_of(objective, low, tied) is low
+    few, many = replace(tied, held_out=right), replace(low, held_out=wrong)
+    assert better_of(objective, few, many) is few
+    assert better_of(objective, many, few) is few
+    higher = replace(few, value=2.0 * low.value, shares=low.shares + low.share_weights)
+    assert better_of(objective, higher, many) is many
 
 
 def test_one_coordinate_alone_is_scanned_over_its_bounds():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -43,6 +43,7 @@ from bisvm.search.starts import (
     Start,
     baselines,
     best_starts,
+    better_of,
     first_starts,
     gain_over_constant,
     grid_of_starts,
@@ -313,9 +314,17 @@ def _checked(
         )
     except StopSearch as stop:
         raise stop.with_trace(_keeping(stop.trace, shared.best)) from None
-    lower = min(shared, mapped, key=lambda descent: descent.best.value)
-    trace = _keeping(trace, lower.best)
-    return replace(lower, tried_starts=mapped.tried_starts), trace
+    better = _better(search.objective, shared, mapped)
+    trace = replace(trace, best=better.best)
+    return replace(better, tried_starts=mapped.tried_starts), trace
+
+
+def _better(objective: Objective, one: Descent, other: Descent) -> Descent:
+    """The one that ended at the better point: the lower, if only one has converged."""
+    if one.converged != other.converged:
+        return min(one, other, key=lambda descent: descent.best.value)
+    best = better_of(objective, one.best, other.best)
+    return one if best is one.best else other
 
 
 def _keeping(trace: Trace, best: Evaluation) -> Trace:
@@ -404,7 +413,7 @@ def _from_starts(
     for start in best_starts(starts, plateau):
         end, trace = search.descend(trace, start.theta, stage, shared=True)
         ends.append(end)
-    best = min(ends, key=lambda descent: descent.best.value)
+    best = reduce(partial(_better, objective), ends)
     best, trace = _from_nearby(search, trace, best, stage, worth)
     best, trace = _from_largest_C(search, trace, best, stage)
     tried = tried_starts(objective, starts, best.best)

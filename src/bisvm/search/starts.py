@@ -85,6 +85,9 @@ LINEAR_RIDGE = 0.01
 # Standard errors by which a baseline must be better than the answer to count: chance
 # alone does that in one case of forty.
 BASELINE_ERRORS = 2.0
+# Standard errors of a difference of H below which two minima are equally good, and of
+# their errors above which one of them is better nevertheless.
+TIED_ERRORS = 1.0
 # A second start is left out if its H is higher than the lowest by this factor.
 NEARLY = 1.1
 # Points whose H differ by less than this, relatively, are on one plateau (as `tol`).
@@ -127,18 +130,9 @@ class Baseline:
 
     def beats(self, objective: Objective, best: Evaluation) -> bool:
         """Whether it makes fewer errors on the same held-out rows than a machine."""
-        columns, criterion = objective.problem.columns, objective.problem.criterion
-        decisions = np.zeros(columns.validation.shape)
-        decisions[columns.outside] = best.held_out
-        of_columns = decisions, columns.labels, columns.validation
-        errors = _errors(criterion, *(part[self.rows] for part in of_columns))
-        weights = columns.validation[self.rows].sum(axis=1)
-        parts = [errors, self.errors, weights / weights.sum()]
-        groups = objective.problem.groups
-        if groups is not None:
-            # Rows of one group are one observation.
-            parts = [np.bincount(groups[self.rows], part) for part in parts]
-        return PairedDifference.of(*parts).exceeds(BASELINE_ERRORS)
+        errors = errors_of(objective, best)[self.rows]
+        fewer = _fewer_errors(objective, errors, self.errors, self.rows)
+        return fewer.exceeds(BASELINE_ERRORS)
 
 
 class _HeldOutRows:
@@ -301,6 +295,46 @@ def _errors(
     """Per row, what counts against the decision values of its held-out points."""
     total: Array = criterion.errors(decisions, labels, validation).sum(axis=1)
     return total
+
+
+def errors_of(objective: Objective, found: Evaluation) -> Array:
+    """(n,), what counts against the machines of an evaluation at every row."""
+    columns = objective.problem.columns
+    decisions = np.zeros(columns.validation.shape)
+    decisions[columns.outside] = found.held_out
+    return _errors(
+        objective.problem.criterion, decisions, columns.labels, columns.validation
+    )
+
+
+def _fewer_errors(
+    objective: Objective, errors: Array, others: Array, rows: Array
+) -> PairedDifference:
+    """How many fewer the others are, both at these rows."""
+    weights = objective.problem.columns.validation[rows].sum(axis=1)
+    parts = [errors, others, weights / weights.sum()]
+    groups = objective.problem.groups
+    if groups is not None:
+        # Rows of one group are one observation.
+        parts = [np.bincount(groups[rows], part) for part in parts]
+    return PairedDifference.of(*parts)
+
+
+def better_of(objective: Objective, one: Evaluation, other: Evaluation) -> Evaluation:
+    """Return the one of lower H, or of fewer errors where H does not tell them apart.
+
+    H does not where its difference is below its standard error.
+    """
+    low, high = sorted((one, other), key=lambda found: found.value)
+    if not (np.isfinite(high.value) and np.isfinite(low.value)):
+        return low
+    if PairedDifference.between(high, low).exceeds(TIED_ERRORS):
+        return low
+    rows = np.arange(len(objective.problem.sample_weight))
+    fewer = _fewer_errors(
+        objective, errors_of(objective, low), errors_of(objective, high), rows
+    )
+    return high if fewer.exceeds(TIED_ERRORS) else low
 
 
 def _rows_of(validation: Array, rows: Array) -> Array:
