@@ -248,13 +248,3 @@ SETS: dict[str, Drawing] = {
     "blocks": Drawing(blocks, 119, 800),
     "staircase": Drawing(staircase, 120, 700),
 }
-
-
-def halves(name: str) -> Halves:
-    """A set by name, as training and test rows."""
-    return SETS[name].halves()
-
-
-def further(name: str, n: int) -> Drawn:
-    """Rows of the same set that were in neither half."""
-    return SETS[name].further(n)

@@ -1,5 +1,7 @@
 """The instruments for right answers, in small."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from experiments.answers import (
     later,
     later_data,
     optimum,
+    reviewed_data,
     structure,
 )
 from experiments.common import Context
@@ -20,12 +23,16 @@ from experiments.generalisation.rows import Rows
 # --- data -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "halves, name",
-    [(one.halves, name) for one in (data, fresh_data, later_data) for name in one.SETS],
-)
-def test_sets_are_drawn_alike_and_every_fold_has_all_classes(halves, name):
-    one, other = halves(name), halves(name)
+DRAWINGS = {**later_data.SETS, **reviewed_data.SETS}
+DRAW = {
+    name: partial(one.halves, name) for one in (data, fresh_data) for name in one.SETS
+}
+DRAW |= {name: drawing.halves for name, drawing in DRAWINGS.items()}
+
+
+@pytest.mark.parametrize("name", DRAW)
+def test_sets_are_drawn_alike_and_every_fold_has_all_classes(name):
+    one, other = DRAW[name](), DRAW[name]()
     assert np.array_equal(one.X, other.X) and np.array_equal(one.y, other.y)
     assert abs(len(one.y) - len(one.y_test)) <= 1
     classes = np.unique(one.y)
@@ -70,19 +77,19 @@ def test_later_sets_are_new_and_of_moderate_size():
     seeds = {one.generate: one.seed for one in later_data.SETS.values()}
     assert len(seeds) == len(set(seeds.values())) == 20
     for name in later_data.SETS:
-        half = later_data.halves(name)
+        half = later_data.SETS[name].halves()
         assert 150 <= len(half.y) <= 700 and half.X.shape[1] <= 30
         assert np.bincount(half.y).max() <= 0.93 * len(half.y)
 
 
 def test_further_rows_are_other_rows_in_the_same_units():
-    half = later_data.halves("instruments, standardised")
-    X, y = later_data.further("instruments, standardised", 5000)
+    half = later_data.SETS["instruments, standardised"].halves()
+    X, y = later_data.SETS["instruments, standardised"].further(5000)
     np.testing.assert_allclose(half.X.std(axis=0), 1.0)
     np.testing.assert_allclose(X.std(axis=0), 1.0, atol=0.15)
     assert X.shape == (5000, 8) and y.mean() == pytest.approx(0.5, abs=0.1)
     assert not np.isin(X[:, 0], half.X[:, 0]).any()
-    raw = later_data.halves("instruments").X.std(axis=0)
+    raw = later_data.SETS["instruments"].halves().X.std(axis=0)
     assert raw.max() > 1e6 * raw.min()
 
 
