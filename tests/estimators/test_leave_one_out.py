@@ -16,7 +16,8 @@ from bisvm.bilevel.objective import COLD
 from bisvm.criteria import get_criterion
 from bisvm.data.chunks import Chunks
 from bisvm.published import ConvolutionalLinearSVC
-from bisvm.search.starts import baselines, largest_C_starts
+from bisvm.search.baselines import baselines
+from bisvm.search.starts import largest_C_starts
 
 
 def moons(n=80, seed=0):

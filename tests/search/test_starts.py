@@ -1,30 +1,23 @@
 """Where a search begins, and whether its end can be believed."""
 
 import warnings
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine, make_moons
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import StratifiedKFold, train_test_split
-from sklearn.preprocessing import scale
+from sklearn.model_selection import train_test_split
 
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC
 from bisvm.kernels import RBF
+from bisvm.search.baselines import Baseline
 from bisvm.search.starts import (
-    LINEAR_RIDGE,
-    Baseline,
     Start,
-    baselines,
     best_starts,
-    better_of,
     first_starts,
-    gain_over_constant,
     grid_of_starts,
     largest_C_starts,
-    local_average_loss,
     lowest,
     nearby_starts,
     other_valleys,
@@ -163,69 +156,7 @@ def test_a_linear_machine_in_small_units_is_as_good():
     assert small.C_ == pytest.approx(1e6 * raw.C_, rel=1e-3)
 
 
-# --- baselines -----------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def objective():
-    X, y = make_moons(90, noise=0.2, random_state=0)
-    folds = list(StratifiedKFold(3).split(X, y))
-    return BilevelObjective(BilevelSVC("rbf", cv=folds, random_state=0), X, y).objective
-
-
-def test_local_averages_are_those_of_a_plain_loop(objective):
-    average, _ = baselines(objective, np.random.RandomState(0))
-    columns, X = objective.problem.columns, objective.problem.X
-    theta = average.start.copy()
-    theta[1] += np.log(3.0)
-    gamma = objective.hyperparameters(theta)["gamma"]
-    right = np.zeros(len(X))
-    for k in range(columns.labels.shape[1]):
-        for i in np.flatnonzero(columns.validation[:, k]):
-            near = np.exp(-gamma * ((X[i] - X) ** 2).sum(axis=1)) * columns.train[:, k]
-            f = near @ columns.labels[:, k] / near.sum()
-            right[i] += columns.validation[i, k] * (f * columns.labels[i, k] > 0)
-    np.testing.assert_allclose(average.errors, -right, atol=1e-12)
-
-
-def test_the_linear_rule_is_ridge_regression(objective):
-    from sklearn.linear_model import Ridge
-
-    _, linear = baselines(objective, np.random.RandomState(0))
-    columns, Z = objective.problem.columns, scale(objective.problem.X)
-    right = np.zeros(len(Z))
-    for k in range(columns.labels.shape[1]):
-        train = columns.train[:, k] > 0
-        labels = columns.labels[train, k]
-        ridge = Ridge(LINEAR_RIDGE * train.sum(), fit_intercept=False)
-        ridge.fit(Z[train], labels - labels.mean())
-        f = ridge.predict(Z) + labels.mean()
-        right += columns.validation[:, k] * (f * columns.labels[:, k] > 0)
-    np.testing.assert_allclose(linear.errors, -right, atol=1e-12)
-
-
-def test_a_rule_that_is_always_right_beats_a_machine_that_is_not(objective):
-    validation = objective.problem.columns.validation
-    best, _ = objective.evaluate(objective.theta0 - 6.0)
-    rows = np.arange(len(validation))
-    always = Baseline("always", rows, -validation.sum(axis=1), 0.0, 1.0)
-    never = Baseline("never", rows, np.zeros(len(rows)), 1.0, 1.0)
-    assert always.beats(objective, best) and not never.beats(objective, best)
-
-
-def test_of_minima_that_h_does_not_tell_apart_the_one_of_fewer_errors(objective):
-    """And of others the lower one, however many its errors."""
-    low, _ = objective.evaluate(objective.theta0)
-    columns, noise = objective.problem.columns, 0.1 * rng().normal(size=len(low.shares))
-    noise *= low.share_weights
-    tied = replace(low, value=low.value + 1e-3, shares=low.shares + noise)
-    right, wrong = (sign * columns.labels[columns.outside] for sign in (1, -1))
-    assert better_of(objective, low, tied) is low
-    few, many = replace(tied, held_out=right), replace(low, held_out=wrong)
-    assert better_of(objective, few, many) is few
-    assert better_of(objective, many, few) is few
-    higher = replace(few, value=2.0 * low.value, shares=low.shares + low.share_weights)
-    assert better_of(objective, higher, many) is many
+# --- starts ---------------------------------------------------------------------------
 
 
 def test_one_coordinate_alone_is_scanned_over_its_bounds():
@@ -235,9 +166,6 @@ def test_one_coordinate_alone_is_scanned_over_its_bounds():
     low, high = objective.bounds[0]
     assert starts.min() < low + np.log(10.0) and starts.max() > high - np.log(10.0)
     np.testing.assert_allclose(np.diff(np.sort(starts)), np.log(10.0))
-
-
-# --- starts ---------------------------------------------------------------------------
 
 
 def start(value, *theta, solved=True):
@@ -329,25 +257,16 @@ def test_baselines_propose_a_start_only_where_it_is_another():
     np.testing.assert_array_equal(found, [theta0, theta0 + 3.0])
 
 
-def test_skill_is_what_a_constant_does_not_have():
-    better, worse = (
-        Baseline("one", np.arange(1), np.ones(1), loss, 0.7) for loss in (0.5, 0.9)
-    )
-    assert better.skill == pytest.approx(0.2) and worse.skill == 0.0
-
-
-def test_linear_machines_and_blocks_have_no_baselines():
-    assert baselines(make_search(kernel="linear").objective, rng()) == []
-    assert local_average_loss(make_search(kernel="linear").objective, 0) == np.inf
-    assert local_average_loss(make_search().objective, 0) < 1.0
-
-
-def test_starts_are_told_in_natural_units(objective):
+def test_starts_are_told_in_natural_units():
+    objective = make_search(cv=3).objective
     at, _ = objective.evaluate(objective.theta0)
     tried = tried_starts(objective, [Start(at.theta, at.value)], at)
     values = objective.hyperparameters(at.theta)
     assert tried.points[0] == pytest.approx((values["C"], values["gamma"]))
-    assert tried.n_rows == 90 and tried.end == tried.points[0]
+    assert (
+        tried.n_rows == len(objective.problem.sample_weight)
+        and tried.end == tried.points[0]
+    )
 
 
 # --- the certificate ------------------------------------------------------------------
@@ -361,15 +280,6 @@ def test_labels_by_chance_are_no_better_than_guessing(seed):
     certificate = model.certificate_
     assert not certificate.converged and certificate.no_better_than_constant
     assert "Not converged: The model is no better than guessing" in str(certificate)
-
-
-def test_the_gain_over_a_guess_is_that_of_the_losses(objective):
-    best, _ = objective.evaluate(objective.theta0)
-    labels = objective.problem.columns.labels
-    zero, _ = objective.loss_of(np.zeros(labels.shape))
-    gain = gain_over_constant(objective, best)
-    # The classes are balanced: no constant is better than zero.
-    assert gain.value == pytest.approx(zero - best.criterion, rel=1e-2)
 
 
 def test_bounds_that_leave_out_every_good_width_are_said():

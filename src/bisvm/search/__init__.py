@@ -14,7 +14,8 @@ import.
 | `calibration` | probabilities from held-out decision values |
 | `stages` | `tune`, the order of stages of one search |
 | `subsamples` | samples of the rows, and from one of them to a larger one |
-| `starts` | where to start, and simple rules to compare with |
+| `baselines` | simple rules to compare with, and which of two answers is better |
+| `starts` | where to start |
 | `descent` | one evaluation, one descent, in shared or separate coordinates |
 | `refinement` | from shared to separate values, checked by nested cross-validation |
 | `promises` | whether separate values are worth it, on a sample or on one split |

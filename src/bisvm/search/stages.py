@@ -20,6 +20,12 @@ from bisvm.bilevel.objective import Objective
 from bisvm.bilevel.problem import Evaluation
 from bisvm.core.types import Array
 from bisvm.optimizers import Optimizer, Scan, Simplex
+from bisvm.search.baselines import (
+    Baseline,
+    baselines,
+    better_of,
+    gain_over_constant,
+)
 from bisvm.search.descent import (
     LOOSER,
     ROUGH_ACCURACY,
@@ -39,13 +45,9 @@ from bisvm.search.refinement import refine
 from bisvm.search.settings import Starts
 from bisvm.search.starts import (
     PLATEAU,
-    Baseline,
     Start,
-    baselines,
     best_starts,
-    better_of,
     first_starts,
-    gain_over_constant,
     grid_of_starts,
     has_levelled_off,
     is_scanned,

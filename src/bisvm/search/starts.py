@@ -1,59 +1,36 @@
-"""Where a search starts, and simple rules that its answer must not be worse than.
+"""Where a search starts.
 
-A descent is local: it ends in the basin where it began, and a plateau looks like a
-minimum. Baselines that cost little say where to begin and what to compare with:
-
-- the best *constant*, the same for all rows;
-- the machine at the start of all hyperparameters, a default SVC or SVR;
-- the *local average* of the labels or targets at each of several widths,
-
-      f(x) = sum_j w_j k(x, x_j) y_j / sum_j w_j k(x, x_j),
-
-  over the training rows j of a split (Nadaraya and Watson). It needs no training, sees
-  structure at any scale, and its best width is close to that of a machine;
-- a *linear rule* on standardised features, by least squares: it does not depend on the
-  units of the features, as a kernel with one width does.
-
-A single hyperparameter is scanned over its range. With few rows the largest C is tried
-with kernels of all widths. Where a machine is worse than a baseline, H is evaluated on
-a grid of all widths and C.
+At the first values of all hyperparameters, and where baselines propose. A single
+hyperparameter is scanned over its range. With few rows the largest C is tried with
+kernels of all widths. Where a machine is worse than a baseline, H is evaluated on a
+grid of all widths and C.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from numpy.random import RandomState
-from scipy import sparse
 
 from bisvm.bilevel.objective import Objective
 from bisvm.bilevel.problem import Evaluation
-from bisvm.core.parts import INVERSE_WIDTH, PENALTY
-from bisvm.core.types import Array, Matrix
-from bisvm.criteria import Criterion
+from bisvm.core.types import Array
 from bisvm.data.leave_one_out import leaves_one_out
-from bisvm.data.matrices import RowBlocks, column_moments, positive
-from bisvm.kernels import Kernel
+from bisvm.search.baselines import Baseline, WidthsAndC
 from bisvm.search.descent import SharedValues
-from bisvm.search.history import PairedDifference, TriedStarts
+from bisvm.search.history import TriedStarts
 
-# Steps in log gamma or log C: half a decade between widths of the local average, a
-# decade between points of a scan, as in the usual grids, and a factor of five between
-# widths of a grid.
-AVERAGE_STEP = np.log(10.0) / 2.0
+# Steps in log gamma or log C: a decade between points of a scan, as in the usual grids,
+# and a factor of five between widths of a grid.
 SCAN_STEP = np.log(10.0)
 GRID_STEP = np.log(5.0)
 # Where H is evaluated again about the best point of a scan, in its steps.
 BETWEEN = np.array([-2.0, -1.0, 1.0, 2.0]) / 3.0
 # log C of a grid, in natural units: machines from rigid to free.
 GRID_C = np.log((1.0, 1e2, 1e4))
-# Largest number of widths of the local average: twenty decades of gamma.
-MOST_WIDTHS = 40
 # Factors of gamma and C at which a lower minimum is looked for: along a valley of wider
 # kernels and larger C, and at larger C, where several of forty data sets had one; with
 # few rows across that valley too, and with one coordinate alone on either side.
@@ -65,29 +42,8 @@ SIDES = (0.4, 0.6, 1.7, 2.5)
 # GRID_STEP: with longer steps the lowest minimum of four of forty sets was missed.
 FEW_ROWS = 200
 WIDEST = -6.0 * GRID_STEP
-# Neighbours that rows must have in the median for a local average to be one.
-FEW_NEIGHBOURS = 0.5
-# A local average smooths more than a machine of the same width, and is best where it is
-# narrower: by this factor in gamma, in the median of forty sets (docs/defaults.md).
-AVERAGE_NARROWER = np.log(3.0)
 # Starts closer than this, about half a decade, count as one.
 DISTINCT = np.log(3.5)
-# Rows that baselines are tried on, for a standard error of 3 points in accuracy, and
-# rows that they learn from, which bounds the time.
-TRIED_ROWS = 300
-LEARNED_ROWS = 20_000
-# Entries up to which inputs, and squares of their differences, fit in single precision.
-SINGLE_SIZE = 1e12
-# Features up to which a linear rule is tried, since it costs their cube, and its ridge
-# relative to the weights.
-LINEAR_FEATURES = 200
-LINEAR_RIDGE = 0.01
-# Standard errors by which a baseline must be better than the answer to count: chance
-# alone does that in one case of forty.
-BASELINE_ERRORS = 2.0
-# Standard errors of a difference of H below which two minima are equally good, and of
-# their errors above which one of them is better nevertheless.
-TIED_ERRORS = 1.0
 # A second start is left out if its H is higher than the lowest by this factor.
 NEARLY = 1.1
 # Points whose H differ by less than this, relatively, are on one plateau (as `tol`).
@@ -101,265 +57,6 @@ LEVEL = 1e-2
 FAR = 1.5 * SCAN_STEP
 MOST_VALLEYS = 3
 
-# --- baselines ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """A simple rule on the same splits, which a machine should not be worse than.
-
-    words : what it is
-    rows : the rows that it was tried on
-    errors : (len(rows),), what counts against it at every row (`Criterion.errors`)
-    loss, constant_loss : its loss on held-out rows (`Criterion.for_baselines`), and
-        that of a constant
-    start : where a machine that is about as good would begin, if it says that
-    """
-
-    words: str
-    rows: Array
-    errors: Array
-    loss: float
-    constant_loss: float
-    start: Array | None = None
-
-    @property
-    def skill(self) -> float:
-        """How much lower its loss is than that of a constant."""
-        return max(self.constant_loss - self.loss, 0.0)
-
-    def beats(self, objective: Objective, best: Evaluation) -> bool:
-        """Whether it makes fewer errors on the same held-out rows than a machine."""
-        errors = errors_of(objective, best)[self.rows]
-        fewer = _fewer_errors(objective, errors, self.errors, self.rows)
-        return fewer.exceeds(BASELINE_ERRORS)
-
-
-class _HeldOutRows:
-    """Held-out rows on which baselines are tried, and the rows they learn from.
-
-    No more than `TRIED_ROWS` of the one and `LEARNED_ROWS` of the other, in single
-    precision where the kernel has it: a rough answer is enough.
-    """
-
-    def __init__(self, objective: Objective, random_state: RandomState):
-        problem, columns = objective.problem, objective.problem.columns
-        n = len(columns.labels)
-        order = np.arange(n) if n <= TRIED_ROWS else random_state.permutation(n)
-        self.rows = np.sort(order[:TRIED_ROWS])
-        learned = np.sort(order[-LEARNED_ROWS:])
-        X = _single(problem.model.kernel, problem.X)
-        self.X, self.X_learned = X[self.rows], X[learned]
-        self.train, self._own_train = columns.train[learned], columns.train[self.rows]
-        # Which of the rows learned from a tried row is itself, if any.
-        self._itself = np.equal.outer(self.rows, learned).nonzero()
-        labels = columns.labels[learned]
-        self.mean = _mean_label(self.train, labels)
-        # Training weights times centred labels.
-        self.signed = self.train * (labels - self.mean)
-        self._train, self._signed, self._trained = (
-            a.astype(X.dtype, copy=False)
-            for a in (self.train, self.signed, self.train > 0)
-        )
-        self._labels = columns.labels[self.rows]
-        self._validation = columns.validation[self.rows]
-        self._held_out = self._validation > 0
-        self._points = columns.points_at(_rows_of(columns.validation, self.rows))
-        self._criterion = problem.criterion
-        self._judge = problem.criterion.for_baselines()
-        self.constant_loss = self.loss(np.broadcast_to(self.mean, self._labels.shape))
-
-    def loss(self, decisions: Array) -> float:
-        of_held_out = decisions[self._held_out], self._labels[self._held_out]
-        u, _ = self._judge.variable(*of_held_out)
-        if not np.isfinite(u).all():
-            return np.inf
-        weights = self._validation[self._held_out]
-        return self._judge.evaluate(u, weights / weights.sum(), self._points).value
-
-    def baseline(
-        self, words: str, decisions: Array, start: Array | None = None
-    ) -> Baseline:
-        at_rows = decisions, self._labels, self._validation
-        errors, loss = _errors(self._criterion, *at_rows), self.loss(decisions)
-        return Baseline(words, self.rows, errors, loss, self.constant_loss, start)
-
-    def local_average(self, kernel: Kernel) -> tuple[Array, float]:
-        """The averages, and how many neighbours a row has in the median.
-
-        No row votes for itself: leave-one-out has training weights for all rows.
-        """
-        gram = kernel.gram(self.X, self.X_learned)
-        gram[self._itself] = 0.0
-        mass = gram @ self._train
-        average = (gram @ self._signed) / np.where(mass > 0, mass, 1.0) + self.mean
-        neighbours = np.median((gram @ self._trained)[self._held_out])
-        return average, float(neighbours)
-
-    def linear(self) -> Array:
-        """Least squares on standardised features, (Z'WZ + rho tr(W) I) v = Z'W y.
-
-        A row i that is trained on is left out: (f_i - h_i y_i) / (1 - h_i) with its
-        leverage h_i, which is 0 where a split holds it out.
-        """
-        moments = column_moments(self.X_learned)
-        scale = np.sqrt(positive(moments.variance))
-        Z, Z_learned = ((X - moments.mean) / scale for X in (self.X, self.X_learned))
-        out = np.empty((len(Z), self.train.shape[1]))
-        for k, weight in enumerate(self.train.T):
-            matrix = (Z_learned.T * weight) @ Z_learned
-            matrix[np.diag_indices_from(matrix)] += LINEAR_RIDGE * weight.sum()
-            v = np.linalg.solve(matrix, Z_learned.T @ self.signed[:, k])
-            own = np.einsum("id,di->i", Z, np.linalg.solve(matrix, Z.T))
-            own = (own + 1.0 / weight.sum()) * self._own_train[:, k]
-            fitted = Z @ v + self.mean[k]
-            out[:, k] = (fitted - own * self._labels[:, k]) / (1.0 - own)
-        return out
-
-
-def _single(kernel: Kernel, X: Matrix) -> Matrix:
-    """Inputs in single precision, if the kernel has it and they fit in."""
-    size = 0.0 if sparse.issparse(X) else float(np.abs(X).max(initial=0.0))
-    fits = 1.0 / SINGLE_SIZE < size < SINGLE_SIZE
-    single = kernel.single(X) if fits else None
-    return X if single is None else single
-
-
-def baselines(
-    objective: Objective, random_state: RandomState, share: float = 1.0
-) -> list[Baseline]:
-    """Return the best local average, and a linear rule on standardised features.
-
-    None for machines without widths, held-out points, or rows in memory: a linear
-    machine, say, is as good as its C. On a subsample with a `share` of all rows,
-    averages are tried with the same widths as on all of them.
-    """
-    problem, shared = objective.problem, _Shared.of(objective)
-    in_blocks = isinstance(problem.X, RowBlocks)
-    if problem.criterion.on_training or in_blocks or not len(shared.widths):
-        return []
-    with np.errstate(all="ignore"):
-        held_out = _HeldOutRows(objective, random_state)
-        fewest = FEW_NEIGHBOURS * share
-        found = [_best_local_average(objective, shared, held_out, fewest)]
-        few = problem.X.shape[1] <= LINEAR_FEATURES
-        if few and not sparse.issparse(problem.X):
-            words = "a linear rule on standardised features"
-            found.append(held_out.baseline(words, held_out.linear()))
-        return found
-
-
-def local_average_loss(objective: Objective, seed: int) -> float:
-    """Return the held-out loss of the best local average with a kernel's distances.
-
-    It needs no training. Kernels are compared on the same rows by the same `seed`.
-    """
-    found = baselines(objective, RandomState(seed))
-    return found[0].loss if found else np.inf
-
-
-def _best_local_average(
-    objective: Objective, shared: _Shared, held_out: _HeldOutRows, fewest: float
-) -> Baseline:
-    """The local average of the lowest loss, from the first widths to narrow ones.
-
-    With these, rows have no fewer neighbours than `fewest` in the median. All widths
-    move together. Bounds do not hold them: a baseline is to show what bounds leave out.
-    """
-    found: list[tuple[float, Array, Array]] = []
-    view = shared.view
-    x = view.reduce(objective.theta0)
-    for _ in range(MOST_WIDTHS):
-        theta = view.expand_unbounded(x)
-        kernel = objective.problem.model.kernel_at(objective.hyperparameters(theta))
-        average, neighbours = held_out.local_average(kernel)
-        if found and not neighbours >= fewest:
-            break
-        found.append((held_out.loss(average), theta, average))
-        x = shared.moved(x, AVERAGE_STEP)
-    _, theta, average = min(found, key=lambda one: one[0])
-    start = shared.moved(view.reduce(theta), -AVERAGE_NARROWER)
-    words = f"local averages of the {objective.problem.columns.targets.words}"
-    return held_out.baseline(words, average, view.expand(start))
-
-
-def _mean_label(train: Array, labels: Array) -> Array:
-    """Of every training problem."""
-    mean: Array = np.einsum("ij,ij->j", train, labels) / train.sum(axis=0)
-    return mean
-
-
-def _errors(
-    criterion: Criterion, decisions: Array, labels: Array, validation: Array
-) -> Array:
-    """Per row, what counts against the decision values of its held-out points."""
-    total: Array = criterion.errors(decisions, labels, validation).sum(axis=1)
-    return total
-
-
-def errors_of(objective: Objective, found: Evaluation) -> Array:
-    """(n,), what counts against the machines of an evaluation at every row."""
-    columns = objective.problem.columns
-    decisions = np.zeros(columns.validation.shape)
-    decisions[columns.outside] = found.held_out
-    return _errors(
-        objective.problem.criterion, decisions, columns.labels, columns.validation
-    )
-
-
-def _fewer_errors(
-    objective: Objective, errors: Array, others: Array, rows: Array
-) -> PairedDifference:
-    """How many fewer the others are, both at these rows."""
-    weights = objective.problem.columns.validation[rows].sum(axis=1)
-    parts = [errors, others, weights / weights.sum()]
-    groups = objective.problem.groups
-    if groups is not None:
-        # Rows of one group are one observation.
-        parts = [np.bincount(groups[rows], part) for part in parts]
-    return PairedDifference.of(*parts)
-
-
-def better_of(objective: Objective, one: Evaluation, other: Evaluation) -> Evaluation:
-    """Return the one of lower H, or of fewer errors where H does not tell them apart.
-
-    H does not where its difference is below its standard error.
-    """
-    low, high = sorted((one, other), key=lambda found: found.value)
-    if not (np.isfinite(high.value) and np.isfinite(low.value)):
-        return low
-    if PairedDifference.between(high, low).exceeds(TIED_ERRORS):
-        return low
-    rows = np.arange(len(objective.problem.sample_weight))
-    fewer = _fewer_errors(
-        objective, errors_of(objective, low), errors_of(objective, high), rows
-    )
-    return high if fewer.exceeds(TIED_ERRORS) else low
-
-
-def _rows_of(validation: Array, rows: Array) -> Array:
-    """(n, q), the held-out points among some of the rows."""
-    chosen = np.zeros((len(validation), 1), dtype=bool)
-    chosen[rows] = True
-    found: Array = chosen & (validation > 0)
-    return found
-
-
-def gain_over_constant(objective: Objective, best: Evaluation) -> PairedDifference:
-    """Return by how much the criterion is lower than that of the best constant.
-
-    The constant of a training part is one that `Criterion.constants` proposes, such as
-    its mean label or the label of its majority: whichever the criterion prefers.
-    """
-    columns, criterion = objective.problem.columns, objective.problem.criterion
-    values = criterion.constants(columns.labels, columns.train)
-    constants = (np.broadcast_to(b, columns.labels.shape) for b in values)
-    _, shares = min(map(objective.loss_of, constants), key=lambda one: one[0])
-    return PairedDifference.of(shares, best.shares, best.share_weights)
-
-
-# --- starts ---------------------------------------------------------------------------
-
 
 class Start(NamedTuple):
     """A start, H there, and whether the machines were solved."""
@@ -372,44 +69,6 @@ class Start(NamedTuple):
         return float(np.abs(self.theta - other.theta).max())
 
 
-class _Shared(NamedTuple):
-    """Shared values of all widths and of C, and which coordinates they are."""
-
-    view: SharedValues
-    widths: Array
-    penalty: Array
-
-    @classmethod
-    def of(cls, objective: Objective) -> _Shared:
-        view, space = SharedValues(objective.space), objective.space
-        widths, penalty = (
-            view.coordinates_of(space.has_role(role))
-            for role in (INVERSE_WIDTH, PENALTY)
-        )
-        return cls(view, widths, penalty)
-
-    @property
-    def both(self) -> bool:
-        return bool(len(self.widths) and len(self.penalty))
-
-    @property
-    def single(self) -> int | None:
-        """The coordinate of C, or of the widths, if the other is not searched."""
-        one = [entries for entries in self[1:] if len(entries)]
-        return int(one[0][0]) if len(one) == 1 and len(one[0]) == 1 else None
-
-    def moved(self, x: Array, narrower: float = 0.0, larger: float = 0.0) -> Array:
-        """Return x with these changes of log gamma and log C."""
-        x = x.copy()
-        x[self.widths] += narrower
-        x[self.penalty] += larger
-        return x
-
-    def within(self, x: Array) -> Array:
-        """Return theta at x, within the bounds."""
-        return self.view.expand(np.clip(x, *self.view.bounds.T))
-
-
 def _few_rows(objective: Objective) -> bool:
     return len(objective.problem.sample_weight) <= FEW_ROWS
 
@@ -420,7 +79,7 @@ def first_starts(objective: Objective, known: list[Baseline]) -> list[Array]:
     The whole range if one coordinate is all there is; else theta0, and what baselines
     propose.
     """
-    shared, theta0 = _Shared.of(objective), objective.theta0
+    shared, theta0 = WidthsAndC.of(objective), objective.theta0
     if not shared.both:
         entry = shared.single
         return [theta0, *([] if entry is None else _scan(shared.view, theta0, entry))]
@@ -430,7 +89,7 @@ def first_starts(objective: Objective, known: list[Baseline]) -> list[Array]:
 
 def is_scanned(objective: Objective) -> bool:
     """Whether one coordinate is all there is, whose whole range is evaluated."""
-    shared = _Shared.of(objective)
+    shared = WidthsAndC.of(objective)
     return not shared.both and shared.single is not None
 
 
@@ -459,10 +118,10 @@ def has_levelled_off(starts: list[Start]) -> bool:
 
 def starts_between(objective: Objective, theta: Array) -> list[Array]:
     """Return points between a point of a scan and its neighbours."""
-    return _on_either_side(_Shared.of(objective), theta, BETWEEN * SCAN_STEP)
+    return _on_either_side(WidthsAndC.of(objective), theta, BETWEEN * SCAN_STEP)
 
 
-def _on_either_side(shared: _Shared, theta: Array, steps: Array) -> list[Array]:
+def _on_either_side(shared: WidthsAndC, theta: Array, steps: Array) -> list[Array]:
     """The only coordinate moved by these steps, as far as its bounds allow."""
     view, entry = shared.view, shared.single
     if entry is None:
@@ -479,7 +138,7 @@ def _on_either_side(shared: _Shared, theta: Array, steps: Array) -> list[Array]:
 
 def grid_of_starts(objective: Objective, known: list[Baseline]) -> list[Array]:
     """Return a coarse grid of widths and C, from the widest useful kernel on."""
-    shared = _Shared.of(objective)
+    shared = WidthsAndC.of(objective)
     origin = shared.view.reduce(objective.theta0)
     room = (shared.view.bounds[shared.widths, 1] - origin[shared.widths]).max()
     steps = np.arange(-2.0 * GRID_STEP, room, GRID_STEP)
@@ -492,7 +151,7 @@ def grid_of_starts(objective: Objective, known: list[Baseline]) -> list[Array]:
 
 def nearby_starts(objective: Objective, theta: Array) -> list[Array]:
     """Return points around a minimum, from which a lower one may be reached."""
-    shared, few = _Shared.of(objective), _few_rows(objective)
+    shared, few = WidthsAndC.of(objective), _few_rows(objective)
     if not shared.both:
         return _on_either_side(shared, theta, np.log(SIDES)) if few else []
     x, (low, high) = shared.view.reduce(theta), shared.view.bounds.T
@@ -509,7 +168,7 @@ def largest_C_starts(objective: Objective, theta: Array) -> list[Array]:
     leave-one-out, whose correction is least accurate there: up to 16% below the true
     value on moons, and lower than any true minimum.
     """
-    shared = _Shared.of(objective)
+    shared = WidthsAndC.of(objective)
     one_by_one = leaves_one_out(objective.problem.columns)
     if one_by_one or not (_few_rows(objective) and shared.both):
         return []

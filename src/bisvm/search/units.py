@@ -32,6 +32,7 @@ from bisvm.core.warning import warn_user
 from bisvm.data.matrices import RowBlocks
 from bisvm.kernels import Kernel
 from bisvm.machines.approximation import Approximation
+from bisvm.search.baselines import local_average_loss
 from bisvm.search.checkpoint import Checkpoint, checkpoint_of, rule_of
 from bisvm.search.default_machine import DefaultMachine
 from bisvm.search.descent import Search, has_shared_values
@@ -63,7 +64,6 @@ from bisvm.search.settings import (
     searches_that_fit,
 )
 from bisvm.search.stages import n_independent_starts, tune
-from bisvm.search.starts import local_average_loss
 from bisvm.search.task_choice import (
     TaskChoice,
     compare,
