@@ -10,6 +10,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import scale
 
 from bisvm import BilevelObjective, BilevelSVC
+from bisvm.bilevel.objective import Objective
+from bisvm.criteria import get_criterion
 from bisvm.search.baselines import (
     LINEAR_RIDGE,
     Baseline,
@@ -83,6 +85,8 @@ def test_of_minima_that_h_does_not_tell_apart_the_one_of_fewer_errors(objective)
     assert better_of(objective, many, few) is few
     higher = replace(few, value=2.0 * low.value, shares=low.shares + low.share_weights)
     assert better_of(objective, higher, many) is many
+    named = Objective(replace(objective.problem, criterion=get_criterion("blend")))
+    assert better_of(named, few, many) is many
 
 
 def test_skill_is_what_a_constant_does_not_have():

@@ -65,12 +65,16 @@ class Criterion(Part):
         Whether it is a function of the training problem instead of held-out points.
     of_residuals : bool
         Whether it is for targets of a regression instead of class labels.
+    ties_by_errors : bool
+        Whether, of two minima that it does not tell apart, the one with fewer errors
+        counts; else the lower one, as a criterion that is asked for by name.
     class_weight : "balanced", dict or None
         Weights of the classes in validation; None for those of the estimator.
     """
 
     on_training: ClassVar[bool] = False
     of_residuals: ClassVar[bool] = False
+    ties_by_errors: ClassVar[bool] = False
     class_weight: Any = None
 
     @property
@@ -455,6 +459,8 @@ class Automatic(CalibratedLogistic):
     ----------
     ridge, center : as in `CalibratedLogistic`
     """
+
+    ties_by_errors = True
 
     def for_many(self) -> Criterion:
         return Blend(CalibratedLogistic(self.ridge, self.center))

@@ -318,10 +318,12 @@ def _fewer_errors(
 def better_of(objective: Objective, one: Evaluation, other: Evaluation) -> Evaluation:
     """Return the one of lower H, or of fewer errors where H does not tell them apart.
 
-    H does not where its difference is below its standard error.
+    H does not where its difference is below its standard error; only the default
+    criterion lets errors decide then.
     """
     low, high = sorted((one, other), key=lambda found: found.value)
-    if not (np.isfinite(high.value) and np.isfinite(low.value)):
+    by_errors = objective.problem.criterion.ties_by_errors
+    if not (by_errors and np.isfinite(high.value) and np.isfinite(low.value)):
         return low
     if PairedDifference.between(high, low).exceeds(TIED_ERRORS):
         return low
