@@ -4,8 +4,8 @@ May import every folder but `published` and `testing`. A new command is a module
 `run`, its options in `parser.py`, and its name in `main.py`.
 
 Results go to standard output, tab-separated or as JSON; messages go to standard error.
-Exit codes: 0; 1 for errors in data or files; 2 for errors in the command line; 130 and
-143 if Ctrl-C or SIGTERM has ended it.
+Exit codes: 0 for success; 1 for errors in data or files; 2 for errors in the command
+line; 130 or 143 if Ctrl-C or SIGTERM ended the command.
 """
 
 from bisvm.cli.main import main

@@ -1,5 +1,6 @@
-"""Parts and their parameters, theta as a vector with names (`space`), threads,
-memory, deadlines, interrupts, compiled functions, files and progress lines.
+"""Parts (such as kernels and losses) and their parameters, theta as a vector with names
+(`space`), threads, memory, deadlines, interrupts, compiled functions, files and
+progress lines.
 
 Imports no other folder of the package. Add here only what several folders need and what
 knows nothing of SVMs.

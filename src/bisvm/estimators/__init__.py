@@ -1,12 +1,12 @@
 """The scikit-learn estimators: settings, `fit`, `predict` and the fitted attributes.
 
 May import `search` and all that it may import. A new argument is a field in
-`arguments.py`, which also says what it means to a search; its text is in
+`arguments.py`, which also turns it into settings of a search; its description is in
 `docstrings.py`. X, weights and groups are checked in `inputs.py`, y in
 `class_inputs.py` or `number_inputs.py`; `training_rows.py` drops rows of weight zero.
 Fitted attributes are set in `fitted_machine.py`, those of classifiers in `fitted.py`
-and those of regressors in `fitted_regressor.py`. `stock_svc.py` has the
-arguments of scikit-learn's SVC.
+and those of regressors in `fitted_regressor.py`. `stock_svc.py` has the arguments of
+scikit-learn's SVC.
 """
 
 from bisvm.estimators.bilevel_objective import BilevelObjective

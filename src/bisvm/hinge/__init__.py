@@ -1,5 +1,5 @@
-"""The exact hinge SVM: points that are added and removed, the path over C, exact
-leave-one-out values. A point may have several hinges: the tube of the SVR is two.
+"""The exact hinge SVM: adding and removing points, the path over C, exact leave-one-out
+values. A point may have several hinges: the tube of the SVR has two.
 
 The hypergradient of the exact hinge is in `machines/hinge_adjoint.py`.
 `solvers/dual.py` marks the points on the margin by an infinite curvature.

@@ -1,8 +1,8 @@
 """Optimizers: move theta within its bounds, and know nothing of SVMs.
 
-May import `core`. A new optimizer is a subclass of `Optimizer`, in its own file, with
-a name in `OPTIMIZERS` (`base.py`). Optimizers that only a paper needs are in
-`published`; their names stand in the same table.
+May import `core`. A new optimizer is a subclass of `Optimizer`, in its own file, with a
+name in `OPTIMIZERS` (`base.py`). Optimizers that are only needed to repeat a paper are
+in `published`; their names are in the same table.
 
 Every optimizer has ``minimize(fun, x0, bounds)`` and returns SciPy's `OptimizeResult`
 with one set of status codes:

@@ -1,4 +1,4 @@
-"""Plots of fitted estimators, in the manner of scikit-learn's displays.
+"""Plots of fitted estimators, with an interface like scikit-learn's displays.
 
 May import `estimators`, `selection`, `search`, `kernels` and `core`. A new plot is a
 small tuple of data, which can be tested, and a `Display` that draws it.

@@ -1,10 +1,10 @@
-"""Methods that only a paper needs: optimizers that see both levels, bundle and gradient
-methods, the bilevel problem as one nonlinear program, hold-outs whose rows change
-places, the bilinear model and its estimator, Pegasos.
+"""Methods that are only needed to repeat papers: optimizers that see both levels,
+bundle and gradient methods, the bilevel problem as one nonlinear program, hold-outs
+that exchange rows, the bilinear model and its estimator, Pegasos.
 
-May import `estimators`, `hinge` and all that these may import. It is loaded when one
-of its names is asked for, and no other folder imports it. A new method goes into its
-own file, with its class in the table below.
+May import `estimators`, `hinge` and all that these may import. It is loaded when one of
+its names is used, and no other folder imports it. A new method goes into its own file,
+with its class in the table below.
 """
 
 from importlib import import_module

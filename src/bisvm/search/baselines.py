@@ -1,18 +1,18 @@
-"""Simple rules that the answer of a search must not be worse than.
+"""Baselines: simple rules that the result of a search must not be worse than.
 
 A descent is local: it ends in the basin where it began, and a plateau looks like a
-minimum. Baselines that cost little say where to begin and what to compare with:
+minimum. Cheap baselines suggest where to start, and what to compare the result with:
 
 - the best *constant*, the same for all rows;
-- the machine at the start of all hyperparameters, a default SVC or SVR;
+- the machine at the initial values of all hyperparameters, a default SVC or SVR;
 - the *local average* of the labels or targets at each of several widths,
 
       f(x) = sum_j w_j k(x, x_j) y_j / sum_j w_j k(x, x_j),
 
   over the training rows j of a split (Nadaraya and Watson). It needs no training, sees
   structure at any scale, and its best width is close to that of a machine;
-- a *linear rule* on standardised features, by least squares: it does not depend on the
-  units of the features, as a kernel with one width does.
+- a *linear rule* on standardised features, by least squares. Unlike a kernel with one
+  width, it does not depend on the units of the features.
 """
 
 from __future__ import annotations

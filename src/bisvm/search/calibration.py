@@ -1,26 +1,27 @@
 """Probabilities of classes, calibrated on the held-out rows of the search.
 
-A search ends with the decision values of all held-out rows, by machines that were not
-trained on them. Other methods need further fits for these. With the decision values
-d_k(x) of the classes,
+A search ends with decision values of all held-out rows, by machines that were not
+trained on them. So no further fits are needed. With the decision values d_k(x) of the
+classes,
 
     p_k(x) = exp(a d_k(x)) / sum_l exp(a d_l(x)),
 
-which is 1 / (1 + exp(-a f)) for two classes. For pairs of classes the decision values
-pool what all pairs say, f_kl for k against l::
+which is 1 / (1 + exp(-a f)) for two classes. For pairs of classes, the decision value
+of a class combines the values f_kl of its pairs, k against l::
 
     d_k(x) = sum_l log 1 / (1 + exp(-c f_kl(x))).
 
-a and c minimise the log-loss on held-out rows. So the class of the highest probability
-is the class that is predicted. Differences of the exponents are cut at the largest of
-held-out rows: a narrow kernel has tiny values far from all training rows, and what they
-say is not to be carried over to rows that are near to one.
+a and c minimise the log-loss on held-out rows. The most probable class is the class
+that is predicted. Differences of the exponents are limited to the largest among
+held-out rows. The reason: with a narrow kernel, decision values of held-out rows far
+from all training rows are tiny, and the a that suits them is too large for new rows
+near a training row.
 
 Labels are smoothed: a row counts as one of its class with probability 0.998, so that a
 stays finite. Intercepts b_k of the classes are fitted as well, with a normal prior of
-variance one. They are added to the machine's own where the log-loss falls by more than
-chance gives, and by more than its standard error. This rule was chosen on two folds of
-28 sets (docs/methods/probabilities.md).
+variance one. They are added to the machine's own if this lowers the log-loss by more
+than expected by chance, and by more than its standard error. This rule was chosen on
+two folds of 28 sets (docs/methods/probabilities.md).
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Checkpoints: evaluations on file, from which a fit is resumed.
+"""Checkpoints: files of evaluations, from which a fit can be resumed.
 
-A checkpoint is one SQLite file, a table from question to answer for every search. A
-search is a deterministic function of the answers that it gets. A fit that is begun
-again asks the same questions in the same order, and is answered from the table as long
-as there are answers; then evaluations go on, and each is written to the table before
-the search sees it. An answer, and the warm start that the next evaluation takes over,
-are written in one transaction: whatever ends the process, the table is whole.
+A checkpoint is one SQLite file. For every search it has a table of questions (all that
+an evaluation depends on) and answers. A search is a deterministic function of the
+answers that it gets. So a fit that is started again asks the same questions in the same
+order. The table answers them as far as it goes. Further evaluations are computed, and
+each is written to the table before the search sees it. An answer and the warm start of
+the next evaluation are written in one transaction, so the table is consistent however
+the process ends.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""What a time limit leaves at worst: scikit-learn's SVC or SVR with default values.
+"""The fallback of a time limit: scikit-learn's SVC or SVR with default values.
 
-It is trained on all rows before the search begins. If the time is over before the
-search has ended, what it has found must be better than the default machine, beyond
-noise, on the rows that one split holds out. Otherwise the default machine is the
-answer, and the certificate says so. If it is small, it is trained on all splits as
-well: probabilities and prediction sets come from their held-out rows.
+It is trained on all rows before the search begins. If the time is up before the search
+has ended, the machine found so far must be better than the default machine by more than
+noise, on the held-out rows of one split. Otherwise the default machine is the result,
+and the certificate says so. If it trains quickly, it is trained on all splits as well:
+probabilities and prediction sets come from their held-out rows.
 """
 
 from __future__ import annotations

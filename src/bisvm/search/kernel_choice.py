@@ -1,18 +1,20 @@
-"""kernel="auto": the simplest kernel that held-out rows do not refute.
+"""kernel="auto": the simplest kernel that is not clearly worse on held-out rows.
 
     linear  ->  one width for all features  ->  one for each  ->  one kernel per group
 
-A richer candidate is taken if it lowers the paired losses of held-out rows by more than
-their noise; the first that does not ends the choice. The two candidates in the middle
-are one search, which goes from shared to separate widths by itself (`refinement`): if
-few of many features matter, one width for all may gain nothing, and one for each a lot.
+A richer candidate is taken if it lowers the held-out losses, paired by row, by more
+than the noise of the difference; the first that does not ends the choice. The two
+candidates in the middle are one search, which goes from shared to separate widths by
+itself (`refinement`). If only a few of many features matter, one width for all may gain
+nothing, and one for each a lot.
 
-Two kernels may take its place. That search standardises the features; where their units
-mean something, as with pixels of an image, one width in the units given is better. And
-it supposes a smooth decision function; where single features decide at thresholds, or
-hold codes of categories, a Laplacian kernel is better. Each is tried if local averages
-of the labels suggest it, and taken if its held-out loss is lower. What separate widths
-gain only on the rows they were chosen by (`refinement`, nested) does not count there.
+Two other kernels may replace the one of that search. First, the search standardises the
+features. If their units mean something, as with the pixels of an image, one width in
+the original units is better. Second, it assumes a smooth decision function. If the
+class changes at thresholds of single features, or features are codes of categories, a
+Laplacian kernel is better. Each is tried if local averages of the labels suggest it,
+and taken if its held-out loss is lower. For this comparison, the gain of separate
+widths counts only as far as nested cross-validation confirms it (`refinement`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Who watches a search: records, progress, callback, time limit and checkpoint.
+"""The observer of a search: records, progress, callback, time limit and checkpoint.
 
 A search is a deterministic function of the answers that it gets: a `Question` with all
-that the answer depends on goes in, an `Answer` comes out. The `Observer` looks it up in
-the checkpoint of an earlier run, or evaluates the objective.
+that the answer depends on goes in, an `Answer` comes out. The `Observer` looks the
+answer up in the checkpoint of an earlier run, or evaluates the objective.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Frozen data classes as bytes, data as digests, and settings as text.
 
-What a search keeps on file goes through `packed` and `unpacked`. They take the fields
-from the class: a field that is added later is kept as well, and a record that lacks
-one, or has another version, is refused instead of being filled up with defaults.
+All that a search stores in a file goes through `packed` and `unpacked`. They take the
+fields from the class, so a field that is added later is stored as well. A record that
+lacks a field, or has another version, is refused; it is not completed with defaults.
 Numbers come back bit for bit, and a digest detects bytes that were changed. `digest`
-and `described` tell one run from another.
+and `described` distinguish one run from another.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
-"""Whether separate values are worth a search on all rows and splits, seen cheaply.
+"""Cheap checks whether separate values are worth a search on all rows and splits.
 
-- On a sample of many rows: a gain that would not come to `PROMISING_ERRORS` standard
-  errors on all rows is not looked for there.
-- On one of several splits: its held-out rows choose theta, and those of the other
-  splits, which had no say, must gain by it. The search on all splits begins anew all
-  the same: from where one split ends, moons among 40 columns of noise were missed.
+- On a sample of many rows: the search on all rows is left out if the gain on the sample
+  would be less than `PROMISING_ERRORS` standard errors on all rows.
+- On one of several splits: its held-out rows choose theta, and the loss on those of the
+  other splits, which were not used, must fall. The search on all splits nevertheless
+  starts again from the beginning: started at the theta of one split, it missed moons
+  among 40 noise features.
 """
 
 from __future__ import annotations

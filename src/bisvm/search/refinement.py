@@ -1,14 +1,15 @@
 """From one shared value for each vector of hyperparameters to separate values.
 
 Separate values are taken if they lower the held-out loss by enough standard errors of
-the paired difference. Held-out points chose them, so what these points say is too good.
-What remains is seen by nested cross-validation (Varma and Simon 2006) of the last part
-of the search: theta_k is chosen by a few steps on the other rows and splits alone, so
-that the rows of split k neither train nor validate, and is then evaluated on split k.
+the paired difference. They were chosen by the same held-out points, so this gain is too
+optimistic. Nested cross-validation of the last part of the search (Varma and Simon
+2006) shows how much of it remains: theta_k is chosen by a few steps on the other rows
+and splits alone, so that the rows of split k neither train nor validate, and is then
+evaluated on split k.
 
 The steps begin where the search for separate values began: theta itself depends on all
 rows. Without such a search they begin at the better of two points that hardly depend on
-single rows: the first values of all hyperparameters, and the shared values nearest to
+single rows: the initial values of all hyperparameters, and the shared values nearest to
 theta.
 """
 

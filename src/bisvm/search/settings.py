@@ -1,4 +1,4 @@
-"""What a search is asked: settings, data, and the bilevel problem that they make."""
+"""The input of a search: settings, data, and the bilevel problem that they define."""
 
 from __future__ import annotations
 

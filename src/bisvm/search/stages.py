@@ -1,9 +1,9 @@
 """The stages of one search: where to start, shared values, separate values.
 
-The validation loss has several minima, and the lowest of many over-fits it. `tune`
-descends from the starts that it is given, or chooses its own ("auto"): from few
-hyperparameters to many, and to more of them only if held-out points gain by it beyond
-their noise.
+The validation loss has several minima, and the lowest of many over-fits. `tune`
+descends from the given starts, or chooses its own ("auto"). It starts with few
+hyperparameters, and adds more only if they lower the held-out loss by more than its
+noise.
 """
 
 from __future__ import annotations

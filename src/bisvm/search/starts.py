@@ -1,9 +1,9 @@
 """Where a search starts.
 
-At the first values of all hyperparameters, and where baselines propose. A single
-hyperparameter is scanned over its range. With few rows the largest C is tried with
-kernels of all widths. Where a machine is worse than a baseline, H is evaluated on a
-grid of all widths and C.
+A search starts at the initial values of all hyperparameters, and at the values that
+baselines suggest. A single hyperparameter is scanned over its range. With few rows, the
+largest C is tried with kernels of all widths. If a machine is worse than a baseline, H
+is evaluated on a grid of widths and C.
 """
 
 from __future__ import annotations

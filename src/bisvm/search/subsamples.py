@@ -1,4 +1,4 @@
-"""Samples of the rows: how large, which rows, and from one of them to a larger one."""
+"""Samples of the rows: how many, which ones, and the step from one to a larger one."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """multi_class="auto": one machine for every class, or one for every pair of classes.
 
-Both are tuned, the second with the kernel that was chosen for the first, and their
-probabilities are compared on held-out rows: the lower log-loss counts. Where rows are
-many, a sample of them decides. With many classes there are too many pairs, and every
-class has its own machine.
+Both are tuned, the second with the kernel that was chosen for the first. Their
+probabilities are compared on held-out rows, and the lower log-loss decides. If there
+are many rows, a sample of them is used. With many classes there are too many pairs, and
+every class has one machine.
 """
 
 from __future__ import annotations

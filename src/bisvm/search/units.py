@@ -1,12 +1,13 @@
-"""The entry point, and the units of work of a fit, in any order and anywhere:
+"""The entry point, and the independent units of work of a fit:
 
     unit = one set of hyperparameters  x  one start
 
-A set belongs to all class tasks, or to one if they are not shared; starts are
-independent if the user gives them. Units know nothing of one another, so that the
-answer does not depend on who computes them. joblib distributes them: over threads, or
-with `joblib.parallel_config("dask")` over a cluster. A unit has all of its splits: they
-share one Gram matrix, and would have to meet again at every evaluation.
+A set of hyperparameters belongs to all class tasks, or to one task if they are not
+shared. Each start given by the user is a unit of its own. Units know nothing of one
+another, so the result does not depend on their order or on where they run. joblib
+distributes them: over threads, or with `joblib.parallel_config("dask")` over a cluster.
+A unit keeps all its splits together, because they share one Gram matrix and would have
+to communicate at every evaluation.
 """
 
 from __future__ import annotations

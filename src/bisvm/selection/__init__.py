@@ -1,4 +1,4 @@
-"""Selection of features, and the comparison with usual model selection.
+"""Feature selection, and the comparison of a tuned machine with other methods.
 
 May import `core`, `data` and `estimators`. A new measure of stability goes into
 `stability.py`, another method to compare with into `comparison.py`.

@@ -3,10 +3,10 @@
 May import `core`. A new file format is read in `reading.py`; a new type of column is
 added in `columns.py` and `preparing.py`.
 
-`read_table` reads a file. `pipeline_for` puts in front of an estimator what its columns
-need: types, missing values, scales, categories. `text.py` detects separator, decimal
-sign and header; `checks.py` looks for leaks and other doubts. `TableFormat` is kept
-with the model, and `matching.py` reads new files by it.
+`read_table` reads a file. `pipeline_for` puts the preparation of the columns in front
+of an estimator: types, missing values, scales, categories. `text.py` detects separator,
+decimal sign and header; `checks.py` looks for leaks and other problems. `TableFormat`
+is kept with the model, and `matching.py` reads new files by it.
 """
 
 from bisvm.tables.checks import TableWarning, check_table

@@ -11,8 +11,8 @@ to train one half is a `HalfStep` in `steps.py`.
 | `patches` | convolution as products with small matrices |
 | `problem` | E, its derivatives, and what is true of its minima |
 | `steps` | linear SVMs for one half: Newton, Pegasos, LIBLINEAR |
-| `joint` | Newton on both at once, and the derivatives by the strengths |
-| `training` | maps, filters, maps, ..., and joint steps |
+| `joint` | Newton's method on both halves, and derivatives by the strengths |
+| `training` | maps and filters in turn, and joint steps |
 | `strengths` | the upper level: a validation loss of the strengths, and its search |
 
 Reference: B. Sugg, Convolutional Support Vector Machines for Image Classification,
