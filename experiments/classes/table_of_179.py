@@ -1,10 +1,10 @@
 """The published table of 179 classifiers, with bisvm and others of today beside it.
 
 Fernandez-Delgado et al. (JMLR 15, 2014) compared 179 classifiers on 121 sets. Here are
-those of the sets that are at hand, with their four folds. Every method is tuned inside
-a training fold, and tested on the other fold's rows. The published classifiers were
-tuned on rows that are tested on later (Wainberg et al., JMLR 17, 2016): their figures
-are a little too good.
+those of the sets that are at hand, with their four folds. Every method sees a training
+fold only, for tuning too, and is tested on the other rows. The published classifiers
+were tuned on rows that are tested on later (Wainberg et al., JMLR 17, 2016): their
+figures are a little too good.
 
 `BilevelSVC()` is measured beside a default `SVC`, an `SVC` tuned by an 11 x 11 grid on
 five folds, logistic regression tuned over ten values of C, a random forest of 500
