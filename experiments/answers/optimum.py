@@ -107,13 +107,15 @@ DRAWS: dict[str, Callable[[], Drawn]] = {
     },
 }
 
+# All are tasks of one class against the others, whose H is what is compared.
+_COMMON: dict[str, Any] = {"multi_class": "ovr", "random_state": 0}
 # What is searched: estimators without their folds.
 KINDS: dict[str, Callable[..., Any]] = {
-    "linear": lambda **given: BilevelLinearSVC(random_state=0, **given),
-    "rbf": lambda **given: BilevelSVC("rbf", random_state=0, **given),
-    "laplacian": lambda **given: BilevelSVC("laplacian", random_state=0, **given),
-    "hinge": lambda **given: BilevelSVC("rbf", loss="hinge", random_state=0, **given),
-    "ard": lambda **given: BilevelSVC("ard", prior=None, random_state=0, **given),
+    "linear": partial(BilevelLinearSVC, **_COMMON),
+    "rbf": partial(BilevelSVC, "rbf", **_COMMON),
+    "laplacian": partial(BilevelSVC, "laplacian", **_COMMON),
+    "hinge": partial(BilevelSVC, "rbf", loss="hinge", **_COMMON),
+    "ard": partial(BilevelSVC, "ard", prior=None, **_COMMON),
 }
 
 # Sets by kind, and the first rows of them that are used.
