@@ -66,8 +66,8 @@ class Criterion(Part):
     of_residuals : bool
         Whether it is for targets of a regression instead of class labels.
     ties_by_errors : bool
-        Whether, of two minima that it does not tell apart, the one with fewer errors
-        counts; else the lower one, as a criterion that is asked for by name.
+        Whether errors decide between two minima whose values differ by less than
+        noise. Only for the default: a criterion that is named is minimised.
     class_weight : "balanced", dict or None
         Weights of the classes in validation; None for those of the estimator.
     """

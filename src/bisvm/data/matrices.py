@@ -32,7 +32,7 @@ from bisvm.core.types import Array, Matrix, UserData, UserVector
 NORMAL_IQR = 1.349
 
 # Entries up to which sparse rows are faster as an array: SciPy's calls take longer than
-# the products (400 x 123, 11% of them not zero: 0.07 s for one evaluation, and 0.02 s).
+# the products. On 400 rows of a9a, 123 features, an evaluation took 0.07 s, now 0.03.
 FEW_ENTRIES = 200_000
 
 # What a reduction over blocks computes: an array, or moments.
