@@ -7,11 +7,12 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.svm import SVC
 
 from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC
+from bisvm.bilevel.objective import COLD, Objective
 from bisvm.data.matrices import column_scale
 from bisvm.losses import Quartic
 from bisvm.machines import KernelMachine
 from bisvm.solvers import Newton
-from tests.problems import make_objective, three_classes, toy_data
+from tests.problems import make_objective, make_problem, three_classes, toy_data
 
 X, y = toy_data(60)
 FOLDS = list(StratifiedKFold(3).split(X, y))
@@ -227,3 +228,24 @@ def test_nothing_to_learn_leaves_an_empty_theta():
     value, gradient = objective(objective.theta0)
     assert gradient.shape == (0,)
     assert value > 0
+
+
+@pytest.mark.parametrize("criterion", ["calibrated_logistic", "mse"])
+def test_residuals_are_slopes_by_held_out_values(criterion):
+    """Against central differences of the criterion, one decision value at a time."""
+    X, y = toy_data(40)
+    objective = Objective(make_problem(X, y, criterion=criterion, cv=4))
+    at, _ = objective.evaluate(objective.theta0, COLD)
+    columns = objective.problem.columns
+    fitted = np.zeros(columns.validation.shape)
+    fitted[columns.outside] = at.held_out
+    residuals = objective.residuals(at)
+    assert residuals.shape == (40, 1)
+    for row in range(0, 40, 7):
+        slopes = []
+        for column in np.flatnonzero(columns.validation[row] > 0):
+            step = np.zeros_like(fitted)
+            step[row, column] = 1e-5
+            up, down = (objective.loss_of(fitted + h * step)[0] for h in (1, -1))
+            slopes.append((up - down) / 2e-5)
+        assert residuals[row, 0] == pytest.approx(-sum(slopes), rel=1e-5, abs=1e-9)

@@ -12,11 +12,18 @@ from bisvm.data.matrices import column_scale
 from bisvm.datasets import make_moons_with_noise
 from bisvm.optimizers import BFGS
 from bisvm.search import refinement
-from bisvm.search.descent import Descent, Search, evaluate, has_shared_values
+from bisvm.search.descent import (
+    Descent,
+    Search,
+    SeparateStart,
+    evaluate,
+    has_shared_values,
+)
 from bisvm.search.observer import Observer, StopSearch, Trace
 from bisvm.search.reasons import CALLBACK_STOP, TIME_STOP
-from bisvm.search.refinement import SEPARATE_ERRORS, refine
+from bisvm.search.refinement import SEPARATE_ERRORS, refine, separate_starts
 from bisvm.search.stages import tune
+from bisvm.search.starts import FAR
 from tests.search.searches import (
     contents,
     make_search,
@@ -130,13 +137,66 @@ def test_an_answer_without_time_for_its_proof_is_not_converged(refined, monkeypa
     assert not found.converged and found.reason == TIME_STOP
 
 
+def at_theta0(objective):
+    return evaluate(
+        Search(objective, BFGS(), Observer()), Trace(), objective.theta0, ""
+    )[0]
+
+
 def test_narrow_widths_are_a_second_start():
     objective = many_widths(MOONS).objective
-    narrow = refinement._narrow_start(objective)
+    starts = separate_starts(objective, at_theta0(objective))
+    narrow = starts["narrow widths"]
     gamma = objective.hyperparameters(narrow)["gamma"] * column_scale(MOONS[0]) ** 2
     np.testing.assert_allclose(gamma, gamma[0])
     assert narrow[0] == objective.theta0[0]
     assert not np.array_equal(narrow, objective.theta0)
+    assert [*starts][:2] == ["shared values", "narrow widths"]
+
+
+def test_the_first_values_are_a_start_if_the_optimum_is_far_from_them():
+    objective = many_widths(MOONS).objective
+    at = at_theta0(objective)
+    theta = objective.theta0
+    theta[1:] -= FAR + 0.1
+    assert "first values" not in separate_starts(objective, at)
+    starts = separate_starts(objective, replace(at, theta=theta))
+    np.testing.assert_array_equal(starts["first values"], objective.theta0)
+
+
+def test_a_fast_change_with_one_of_many_features_is_found():
+    """One width for all sees nothing of it, and neither do narrow widths for all."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1.0, 1.0, (200, 10))
+    search = many_widths((X, np.sin(8.0 * X[:, 0]) > 0))
+    shared, trace = shared_values(search)
+    found, _ = refine(search, trace, shared, np.random.RandomState(0))
+    assert found.start.name == "single features"
+    assert found.best.criterion < 0.5 * shared.best.criterion
+    gamma = search.objective.hyperparameters(found.best.theta)["gamma"]
+    assert gamma.argmax() == 0
+
+
+def test_the_check_begins_again_where_its_start_is_flat(refined, monkeypatch):
+    """Narrow widths may be flat without some rows, where the search moved with all."""
+    search, shared, found, after = refined
+    very_narrow = search.objective.bounds[:, 1]
+    very_narrow[0] = shared.best.theta[0]
+
+    def flat(objective, at):
+        return {"shared values": at.theta, "narrow widths": very_narrow}
+
+    monkeypatch.setattr(refinement, "separate_starts", flat)
+    by_start = [
+        next(refinement.refit_without_splits(search, after, one, 1, 10)).theta
+        for one in (
+            replace(found, start=SeparateStart(name, shared.best.theta))
+            for name in ("narrow widths", "shared values")
+        )
+    ]
+    # Nested searches have loose tolerances, and other warm starts.
+    np.testing.assert_allclose(*by_start, atol=0.02)
+    assert not has_shared_values(search.objective.space, by_start[0])
 
 
 def test_a_whole_search_refines_by_itself():
@@ -199,10 +259,10 @@ def test_nested_searches_begin_without_knowledge_of_single_features():
     objective = BilevelObjective(model, *data).objective
     search = Search(objective, BFGS(), Observer())
     theta = objective.theta0 + np.array([0.0, -4.0, 3.0, -2.0, 1.0, 0.0])
-    starts = [
-        refinement._nested_starts(objective, Descent(at, 0.0, True, ""))
-        for at, _ in (
-            evaluate(search, Trace(), one, "test") for one in (theta, theta[::-1])
-        )
-    ]
+    starts = []
+    for one in (theta, theta[::-1]):
+        at, trace = evaluate(search, Trace(), one, "test")
+        descent = Descent(at, 0.0, True, "")
+        (first,), _ = refinement._nested_starts(search, trace, objective, descent)
+        starts.append(first.theta)
     np.testing.assert_allclose(*starts)

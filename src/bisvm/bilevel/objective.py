@@ -543,6 +543,25 @@ class Objective:
         value, shares = self.loss_of(fitted)
         return replace(evaluation, criterion=value, shares=shares)
 
+    def residuals(self, evaluation: Evaluation) -> Array:
+        """Return minus the slope of the criterion by held-out values, (n, n_tasks).
+
+        These are the pseudo-residuals of gradient boosting (Friedman 2001): with the
+        squared loss they are y - f, up to a factor. 0 for points never held out.
+        """
+        columns = self.problem.columns
+        fitted = np.zeros(columns.validation.shape)
+        fitted[columns.outside] = evaluation.held_out
+        slopes = np.zeros_like(fitted)
+        slopes[self._held_out] = self._criterion(fitted).slopes
+        return np.stack(
+            [
+                -slopes[:, columns.task == k].sum(axis=1)
+                for k in np.unique(columns.task)
+            ],
+            axis=1,
+        )
+
     def values_at(self, X: Inputs, warm: WarmStart) -> Array | None:
         """Evaluate the last solution at other points, scaled as `problem.X`."""
         if warm.theta is None or warm.coef is None or warm.intercept is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.optimize import OptimizeResult
@@ -218,6 +218,13 @@ class Refitted:
     at: Evaluation
 
 
+class SeparateStart(NamedTuple):
+    """Which start a search for separate values had, and the shared values before it."""
+
+    name: str
+    shared: Array
+
+
 @dataclass(frozen=True)
 class Descent:
     """Where one descent ended.
@@ -240,7 +247,7 @@ class Descent:
     reason: Reason
     result: OptimizeResult | None = None
     fitted: Array | None = None
-    start: Array | None = None
+    start: SeparateStart | None = None
     steps: tuple[Comparison, ...] = ()
     refitted: tuple[Refitted, ...] = ()
     tried_starts: TriedStarts | None = None

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ LARGE = 5000
 def refused_on_sample(
     search: Search,
     trace: Trace,
-    starts: tuple[Array, ...],
+    starts: Sequence[Array],
     random_state: RandomState,
 ) -> Comparison | None:
     """What a sample says against separate values; None if it leaves them open.
@@ -72,7 +72,7 @@ def refused_by_split(
     trace: Trace,
     judge: Objective,
     shared: Evaluation,
-    starts: tuple[Array, ...],
+    starts: Sequence[Array],
 ) -> tuple[Comparison | None, Trace]:
     """What other splits say against values that one split chose; None if nothing.
 
@@ -119,7 +119,7 @@ def _stops_at(trace: Trace) -> Iterator[None]:
 
 
 def _best_end(
-    search: Search, trace: Trace, starts: tuple[Array, ...], stage: str
+    search: Search, trace: Trace, starts: Sequence[Array], stage: str
 ) -> Evaluation:
     """The lowest end of the descents from all starts."""
     ends = []

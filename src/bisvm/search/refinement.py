@@ -8,15 +8,17 @@ and splits alone, so that the rows of split k neither train nor validate, and is
 evaluated on split k.
 
 The steps begin where the search for separate values began: theta itself depends on all
-rows. Without such a search they begin at the better of two points that hardly depend on
-single rows: the initial values of all hyperparameters, and the shared values nearest to
-theta.
+rows. A start that depends on them, too, is chosen again by the other rows. If the steps
+end above the shared values, as where H is flat at another start, they begin again at
+the shared values. Without a search for separate values they begin at the better of two
+points that hardly depend on single rows: the initial values of all hyperparameters, and
+the shared values nearest to theta.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -33,6 +35,7 @@ from bisvm.search.descent import (
     Plan,
     Refitted,
     Search,
+    SeparateStart,
     SharedValues,
     clipped,
     descend,
@@ -41,6 +44,8 @@ from bisvm.search.descent import (
 from bisvm.search.history import Comparison, PairedDifference
 from bisvm.search.observer import StopSearch, Trace
 from bisvm.search.promises import SEPARATE, refused_by_split, refused_on_sample
+from bisvm.search.single_features import single_feature_start
+from bisvm.search.starts import FAR
 
 # Standard errors by which richer models must lower the paired held-out losses: separate
 # values at all, and a weaker prior that holds them together. Thresholds of 2, 3 and 4
@@ -65,6 +70,9 @@ MOST_NOISE = 4.0
 FEW_HYPERPARAMETERS = 3
 
 WEAKER_PRIOR, NESTED = "weaker prior", "nested"
+# Starts of the search for separate values.
+SHARED, NARROW_WIDTHS = "shared values", "narrow widths"
+FIRST, SINGLE_FEATURES = "first values", "single features"
 
 
 def refine(
@@ -72,16 +80,15 @@ def refine(
 ) -> tuple[Descent, Trace]:
     """Go on from shared to separate values, if held-out points gain by it.
 
-    From the shared optimum alone, features that matter little on their own are missed;
-    narrow widths at C's start find them. Whether a richer model is worth it shows at
-    loose tolerances, and only the last one is searched to the end. It must pass the
+    It has several starts (`separate_starts`). Whether a richer model is worth it shows
+    at loose tolerances, and only the last one is searched to the end. It must pass the
     nested cross-validation. What a sample of many rows, or one split of many machines,
     refuses is not tried on all of them (`promises`).
     """
     objective = search.objective
-    starts = (shared.best.theta, _narrow_start(objective))
+    starts = separate_starts(objective, shared.best)
     loose = search.on(objective.for_many(), loosened=LOOSER)
-    refused = refused_on_sample(search, trace, starts, random_state)
+    refused = refused_on_sample(search, trace, [*starts.values()], random_state)
     if refused is not None:
         return replace(shared, steps=(refused,)), trace
     try:
@@ -110,7 +117,7 @@ def _separate(
     trace: Trace,
     judge: Objective,
     shared: Descent,
-    starts: tuple[Array, ...],
+    starts: Mapping[str, Array],
 ) -> tuple[Descent | None, Comparison, Trace]:
     """The best of the descents from all starts, or None, and its comparison.
 
@@ -119,24 +126,46 @@ def _separate(
     May raise StopSearch.
     """
     many = replace(trace, remembered={})
-    refused, many = refused_by_split(loose, many, judge, shared.best, starts)
+    thetas = [*starts.values()]
+    refused, many = refused_by_split(loose, many, judge, shared.best, thetas)
     if refused is not None:
         return None, refused, many
     tries = []
-    for start in starts:
-        found, many = loose.descend(many, start, SEPARATE, tentative=True)
-        tries.append(replace(found, start=start))
+    for name, theta in starts.items():
+        found, many = loose.descend(many, theta, SEPARATE, tentative=True)
+        tries.append(replace(found, start=SeparateStart(name, shared.best.theta)))
     best = min(tries, key=lambda descent: descent.best.value)
     difference = _difference(judge, shared, best)
     return best, Comparison(SEPARATE, difference, SEPARATE_ERRORS), many
 
 
-def _narrow_start(objective: Objective) -> Array:
-    narrow: Array = objective.theta0
-    for vector in objective.space.vectors:
-        if vector.tied and not vector.of_groups:
-            narrow[vector.entries] = vector.log_unit + np.log(NARROW)
-    return clipped(objective, narrow)
+def separate_starts(objective: Objective, shared: Evaluation) -> dict[str, Array]:
+    """Return where the search for separate values begins, by name.
+
+    - The shared optimum. From it alone, features that matter little on their own are
+      missed.
+    - Narrow widths at C's start, which find them.
+    - theta0, if the optimum is far from it: where the kernel is so wide that machines
+      are nearly linear, H hardly depends on a single width.
+    - Narrow widths in the features that the residuals depend on, and wide ones in the
+      others, if the optimum is far from these.
+    """
+    theta0: Array = objective.theta0
+    vectors = [
+        vector
+        for vector in objective.space.vectors
+        if vector.tied and not vector.of_groups
+    ]
+    tied = np.concatenate([vector.entries for vector in vectors])
+    narrow = theta0.copy()
+    narrow[tied] = np.log(NARROW) + np.concatenate([v.log_unit for v in vectors])
+    starts = {SHARED: shared.theta, NARROW_WIDTHS: clipped(objective, narrow)}
+    if np.abs(theta0 - shared.theta)[tied].max() >= FAR:
+        starts[FIRST] = theta0
+    single = single_feature_start(objective, shared)
+    if single is not None and (single - shared.theta)[tied].max() >= FAR:
+        starts[SINGLE_FEATURES] = single
+    return starts
 
 
 def _difference(
@@ -286,24 +315,54 @@ def _without(
     again, own = _nested(search, part[0], steps), Trace(part[1])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        evaluations = []
-        for theta in _nested_starts(objective, descent):
-            at, own = evaluate(again, own, theta, NESTED)
-            evaluations.append(at)
-        first = min(evaluations, key=lambda one: one.value)
-        if not np.isfinite(first.value):
+        starts, own = _nested_starts(again, own, objective, descent)
+        if not starts:
             return None
-        found, _ = descend(again, own, Plan(first.theta, NESTED))
-        at = _on_split(search, trace, number, found.best.theta)
+        for start in starts:
+            end = descend(again, own, Plan(start.theta, NESTED))[0].best
+            if end.value < starts[-1].value:
+                break
+        at = _on_split(search, trace, number, end.theta)
     return Refitted(number, at.theta, at) if np.isfinite(at.value) else None
 
 
-def _nested_starts(objective: Objective, descent: Descent) -> list[Array]:
-    """Where the search began, or points that hardly depend on single rows."""
-    if descent.start is not None:
-        return [descent.start]
-    view = SharedValues(objective.space)
-    return [objective.theta0, view.expand(view.reduce(descent.best.theta))]
+def _nested_starts(
+    search: Search, trace: Trace, objective: Objective, descent: Descent
+) -> tuple[list[Evaluation], Trace]:
+    """Where a nested search begins; at the next one if it ends above the last.
+
+    search, trace : of the nested search
+    objective : of the whole search
+
+    None if H is not finite there.
+    """
+    view, start = SharedValues(objective.space), descent.start
+    thetas = (
+        [objective.theta0, view.expand(view.reduce(descent.best.theta))]
+        if start is None
+        else [start.shared]
+    )
+    simple, trace = _evaluations(search, trace, thetas)
+    if not simple:
+        return [], trace
+    lowest = min(simple, key=lambda one: one.value)
+    others = []
+    if start is not None and start.name != SHARED:
+        own = separate_starts(search.objective, lowest)
+        others = [own[start.name]] if start.name in own else []
+    found, trace = _evaluations(search, trace, others)
+    return [*found, lowest], trace
+
+
+def _evaluations(
+    search: Search, trace: Trace, thetas: list[Array]
+) -> tuple[list[Evaluation], Trace]:
+    """H at these points, where it is finite."""
+    found = []
+    for theta in thetas:
+        at, trace = evaluate(search, trace, theta, NESTED)
+        found.append(at)
+    return [one for one in found if np.isfinite(one.value)], trace
 
 
 def _on_split(search: Search, trace: Trace, number: int, theta: Array) -> Evaluation:
