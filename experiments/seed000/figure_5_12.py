@@ -79,6 +79,7 @@ def _one(
 ) -> tuple[float, ...]:
     fitted = BilevelLinearSVC(
         C=inverse(START),
+        loss=LOSSES["quartic"],
         criterion=criterion,
         cv=data.cv,
         prior=None,

@@ -25,6 +25,7 @@ import numpy as np
 
 from bisvm import BilevelSVC, datasets
 from bisvm.kernels import RBF, Kernel, Sum, feature_groups
+from bisvm.losses import Quartic
 from bisvm.machines.regularization import Shared
 from bisvm.optimizers import Optimizer
 from experiments.common import Context, Result, Table, binary, inverse, random_splits
@@ -118,7 +119,7 @@ def outcome(
         C=float(inverse(rng.uniform(5, 15))),
         regularization=Shared((1 / UPPER_C, 1 / LOWER)),
         fit_intercept=False,
-        loss="quartic",
+        loss=Quartic(0.125),
         criterion="mse",
         cv=5,
         prior=None,

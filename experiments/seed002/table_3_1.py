@@ -24,7 +24,7 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.multiclass import _ovr_decision_function
 
 from bisvm import ConvolutionalLinearSVC, datasets
-from bisvm.losses import get_loss
+from bisvm.losses import Hinge
 from bisvm.published.bilinear.patches import Patches
 from bisvm.published.bilinear.problem import BilinearProblem
 from bisvm.published.bilinear.steps import NewtonStep, PegasosStep
@@ -204,12 +204,12 @@ def alternations(digits: Digits, pair: tuple[int, int]) -> dict[str, np.ndarray]
     start /= np.linalg.norm(start)
     paths = {}
     for name, loss, step in (
-        ("Newton, quartic hinge", "quartic", NewtonStep()),
-        ("Pegasos, 1e6 steps", "hinge", PegasosStep(10 * N_STEPS)),
-        ("Pegasos, 1e5 steps", "hinge", PegasosStep(N_STEPS)),
+        ("Newton, quartic hinge", Hinge().rounded(), NewtonStep()),
+        ("Pegasos, 1e6 steps", Hinge(), PegasosStep(10 * N_STEPS)),
+        ("Pegasos, 1e5 steps", Hinge(), PegasosStep(N_STEPS)),
     ):
         problem = BilinearProblem.of(
-            patches, X, y, get_loss(loss), lambda_w=LAMBDA, lambda_f=LAMBDA
+            patches, X, y, loss, lambda_w=LAMBDA, lambda_f=LAMBDA
         )
         found = alternate(problem, start_at(problem, start), step, tol=-1, max_iter=10)
         paths[name] = found.path
@@ -353,7 +353,7 @@ def excesses(digits: Digits, model: ConvolutionalLinearSVC) -> np.ndarray:
         problem = BilinearProblem.of(
             patches,
             *digits.pair(*pair),
-            get_loss("quartic"),
+            Hinge().rounded(),
             lambda_w=model.lambda_w_,
             lambda_f=model.lambda_f_,
         )

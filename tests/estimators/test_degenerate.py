@@ -93,7 +93,7 @@ def test_a_hyperparameter_that_ended_at_its_bound_is_named():
     assert model.certificate_.at_bounds == ("C at its upper bound, 300",)
     # A pull beyond the bound is no sign that the search did not come to its end.
     assert model.certificate_.converged and model.certificate_.upper_gradient < 1e-2
-    plain = BilevelSVC("rbf", starts=1, random_state=0).fit(*toy_data(60))
+    plain = BilevelSVC("rbf", starts=1, random_state=0).fit(*toy_data(80))
     assert plain.certificate_.at_bounds == ()
 
 

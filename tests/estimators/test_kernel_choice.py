@@ -39,7 +39,7 @@ def linear_data(n=150, seed=0):
 
 @pytest.fixture(scope="module")
 def moons():
-    X, y = make_moons_with_noise(240, random_state=0)
+    X, y = make_moons_with_noise(240, random_state=4)
     return X, y, BilevelSVC(random_state=0).fit(X, y)
 
 
@@ -153,7 +153,7 @@ def test_a_callback_sees_models_of_the_kernel_that_is_tried():
 
 
 def test_a_second_fit_knows_nothing_of_the_first():
-    rings, linear = make_rings(60, noise=0.1, random_state=0), linear_data(60)
+    rings, linear = make_rings(60, noise=0.1, random_state=0), linear_data(60, 1)
     model = BilevelSVC(cv=2, max_iter=5, random_state=0).fit(*rings)
     again = model.fit(*linear)
     fresh = clone(model).fit(*linear)

@@ -193,7 +193,7 @@ def test_parts_are_left_out_of_the_choice():
 @pytest.mark.parametrize(
     ("model", "data", "words"),
     [
-        (BilevelSVC(loss="hinge", cv="loo"), moons, "Quartic()"),
+        (BilevelSVC(loss="hinge", cv="loo"), moons, "Quartic(eps=0.125)"),
         (
             BilevelSVR(loss="epsilon_insensitive", cv="loo"),
             numbers,

@@ -201,7 +201,14 @@ def test_one_group_alone_may_be_held_out():
     objective = BilevelObjective(svc(cv=cv), X, y, sample_groups=LABELS)
     held_out = folds_of(objective).any(axis=0)
     np.testing.assert_array_equal(held_out, trusted)
-    model = svc(cv=cv, starts="auto").fit(*flipped(90)[:2], sample_groups=LABELS)
+
+
+def test_a_group_that_is_not_held_out_may_get_the_smallest_c():
+    rows = np.arange(150)
+    pairs = [(rows[rows % 5 != k], rows[rows % 5 == k]) for k in range(5)]
+    inputs, labels, groups = flipped(150, seed=2)
+    cv = validated_on(pairs, groups == NAMES[0])
+    model = svc(cv=cv, starts="auto").fit(inputs, labels, sample_groups=groups)
     assert model.C_.argmin() == 2
 
 

@@ -386,6 +386,7 @@ def test_constant_y():
     with pytest.warns(UserWarning, match="y is constant, 3"):
         model = svr().fit(X, np.full(160, 3.0))
     np.testing.assert_allclose(model.predict(X_new), 3.0, rtol=1e-12)
+    assert model.expected_score_ is None or np.isfinite(model.expected_score_.value)
     assert model.certificate_.beaten_by == ()
 
 

@@ -156,8 +156,19 @@ def test_the_final_machine_has_more_landmarks_where_the_search_had_all_it_may(
     assert more < 0.8 * few
 
 
+def test_a_wide_kernel_is_represented_as_far_as_it_varies():
+    """H of landmarks chosen for a kernel that is nearly constant, against all rows."""
+    fixed = dict(C=1.0, learn=None, cv=3, random_state=0)
+    whole, few = (
+        BilevelSVC(RBF(1e-3), approximation=choice, **fixed).fit(X, y)
+        for choice in ("none", "nystroem")
+    )
+    assert few.approximation_.n_landmarks < 20
+    assert few.criterion_value_ == pytest.approx(whole.criterion_value_, rel=0.02)
+
+
 def test_landmarks_follow_the_search_from_a_bad_start():
-    wide = [{"C": 1.0, "gamma": 1e-3}]
+    wide = [{"C": 1.0, "gamma": 0.02}]
     fits = [
         BilevelSVC("rbf", approximation=choice, starts=wide, random_state=0).fit(X, y)
         for choice in ("none", "nystroem")

@@ -13,7 +13,7 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-X, y = make_moons_with_noise(80, n_noise=2, random_state=0)
+X, y = make_moons_with_noise(100, n_noise=2, random_state=2)
 FEW = dict(resolution=5, accuracy=1e-3)
 
 
@@ -78,7 +78,7 @@ def test_entries_that_are_alike_move_as_one_and_names_can_be_given(ard):
 
 
 def test_many_rows_are_sampled():
-    X, y = make_moons_with_noise(200, n_noise=2, random_state=0)
+    X, y = make_moons_with_noise(200, n_noise=2, random_state=2)
     model = BilevelSVC("rbf", starts=1, random_state=0).fit(X, y)
     data = landscape_data(model, X, y, max_rows=100, **FEW)
     assert (data.n_rows, data.n_all) == (100, 200)
@@ -121,6 +121,6 @@ def test_what_has_no_landscape_says_so():
     with pytest.raises(ValueError, match="no landscape"):
         landscape_data(conv, X, y)
     apart = BilevelSVC("rbf", shared=False, starts=1, cv=2, tol=0.1, random_state=0)
-    three = np.arange(80) % 3
+    three = np.arange(len(y)) % 3
     with pytest.raises(ValueError, match="no single objective"):
         landscape_data(apart.fit(X, three), X, three)

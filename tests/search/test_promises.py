@@ -35,11 +35,11 @@ def stages(search):
 def test_a_sample_refuses_what_promises_too_little(monkeypatch):
     monkeypatch.setattr(promises, "SAMPLE_ROWS", 100)
     monkeypatch.setattr(promises, "ROWS_PER_VALUE", 20)
-    _, shared, trace, found, after = refined(alike(d=2))
+    _, shared, trace, found, after = refined(alike(250, 2))
     assert found.best is shared.best and after is trace
     (step,) = found.steps
     assert step.n_rows == 100 and not step.taken
-    assert step.needed == pytest.approx(PROMISING_ERRORS / np.sqrt(2.0))
+    assert step.needed == pytest.approx(PROMISING_ERRORS / np.sqrt(2.5))
 
 
 def test_what_a_sample_leaves_open_is_decided_on_all_rows(monkeypatch):

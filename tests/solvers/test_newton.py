@@ -97,7 +97,8 @@ def test_of_several_optimal_intercepts_the_smallest_is_taken():
     labels = np.where(np.arange(20) % 2, 1.0, -1.0)[:, None]
     kernel = RBF(gamma=0.5)
     weights = np.full((20, 1), 0.01)
-    one = KernelMachine(labels, weights, Quartic(), "free", kernel, X, kernel.gram(X))
+    loss = Quartic(0.125)
+    one = KernelMachine(labels, weights, loss, "free", kernel, X, kernel.gram(X))
     starts = (None, np.full((20, 1), 0.7), np.full((20, 1), -0.7))
     found = [Newton().solve(one, start, 1e-9).x.intercept for start in starts]
     np.testing.assert_allclose(found, 0.0, atol=1e-12)

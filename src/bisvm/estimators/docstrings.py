@@ -117,7 +117,8 @@ PARAMETERS = f"""\
     loss : {{"quartic", "modified_log", "squared_hinge", "logistic", "hinge"}} or Loss,
     \
 default="quartic"
-        Loss of the lower level. "quartic" is the hinge with a rounded corner. With the
+        Loss of the lower level. "quartic" is the hinge with a rounded corner of
+        half-width 0.5; `losses.Quartic(eps)` has another one. With the
         exact "hinge" H is piecewise smooth; its gradient is that of the current piece,
         through the vectors on the margin.
     criterion : str or Criterion, default="auto"

@@ -124,7 +124,9 @@ def expected_fit(
     more = _growth(errors, gap.value)
     weights = targets.scale**2 / np.max(targets.scale) ** 2
     factor = variance_factor(data)
-    doubt = gap.variance / max(float(errors.mean()), TINY) ** 2
+    # The square of a tiny mean would be zero.
+    relative = gap.variance**0.5 / max(float(errors.mean()), TINY)
+    doubt = relative * relative
     # Ratios of outputs, and squared errors in units of y, each in one number a row.
     ratio, mse = left.mean(axis=1), (errors * weights).mean(axis=1)
     about = (left.mean(axis=0) * deviation / variance).mean(axis=1)

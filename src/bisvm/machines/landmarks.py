@@ -39,8 +39,10 @@ from bisvm.machines.passes import BlockLinearization
 JITTER = 1e-10
 # Rows among which landmarks are chosen, unless twice the number asked for is more.
 CANDIDATES = 1000
-# Rows for the mean of k(x, x).
+# Rows for the means of k(x, x) and k(x, y), and the least that their relative
+# difference counts for: below it is rounding.
 SAMPLE = 1000
+LEAST_VARYING = 1e-6
 # Rows in blocks for which it is computed what landmarks leave out.
 SEEN = 10_000
 # Share of k(x, x) that may be left out for C = 1 in its natural unit.
@@ -166,14 +168,18 @@ def choose_landmarks(kernel: Kernel, X: Inputs, *, tol: float, most: int) -> Arr
 def landmarks_for(
     kernel: Kernel, X: Inputs, values: Mapping[str, object], most: int
 ) -> Array:
-    """Choose landmarks until e(x) <= LEFT_OUT / max(1, C), or there are `most`.
+    """Choose landmarks until e(x) <= LEFT_OUT / max(1 / v, C), or there are `most`.
 
-    What is left out counts for more with a larger C, in units of 1 / k(x, x).
+    Both are in units of k(x, x). What is left out counts for more with a larger C, and
+    must be small beside the part v of the kernel that is not constant: with a wide
+    kernel a single row represents the constant part, which tells nothing.
     """
     sample = X[np.linspace(0, X.shape[0] - 1, SAMPLE).astype(int)]
-    largest = np.max(np.asarray(values["C"], dtype=float))
-    C = float(largest * np.mean(kernel.diagonal(sample)))
-    return choose_landmarks(kernel, X, tol=LEFT_OUT / max(1.0, C), most=most)
+    gram = kernel.gram(sample)
+    size = float(np.mean(kernel.diagonal(sample)))
+    varying = max(1.0 - float(np.mean(gram)) / size, LEAST_VARYING)
+    C = size * float(np.max(np.asarray(values["C"], dtype=float)))
+    return choose_landmarks(kernel, X, tol=LEFT_OUT / max(1.0 / varying, C), most=most)
 
 
 @dataclass(frozen=True)

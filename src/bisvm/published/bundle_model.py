@@ -167,12 +167,63 @@ def solve_subproblem(
     solved = np.linalg.solve(metric * (length / steepest), A.T)
     u = dual_active_set(A @ solved, b, len(errors))
     multipliers, at_low, at_high = np.split(u, [len(errors), len(errors) + low.sum()])
+    multipliers /= multipliers.sum()
     d = np.zeros(len(lower))
     d[free] = length * (solved @ u)
     # A bound that holds d holds it exactly.
     d[free[low][at_low > 0.0]] = lower[free[low][at_low > 0.0]]
     d[free[high][at_high > 0.0]] = upper[free[high][at_high > 0.0]]
-    return BundleStep(np.clip(d, lower, upper), multipliers / multipliers.sum())
+
+    def value(step: Array) -> float:
+        return float(np.max(slopes @ step - errors) + 0.5 * step @ metric @ step)
+
+    moving = np.ones(len(free), dtype=bool)
+    moving[np.flatnonzero(low)[at_low > 0.0]] = False
+    moving[np.flatnonzero(high)[at_high > 0.0]] = False
+    sharper = _sharpened(slopes, errors, metric, d[free], moving, multipliers)
+    if sharper is not None and value(sharper.d) <= value(d[free]):
+        d[free], multipliers = sharper
+    return BundleStep(np.clip(d, lower, upper), multipliers)
+
+
+def _sharpened(
+    slopes: Array,
+    errors: Array,
+    metric: Array,
+    d: Array,
+    moving: Array,
+    multipliers: Array,
+) -> BundleStep | None:
+    """The step with the same active planes and bounds, from the equations for d.
+
+    Multipliers of order one do not say where d is if bounds keep it far below the
+    length of an unbounded step: rounding errors grow by that ratio. None if some
+    multiplier would be negative, or if active planes depend on each other.
+    """
+    active = np.flatnonzero(multipliers > 0.0)
+    S, size = slopes[active], float(np.abs(slopes).max(initial=0.0)) or 1.0
+    n, k = int(moving.sum()), len(active)
+    system = np.zeros((n + k + 1, n + k + 1))
+    system[:n, :n] = metric[np.ix_(moving, moving)] / size
+    system[:n, n : n + k] = S[:, moving].T / size
+    system[n : n + k, :n] = S[:, moving] / size
+    system[n : n + k, -1] = -1.0
+    system[-1, n : n + k] = 1.0
+    held = d * ~moving
+    right = np.concatenate(
+        [-metric[moving] @ held / size, (errors[active] - S @ held) / size, [1.0]]
+    )
+    try:
+        found = np.linalg.solve(system, right)
+    except np.linalg.LinAlgError:
+        return None
+    weights = np.zeros(len(errors))
+    weights[active] = found[n : n + k]
+    step = np.where(moving, 0.0, d)
+    step[moving] = found[:n]
+    if not np.isfinite(found).all() or weights.min() < 0.0:
+        return None
+    return BundleStep(step, weights)
 
 
 @njit(cache=True)

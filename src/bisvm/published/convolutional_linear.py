@@ -81,7 +81,8 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, ClassArgumen
         How the linear SVMs of the alternation are solved. "newton" goes on with joint
         steps to a stationary point, and is the one that strengths can be learned with.
     loss : "auto", "quartic", "hinge", "squared_hinge", ... or Loss, default="auto"
-        "auto" is the quartic hinge for "newton" and the exact one for the others.
+        "auto" is a hinge with a narrow rounded corner, `Quartic(0.125)`, for "newton",
+        and the exact hinge for the others.
     multi_class : {{"ovo", "ovr"}}, default="ovo"
     shared : bool, default=True
         Whether all class tasks have the same strengths.

@@ -4,9 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from bisvm.losses import get_loss
+from bisvm.losses import Quartic, get_loss
 from bisvm.published.bilinear.patches import Patches
 from bisvm.published.bilinear.problem import BilinearProblem, Point
+
+NEAR_HINGE = Quartic(0.125)
 
 
 def bars(n: int = 80, side: int = 7, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -21,7 +23,7 @@ def bars(n: int = 80, side: int = 7, seed: int = 0) -> tuple[np.ndarray, np.ndar
 
 
 def make_problem(
-    loss: Any = "quartic",
+    loss: Any = NEAR_HINGE,
     *,
     n: int = 80,
     seed: int = 0,

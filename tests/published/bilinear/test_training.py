@@ -80,7 +80,7 @@ def test_pegasos_comes_near_the_exact_alternation():
 
 def test_solvers_by_name():
     assert get_step("newton") == NewtonStep()
-    assert own_loss(get_step("newton")) == Quartic()
+    assert own_loss(get_step("newton")) == Quartic(0.125)
     assert own_loss(get_step("pegasos")) == Hinge()
     with pytest.raises(ValueError, match="Unknown solver 'pegasus'.*'pegasos'"):
         get_step("pegasus")

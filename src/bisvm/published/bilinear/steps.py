@@ -18,7 +18,7 @@ from sklearn.svm import LinearSVC
 
 from bisvm.core.parts import Part, resolve
 from bisvm.core.types import Array
-from bisvm.losses import Hinge, Loss, Quartic, SquaredHinge
+from bisvm.losses import Hinge, Loss, SquaredHinge
 from bisvm.machines import LinearMachine
 from bisvm.published.pegasos import pegasos
 from bisvm.solvers import Newton
@@ -188,4 +188,4 @@ def get_step(step: str | HalfStep) -> HalfStep:
 
 def own_loss(step: HalfStep) -> Loss:
     """Return the loss that a step minimises by default."""
-    return Quartic() if step.losses == (Loss,) else step.losses[0]()
+    return Hinge().rounded() if step.losses == (Loss,) else step.losses[0]()
