@@ -1,14 +1,18 @@
 """The linear systems of kernel machines, in double and in single precision."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_moons
 
 from bisvm import BilevelObjective, BilevelSVC
+from bisvm.bilevel.objective import SINGLE_SHARE, Objective
 from bisvm.kernels import RBF
 from bisvm.losses import Quartic, SquaredHinge
 from bisvm.machines import KernelMachine, column_systems
 from bisvm.machines.column_systems import ColumnSystems, solve_columns
+from bisvm.solvers import Newton
 
 
 def machine(loss, seed=0):
@@ -75,3 +79,26 @@ def test_single_precision_serves_a_search_and_no_more():
     far = np.array([8.5, 0.5])
     loose, tight = objective.evaluate(far, 1e-3), objective.evaluate(far, 1e-9)
     np.testing.assert_allclose(loose.value, tight.value, rtol=1e-4)
+
+
+def test_single_precision_is_tried_again_where_it_suffices():
+    """It failed for a small tolerance; the next one is larger."""
+    X, y = make_moons(600, noise=0.25, random_state=0)
+    problem = BilevelObjective(BilevelSVC("rbf", random_state=0), X, y).problem
+    objective = Objective(problem)
+    theta = np.array([4.0, 0.5])
+    _, warm = objective.evaluate(theta, tol=2e-5)
+    assert warm.coef.dtype == float
+    assert warm.rounding > SINGLE_SHARE * 2e-5
+    tried = []
+
+    class Spy(Newton):
+        def solve(self, machine, start=None, tol=1e-8):
+            tried.append(machine.gram.dtype)
+            return super().solve(machine, start, tol)
+
+    spied = Objective(replace(problem, solver=Spy()))
+    spied.evaluate(theta, warm, tol=2e-5)
+    assert tried == [np.float64]
+    spied.evaluate(theta, warm, tol=1e-2)
+    assert tried[1:] == [np.float32]

@@ -48,7 +48,7 @@ def contents(trace: Trace) -> tuple:
     arrays = (warm.fitted, warm.theta, warm.coef, warm.intercept)
     return (
         tuple(None if a is None else a.tobytes() for a in arrays),
-        (warm.leverage, warm.single, warm.landmarks, warm.number),
+        (warm.leverage, warm.rounding, warm.landmarks, warm.number),
         None if trace.best is None else told(trace.best),
         tuple((key, told(one)) for key, one in trace.remembered.items()),
         trace.n_solved,

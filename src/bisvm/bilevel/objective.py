@@ -8,6 +8,7 @@ value: `evaluation, warm = objective.evaluate(theta, warm)`.
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from dataclasses import dataclass, replace
@@ -60,7 +61,8 @@ class WarmStart:
     theta, coef, intercept : the last solution and the theta it belongs to, or None
     rough : whether fitted values are those of other machines
     leverage : relative error of H divided by the residual that caused it
-    single : whether single precision may be tried
+    rounding : error of fitted values in single precision when it was last tried;
+        infinite where a linear system had no solution then
     landmarks : rows to which the machines are restricted, or None for all of them
     number : number of the evaluation in the checkpoint that left it, or 0
     """
@@ -71,7 +73,7 @@ class WarmStart:
     intercept: Array | None = None
     rough: bool = False
     leverage: float = NO_LEVERAGE
-    single: bool = True
+    rounding: float = 0.0
     landmarks: Landmarks | None = None
     number: int = 0
 
@@ -187,8 +189,8 @@ class Objective:
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
             try:
                 found, warm = self._attempt(point, warm, tol)
-                if found is None and warm.single and self._in_single(warm) is not None:
-                    double = replace(warm, single=False)
+                if found is None and self._tries_single(warm):
+                    double = replace(warm, rounding=math.inf)
                     found, warm = self._attempt(point, double, tol)
             except DegenerateError as error:
                 warnings.warn(
@@ -226,19 +228,25 @@ class Objective:
         In single precision as long as its errors are far below the tolerance.
         """
         problem, solver = self.problem, self.problem.solver
-        single = self._in_single(warm) if warm.single and tol >= SINGLE_TOL else None
-        if single is not None:
+        enough = SINGLE_SHARE * tol
+        single = self._in_single(warm)
+        if single is not None and tol >= SINGLE_TOL and warm.rounding <= enough:
             machine = problem.machine(values, single, warm.landmarks)
             solution = _solution(solver, machine, warm, tol)
-            if machine.rounding(solution.x) <= SINGLE_SHARE * tol:
+            warm = replace(warm, rounding=machine.rounding(solution.x))
+            if warm.rounding <= enough:
                 return machine, solution, warm
-            warm = replace(warm, single=False, fitted=solution.fitted, rough=False)
+            warm = replace(warm, fitted=solution.fitted, rough=False)
         machine = problem.machine(values, problem.X, warm.landmarks)
         return machine, _solution(solver, machine, warm, tol), warm
 
     def _in_single(self, warm: WarmStart) -> Array | None:
         """Inputs in single precision, for machines on all rows."""
         return self.problem.single if warm.landmarks is None else None
+
+    def _tries_single(self, warm: WarmStart) -> bool:
+        """Whether single precision has not been ruled out."""
+        return math.isfinite(warm.rounding) and self._in_single(warm) is not None
 
     def _judge(
         self,
@@ -455,8 +463,10 @@ class Objective:
                 tol = self.usual_tol(warm)
                 _, solution, warm = self._solve(self.space.values(theta), warm, tol)
             except (np.linalg.LinAlgError, DegenerateError):
-                double = replace(warm, single=False)
-                return self.solved_at(theta, double, landmarks) if warm.single else warm
+                if not self._tries_single(warm):
+                    return warm
+                double = replace(warm, rounding=math.inf)
+                return self.solved_at(theta, double, landmarks)
         return warm.after(theta, solution)
 
     @staticmethod

@@ -34,7 +34,7 @@ from bisvm.search.packing import described, digest, packed, sealed, unpacked, un
 from bisvm.search.settings import Argument, Data, Settings
 
 # Version of the tables and of the names of stages in them.
-FORMAT = 5
+FORMAT = 6
 # Marks a SQLite file as one of ours ("bisv").
 APPLICATION_ID = 0x62697376
 # Settings that do not change the result of a fit that comes to its end. A fit that has
