@@ -57,6 +57,16 @@ def test_the_start_is_evaluated_again_if_a_step_promises_little(away, evaluation
     assert min(at_start) == (1e-3 if evaluations == 1 else 1e-5)
 
 
+def test_it_ends_early_where_a_target_is_out_of_reach():
+    start = np.full(4, 3.0)
+    whole = BFGS().minimize(valley, start)
+    for target, early in ((0.5, True), (whole.fun * 1.01, False)):
+        found = BFGS().towards(target).minimize(valley, start)
+        assert (found.nfev < whole.nfev) is early
+        assert found.success is not early
+    assert found.fun == whole.fun
+
+
 def valley(x):
     """A quartic bowl, elongated, with its minimum of one at 0, 1, 0, 1, ..."""
     target = np.arange(len(x)) % 2

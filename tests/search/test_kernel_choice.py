@@ -50,6 +50,10 @@ class At:
     share_weights: np.ndarray
     criterion: float = 0.0
 
+    @property
+    def value(self):
+        return self.criterion
+
 
 @dataclass(frozen=True)
 class Ended:
@@ -78,11 +82,13 @@ class Searches:
     shared: bool = False
     reasons: dict[str, str] = field(default_factory=dict)
     tried: list[str] = field(default_factory=list)
+    targets: list[float] = field(default_factory=list)
     unjudged: tuple[str, ...] = ()
 
     def __call__(self, candidate):
         number = len(self.tried)
         self.tried.append(candidate.name)
+        self.targets.append(candidate.target)
         shares = self.losses[number] / N + 0.1 * NOISE[number]
         reason = self.reasons.get(candidate.name, "done")
         at = At(shares, np.full(N, 1.0 / N), self.losses[number])
@@ -244,6 +250,14 @@ class TestLaplacian:
             assert searches.tried == [LINEAR, EACH, LAPLACIAN_EACH]
             assert choice.name == (LAPLACIAN if taken else ONE)
             assert isinstance(choice.kernel, Laplacian) is taken
+
+    def test_with_one_width_it_may_end_early_far_above_the_other(self):
+        searches = Searches([0.6, 0.3, 0.5], shared=True)
+        self.choose(searches)
+        assert searches.targets == [np.inf, np.inf, 0.3]
+        searches = Searches([0.6, 0.3, 0.5])
+        self.choose(searches)
+        assert searches.targets == [np.inf] * 3
 
     def test_it_is_not_tried_if_local_averages_are_much_worse(self):
         searches = Searches([0.6, 0.3])

@@ -1,5 +1,7 @@
 """Where a search starts, by way of samples, and where it ends if it is stopped."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_moons
@@ -66,6 +68,17 @@ def test_the_lowest_of_several_starts_is_the_answer():
         "start 1",
         "start 2",
     }
+
+
+def test_a_search_far_above_its_target_ends_early():
+    whole, with_target = make_search(), replace(make_search(), target=1e-3)
+    found, _ = tune(whole, "auto", rng())
+    early, _ = tune(with_target, "auto", rng())
+    counts = [len(one.observer.records) for one in (whole, with_target)]
+    assert counts[1] < counts[0]
+    assert found.best.value <= early.best.value and not early.converged
+    near, _ = tune(replace(make_search(), target=found.best.value), "auto", rng())
+    assert near.best.value == found.best.value
 
 
 def test_a_start_without_a_value_has_no_answer(monkeypatch):

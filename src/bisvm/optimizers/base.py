@@ -174,6 +174,20 @@ class Optimizer(Part):
             **{name: by * getattr(self, name) for name, by in own.items()}
         )
 
+    def towards(self, target: float) -> Self:
+        """Return this optimizer for a minimum that is of no use above a target.
+
+        Parameters
+        ----------
+        target : float
+            An optimizer may stop early if it will not come below this value.
+
+        Returns
+        -------
+        optimizer : Optimizer
+        """
+        return self
+
     def _minimize(
         self, problem: BoundedProblem, previous: OptimizeResult | None = None
     ) -> OptimizeResult:

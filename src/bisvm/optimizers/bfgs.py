@@ -14,6 +14,7 @@ from bisvm.optimizers.base import (
     ACCURATE,
     CONVERGED,
     LIMIT,
+    LIMIT_REACHED,
     NO_DECREASE,
     STUCK,
     BoundedProblem,
@@ -51,7 +52,10 @@ _DOUBT = 3.0
 # Coordinates up to which B is a matrix: 2 MB. Beyond, the last steps stand for it.
 _DENSE = 500
 _REMEMBERED = 20
+# Part of what is missing to a target that a step must promise.
+_TOWARDS_TARGET = 0.1
 _SMALL = "The next step would lower H by less than ftol."
+_TOO_FAR = LIMIT_REACHED, "No step promises to come near the target."
 
 
 @dataclass(eq=False, repr=False)
@@ -80,6 +84,9 @@ class BFGS(Optimizer):
         is not, B is reset once and the search goes on.
     max_step : float, default=1.5
         Longest change of any entry in one step: a factor of 4.5 in natural units.
+    target : float, default=inf
+        Value that a minimum has to be below to be of use. Where the next step promises
+        less than a tenth of what is missing to it, in log H, the search ends.
 
     Examples
     --------
@@ -94,6 +101,10 @@ class BFGS(Optimizer):
     ftol: float = 1e-4
     gtol: float = 1e-2
     max_step: float = 1.5
+    target: float = math.inf
+
+    def towards(self, target: float) -> Self:
+        return self.replace(target=target)
 
     def within(self, tol: float, max_iter: int) -> Self:
         return self.replace(max_iter=max_iter, ftol=0.1 * tol, gtol=10 * tol)
@@ -120,6 +131,9 @@ class BFGS(Optimizer):
                 if state.fresh or state.projected().max(initial=0.0) <= self.gtol:
                     return state.result(iteration, CONVERGED, _SMALL)
                 state, step, predicted = self._propose(state.forgotten())
+            missing = state.above(self.target)
+            if not state.fresh and predicted < _TOWARDS_TARGET * missing:
+                return state.result(iteration, *_TOO_FAR)
             # The search learns from rejected trials: ask before it.
             fresh = state.fresh
             accuracy = self._enough(predicted)
@@ -299,6 +313,11 @@ class _State:
         return _LogPoint(
             x, value if finite else math.inf, gradient, self.problem.reached
         )
+
+    def above(self, target: float) -> float:
+        """Return how far log H is above that of a target, or 0."""
+        lifted = target + self.shift
+        return max(self.at.value - math.log(lifted), 0.0) if lifted > 0 else math.inf
 
     def projected(self) -> Array:
         gradient = self.problem.projected_gradient(self.at.x, self.at.gradient)

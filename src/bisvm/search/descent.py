@@ -299,6 +299,7 @@ class Search:
     nested : whether it belongs to the nested cross-validation of another search
     partition : number of the one split that H is taken on; None for the mean over all
     separate : whether it goes on from shared to separate values
+    target : H that the answer has to be below to be of use
     """
 
     objective: Objective
@@ -310,11 +311,15 @@ class Search:
     separate: bool = True
     nested: bool = False
     partition: int | None = None
+    target: float = np.inf
 
     def on(self, objective: Objective, loosened: float = 1.0) -> Search:
-        """Return the search on a related objective, with looser tolerances."""
+        """Return the search on a related objective, with looser tolerances.
+
+        A target is one of its own objective alone.
+        """
         optimizer = self.optimizer.loosened(loosened)
-        return replace(self, objective=objective, optimizer=optimizer)
+        return replace(self, objective=objective, optimizer=optimizer, target=np.inf)
 
     def view(self, plan: Plan) -> View:
         """Return the coordinates of a descent."""
@@ -476,7 +481,7 @@ def _descend(search: Search, trace: Trace, plan: Plan) -> tuple[Descent, Trace]:
             done = evaluate_elsewhere(search, trace, part, at, stage, accuracy)
         return done.value, view.pullback(at, done.gradient), done.accuracy
 
-    result = search.optimizer.minimize(
+    result = search.optimizer.towards(search.target).minimize(
         oracle, view.reduce(plan.theta), view.bounds, plan.previous, view.balls
     )
     if best is None:

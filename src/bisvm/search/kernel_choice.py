@@ -140,6 +140,7 @@ class Candidate:
 
     others : kernels that may take its place
     separate : whether features may get separate widths
+    target : H that it has to be below to be of use
     """
 
     name: str
@@ -147,10 +148,20 @@ class Candidate:
     needed: float = 0.0
     others: tuple[Other, ...] = ()
     separate: bool = True
+    target: float = np.inf
 
     def after(self, tuned: list[Searched]) -> Candidate:
-        """Return it for a search after another: refused widths stay refused."""
-        return replace(self, separate=not _has_one_width(tuned))
+        """Return it for a search after another.
+
+        Widths that were refused stay refused. Then the lower H will be taken, and a
+        search that does not come near that of the other kernel may end early.
+        """
+        if not _has_one_width(tuned):
+            return self
+        known = [one.descent.best.value for one in tuned]
+        # Several sets of hyperparameters are compared by their mean.
+        target = known[0] if len(known) == 1 else np.inf
+        return replace(self, separate=False, target=target)
 
     def name_of(self, tuned: list[Searched]) -> str:
         """Return the name of the kernel that was found: widths may be the same."""

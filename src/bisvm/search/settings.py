@@ -172,6 +172,7 @@ class Settings:
     estimator : name of the estimator's class
     multi_class : "auto" until held-out rows have chosen
     separate : whether vectors of hyperparameters may get separate values
+    target : H that the answer has to be below to be of use
     """
 
     model: Model
@@ -202,6 +203,7 @@ class Settings:
     arguments: Mapping[str, Argument] = field(default_factory=dict)
     estimator: str = ""
     separate: bool = True
+    target: float = np.inf
 
     def with_kernel(self, kernel: Kernel) -> Settings:
         """Return the same settings with a kernel that is chosen."""

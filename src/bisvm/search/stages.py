@@ -44,6 +44,7 @@ from bisvm.search.reasons import NOTHING_TO_LEARN, TIME_STOP, Reason
 from bisvm.search.refinement import refine
 from bisvm.search.settings import Starts
 from bisvm.search.starts import (
+    NEARLY,
     PLATEAU,
     Start,
     best_starts,
@@ -308,7 +309,8 @@ def _checked(
     """
     gain = gain_over_constant(search.objective, shared.best)
     beaten = any(one.beats(search.objective, shared.best) for one in known)
-    if not known or (gain.exceeds(CONSTANT_ERRORS) and not beaten):
+    good = gain.exceeds(CONSTANT_ERRORS) and not beaten
+    if good or not known or not _is_of_use(search, shared):
         return shared, trace
     try:
         mapped, trace = _shared_values(
@@ -319,6 +321,11 @@ def _checked(
     better = _better(search.objective, shared, mapped)
     trace = replace(trace, best=better.best)
     return replace(better, tried_starts=mapped.tried_starts), trace
+
+
+def _is_of_use(search: Search, found: Descent) -> bool:
+    """Whether H is below its target, or near enough for a further look."""
+    return found.best.value < NEARLY * search.target
 
 
 def _better(objective: Objective, one: Descent, other: Descent) -> Descent:
@@ -416,8 +423,9 @@ def _from_starts(
         end, trace = search.descend(trace, start.theta, stage, shared=True)
         ends.append(end)
     best = reduce(partial(_better, objective), ends)
-    best, trace = _from_nearby(search, trace, best, stage, worth)
-    best, trace = _from_largest_C(search, trace, best, stage)
+    if _is_of_use(search, best):
+        best, trace = _from_nearby(search, trace, best, stage, worth)
+        best, trace = _from_largest_C(search, trace, best, stage)
     tried = tried_starts(objective, starts, best.best)
     return replace(best, tried_starts=tried), trace
 

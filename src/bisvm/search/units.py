@@ -330,7 +330,8 @@ def _chosen(work: Work) -> _Chosen:
 
     def tune_candidate(candidate: Candidate) -> list[Searched]:
         own = settings.with_kernel(candidate.kernel)
-        own = replace(own, separate=own.separate and candidate.separate)
+        separate = own.separate and candidate.separate
+        own = replace(own, separate=separate, target=candidate.target)
         name = f"{work.name}{candidate.name} "
         return _results(replace(work, settings=own, name=name, best_values={}))
 
@@ -461,6 +462,7 @@ def tune_unit(work: Work, number: int, start: int | None) -> Outcome:
             seed=int(work.seeds[number]),
             method=settings.method,
             separate=settings.separate,
+            target=settings.target,
         )
         random_state = RandomState(work.seeds[number])
         try:
