@@ -184,6 +184,28 @@ def test_a_pipeline_may_be_cross_validated():
     assert found["test_score"].min() > 0.7
 
 
+@pytest.mark.parametrize(
+    "cells, days",
+    [
+        (["2024-05-01T12:00:00Z", "2024-05-02T00:00:00Z"], (19844.5, 19845)),
+        (["2024-05-01T14:00:00+02:00", "2024-05-02T00:00:00Z"], (19844.5, 19845)),
+        (["2024-05-01 12:00:00", "2024-05-02"], (19844.5, 19845)),
+        (["2024-05-01 12:00:00.00", "2024-05-02 00:00:00.5"], (19844.5, 19845)),
+        (["5/13/24", "12/1/23"], (19856, 19692)),
+    ],
+)
+def test_forms_of_dates(cells, days):
+    frame = pd.DataFrame({"day": cells * 10, "n": range(20)})
+    types = ColumnTypes(keep=["day", "n"]).fit(frame)
+    assert types.kinds_["day"] == "date"
+    assert types.transform(frame)["day"][:2].tolist() == pytest.approx(days, abs=1e-4)
+
+
+def test_years_are_no_dates():
+    frame = pd.DataFrame({"year": ["2019", "2020"] * 10, "n": list("ab") * 10})
+    assert ColumnTypes().fit(frame).kinds_["year"] == "number"
+
+
 def test_the_year_9999_is_a_date(tmp_path):
     days = [f"20{20 + k % 5}-01-0{1 + k % 9}" for k in range(39)]
     frame = pd.DataFrame({"end": [*days, "9999-12-31"]})
