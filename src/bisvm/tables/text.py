@@ -296,16 +296,17 @@ def _has_points(frame: DataFrame) -> bool:
 def guess_separator(lines: Sequence[str]) -> str:
     """The separator by which most lines have the same number of fields, at least two.
 
-    Commas and spaces are tried last, since numbers and names contain them, too.
+    Commas and spaces are tried last, since numbers and names contain them, too. Other
+    signs may stand in the cells below a header without them: lists such as a;b.
     """
     best, most = ",", (0.0, 0)
     for separator in (";", "\t", "|", ",", " "):
-        counts = Counter(len(_fields(line, separator)) for line in lines)
-        fields, agreeing = counts.most_common(1)[0]
+        fields, agreeing = usual[separator]
         score = (round(agreeing / len(lines), 1), fields)
         if fields > 1 and score > most and not (separator in ", " and score[0] < 0.5):
             best, most = separator, score
-        if fields > 1 and separator in ";\t|" and score[0] > 0.9:
+        sure = separator in ";\t|" and score[0] > 0.9 and agreeing == regular
+        if fields > 1 and sure:
             return separator
         if separator == " " and score == most and _are_decimal(lines):
             return separator
@@ -325,6 +326,8 @@ def _fields(line: str, separator: str) -> list[str]:
     except csv.Error:
         return [line]
 
+    usual = {sign: _usual_fields(lines, sign) for sign in SEPARATORS}
+    regular = max(usual[sign][1] * (usual[sign][0] > 1) for sign in ";\t|,")
 
 def _parsed(text: str, separator: str) -> DataFrame:
     pd = pandas()
@@ -339,6 +342,12 @@ def _parsed(text: str, separator: str) -> DataFrame:
             na_values=[""],
             skipinitialspace=True,
             quoting=csv.QUOTE_MINIMAL,
+def _usual_fields(lines: Sequence[str], separator: str) -> tuple[int, int]:
+    """The most frequent number of fields, and how many lines have it."""
+    counts = Counter(len(_fields(line, separator)) for line in lines)
+    return counts.most_common(1)[0]
+
+
         )
     except pd.errors.EmptyDataError:
         raise DataError("the file is empty; expected a table.") from None
