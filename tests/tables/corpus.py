@@ -98,6 +98,46 @@ def units():
         )
 
 
+def thousands():
+    """Whole numbers with a thousands sign, and nothing else that tells the notation."""
+    for name, cells, first, separator in (
+        ("German", ["12.850", "950", "1.110", "480"], 12850.0, ";"),
+        (
+            "German, with a unit",
+            ["12.850 €", "950 €", "1.110 €", "480 €"],
+            12850.0,
+            ";",
+        ),
+        ("English", ["12,850", "950", "1,110", "480"], 12850.0, "\t"),
+        ("none: three decimals", ["1.250", "0.950", "1.110", "2.480"], 1.25, ";"),
+        ("none: no zeros at the end", ["1.234", "950", "1.111", "48"], 1.234, ";"),
+        ("none: a code", ["1.250", "999", "1.110", "999"], 1.25, ";"),
+    ):
+        rows = [(cells[k % 4], "xy"[k % 2]) for k in range(12)]
+        yield Case(
+            f"thousands: {name}",
+            table(rows, ("price", "kind"), separator),
+            12,
+            ("price", "kind"),
+            {"price": first},
+            {"kind": "x"},
+        )
+    cells = ["\u22121.5", "2.5", "\u22120.5"]
+    rows = [(cells[k % 3], "xy"[k % 2]) for k in range(12)]
+    head = ("change", "kind")
+    text = table(rows, head)
+    yield Case("a long minus", text, 12, head, {"change": -1.5}, {"kind": "x"})
+
+
+def lists():
+    """Cells with signs that could separate fields."""
+    for sign in ";|":
+        rows = [(k, f"Drama{sign}Comedy", f"{k}.5") for k in range(15)]
+        head = ("id", "genres", "score")
+        given = {"id": 0.0, "score": 0.5}, {"genres": f"Drama{sign}Comedy"}
+        yield Case(f"lists: {sign}", table(rows, head), 15, head, *given)
+
+
 def no_units():
     """Names that look like numbers with a unit."""
     for name, cells in (
@@ -208,6 +248,17 @@ def named():
     yield Case("JSON lines", "\n".join(lines), 9, both, **given, suffix=".jsonl")
     yield Case("JSON lines by another name", "\n".join(lines), 9, both, **given)
     text_only = [json.dumps({"a": "xy"[k % 2], "b": "uv"[k % 2]}) for k in range(9)]
+    ends = [json.dumps({"a": "u\u2028v", "n": k}, ensure_ascii=False) for k in range(9)]
+    text = "\n".join(ends)
+    found = {"n": 0.0}, {"a": "u\u2028v"}
+    yield Case("JSON, a line separator", text, 9, ("a", "n"), *found, suffix=".jsonl")
+    mixed = [
+        json.dumps({"n": 1.234 + k, "price": f"{k},50", "a": "xy"[k % 2]})
+        for k in range(9)
+    ]
+    found = {"n": 1.234, "price": 0.5}, {"a": "x"}
+    text, names = "\n".join(mixed), ("n", "price", "a")
+    yield Case("JSON, German text", text, 9, names, *found, suffix=".jsonl")
     yield Case(
         "JSON lines of text",
         "\n".join([*text_only, '{"a": "x"}']),
@@ -218,4 +269,7 @@ def named():
     )
 
 
-CASES = [*grid(), *units(), *no_units(), *titles(), *bare(), *named()]
+CASES = [
+    *(*grid(), *units(), *thousands(), *lists()),
+    *(*no_units(), *titles(), *bare(), *named()),
+]
