@@ -148,6 +148,17 @@ def test_a_shift_of_y_is_a_shift_of_predictions(fitted):
     )
 
 
+@pytest.mark.parametrize("kind", ["int8", "uint8", "float16", "bool", "longdouble"])
+def test_the_type_of_y_does_not_matter(kind):
+    numbers = y > np.median(y) if kind == "bool" else np.round(y)
+    assert np.abs(numbers).max() < 64
+    for make in (svr, linear):
+        first = make().fit(X, numbers.astype(float))
+        second = make().fit(X, numbers.astype(kind))
+        np.testing.assert_array_equal(first.predict(X_new), second.predict(X_new))
+        assert first.expected_score_ == second.expected_score_
+
+
 def test_a_weight_of_two_is_a_row_given_twice():
     weight = np.where(np.arange(90) % 3 == 0, 2.0, 1.0)
     twice = np.repeat(np.arange(90), weight.astype(int))
