@@ -401,6 +401,22 @@ def test_constant_y():
     assert model.certificate_.beaten_by == ()
 
 
+@pytest.mark.parametrize("constant", [0.0, 0.1, 3.0])
+def test_expected_score_of_a_constant_output(constant):
+    """It is predicted perfectly, as `score` says, and the other one counts half."""
+    alone = svr().fit(X, y).expected_score_.value
+    both = np.column_stack([y, np.full(160, constant)])
+    with pytest.warns(UserWarning, match="Output 1 of y is constant"):
+        model = svr().fit(X, both)
+    expected = model.expected_score_
+    assert expected.value == pytest.approx(0.5 * (alone + 1.0), abs=0.02)
+    assert np.isfinite(expected.interval()).all() and expected.r2_error < 1.0
+    with pytest.warns(UserWarning, match="y is constant"):
+        model = svr().fit(X, both[:, 1])
+    assert model.expected_score_.value == pytest.approx(1.0)
+    assert model.score(X, both[:, 1]) == 1.0
+
+
 @pytest.mark.parametrize(
     ("target", "message"),
     [
