@@ -218,8 +218,9 @@ def as_like(
     typed : columns whose numbers have a decimal point in any case
     """
     frame = with_minus(without_words(frame, missing_words(missing, like.missing)))
+    read = set(like.used or like.columns) & set(frame)
     for unit in (Unit(*pair) for pair in like.units):
-        if unit.column in frame and is_text(frame[unit.column]):
+        if unit.column in read and is_text(frame[unit.column]):
             frame[unit.column] = without_unit(frame[unit.column], unit)
     texts = [name for name in like.numbers if name in frame and name not in typed]
     names = [name for name in texts if is_text(frame[name])]

@@ -118,7 +118,8 @@ def read_text(
         thousands=("." if comma else ",") if grouped else None,
         numbers=numbers,
         missing=words,
-        units=tuple(units),
+        # Plain pairs: a file of a model holds no other types.
+        units=tuple((one.column, one.text) for one in units),
     )
     return frame, cells, form, notes
 
