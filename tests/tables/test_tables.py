@@ -302,6 +302,30 @@ def test_targets_of_numbers_are_quantities_if_they_are_many(tmp_path):
         split_target(table, "n", "classification")
 
 
+@pytest.mark.parametrize("cell, end", [("{:.2f}", ""), ("{:.2f} kg", " kg")])
+def test_missing_numbers_of_a_target(tmp_path, cell, end):
+    """NA is missing where all others are numbers, and many; other words are errors."""
+    lines = [f"{k % 7},{cell.format(k % 40 / 8)}" for k in range(80)]
+    text = "\n".join(["n,t", *lines, "1,NA", "2,n/a", ""])
+    rest, y, _, notes = split_target(read_table(written(tmp_path, text)), "t")
+    assert y.dtype.kind == "f" and len(rest.frame) == len(y) == 80
+    assert "'NA', 'n/a' means a missing value, among numbers" in notes[-1]
+    table = read_table(written(tmp_path, text))
+    _, y, *_ = split_target(table, "t", "classification", keep=["NA", "n/a"])
+    assert {"NA", "n/a", f"0.12{end}"} <= set(y)
+    # With few different numbers, these are classes, and so is NA.
+    text = "\n".join(["n,t", *(f"{k},{k % 3}" for k in range(40)), "1,NA", "2,NA", ""])
+    assert "NA" in split_target(read_table(written(tmp_path, text)), "t")[1]
+
+
+def test_a_word_among_the_numbers_of_a_target(tmp_path):
+    lines = [f"{k % 7},{k / 8}" for k in range(150)]
+    for word in ("unknown", "inf"):
+        text = "\n".join(["n,t", *lines, f"1,{word}", ""])
+        with pytest.raises(DataError, match=f"'{word}' is not a number, but most"):
+            split_target(read_table(written(tmp_path, text)), "t")
+
+
 def test_numbers_are_held_out_at_random():
     y = np.arange(40.0)
     train, test = hold_out(y, 0.25, 1)
