@@ -78,6 +78,7 @@ def units():
         ("per cent, German", ["18,0 %", "7,5 %", "100,0 %"], 18.0),
         ("per cent", ["18.5%", "7%", "100%"], 18.5),
         ("kilometres", ["12 500 km", "8 000 km", "950 km"], 12500.0),
+        ("signs before dollars", ["-$1,234.50", "$99.00", "\u2212$5.00"], -1234.5),
         ("francs", ["5'000 CHF", "12'500 CHF", "700 CHF"], 5000.0),
         ("degrees", ["37.2°C", "36.8°C", "39.1°C"], 37.2),
         ("speed", ["120 km/h", "95 km/h", "80 km/h"], 120.0),
@@ -112,6 +113,7 @@ def thousands():
         ("none: three decimals", ["1.250", "0.950", "1.110", "2.480"], 1.25, ";"),
         ("none: no zeros at the end", ["1.234", "950", "1.111", "48"], 1.234, ";"),
         ("none: a code", ["1.250", "999", "1.110", "999"], 1.25, ";"),
+        ("perhaps", ["1.250", "2.500", "1.110", "2.480"], 1.25, ";"),
     ):
         rows = [(cells[k % 4], "xy"[k % 2]) for k in range(12)]
         yield Case(
@@ -121,6 +123,7 @@ def thousands():
             ("price", "kind"),
             {"price": first},
             {"kind": "x"},
+            ("'1.250' and the like have a decimal point",) if name == "perhaps" else (),
         )
     cells = ["\u22121.5", "2.5", "\u22120.5"]
     rows = [(cells[k % 3], "xy"[k % 2]) for k in range(12)]
@@ -224,6 +227,13 @@ def named():
         {},
         {"who": "name 0", "sex": "f"},
     )
+    long = '"size\n(mm)"', "kind"
+    text = table([(f"{k}.5", "xy"[k % 2]) for k in range(12)], long)
+    given = {"size\n(mm)": 0.5}, {"kind": "x"}
+    yield Case("header: two lines", text, 12, ("size\n(mm)", "kind"), *given)
+    wide = table([(f"{k}.5", "xy"[k % 2], "u") for k in range(12)], (*long, "z"))
+    names = ("size\n(mm)", "kind", "z")
+    yield Case("header: two lines, wide", wide, 12, names, *given)
     dates = [(f"{k:02}.03.2020", k) for k in range(1, 13)]
     yield Case(
         "header: dates",

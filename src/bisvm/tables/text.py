@@ -48,8 +48,8 @@ WHOLE_GROUPS = {
     for sign in ".,"
 }
 BELOW_THOUSAND = re.compile(r"[+-]?[1-9]\d{0,2}")
-# The minus of typesetters, before a number.
-LONG_MINUS = re.compile(r"^\u2212(?=[\d.,])")
+# The minus of typesetters, before a number or a currency.
+LONG_MINUS = re.compile(r"^\u2212(?=[\d.,€$£¥₹])")
 
 
 def read_text(
@@ -99,6 +99,8 @@ def read_text(
         comma = decimal_comma(spelled.head(SAMPLE), separator)
     else:
         comma = decimal == ","
+    if decimal is None and separator != "," and not comma:
+        notes += unclear_in_words(spelled.head(SAMPLE))
     changed, numbers, grouped = in_english(spelled, comma)
     frame[changed.columns] = changed
     if header and guessed and _has_number_above(rows):
@@ -147,7 +149,7 @@ def _title_lines(text: str, separator: str) -> int:
     if not usual:
         return 0
     width, padded = usual[0][0], False
-    if _is_summary(fields, width):
+    if _is_summary(fields, width) and lines[0].count('"') % 2 == 0:
         return 1
     for number, (line, row) in enumerate(zip(lines, fields, strict=True)):
         comment = line.lstrip().startswith(COMMENTS) and len(row) < width
@@ -475,6 +477,16 @@ def decimal_comma(rows: DataFrame, separator: str) -> bool:
     if grouped["."] != grouped[","]:
         return grouped["."] > grouped[","]
     return unclear[","] > 0 and separator != ","
+
+
+def unclear_in_words(rows: DataFrame) -> list[str]:
+    """A note on points that may separate thousands, if no number tells."""
+    cells = [cell for name in rows for cell in rows[name].dropna()]
+    german, english, unclear = notations(cells)
+    if german or english or not unclear["."]:
+        return []
+    one = next(cell for cell in cells if COMMA_GROUPS.fullmatch(cell))
+    return [f"{one!r} and the like have a decimal point (--decimal comma)"]
 
 
 def thousands_sign(cells: Series) -> str | None:
