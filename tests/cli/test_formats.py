@@ -196,6 +196,20 @@ def test_words_for_missing_values_are_those_of_the_model(run):
     assert run("predict", "u,v\nnowhere,1.5\n", *words)[1] == out[:1]
 
 
+@pytest.mark.parametrize("target", ["side", "size"])
+def test_units_stay_or_are_told(run, target):
+    """Of a feature, or of the target; the file of the model keeps them."""
+    sizes = [f"{german(1e4 + 5e3 * x)} €" for x in X[:, 0]]
+    text = rows(sizes, SIDE, X[:, 1].round(3), header="size;side;b", separator=";")
+    assert run("tune", text, "--target", target)[0] == 0
+    code, with_units, err = run("predict", text)
+    assert code == 0, err
+    assert run("predict", text.replace(" €", ""))[1] == with_units
+    # A target is not read.
+    code, _, err = run("predict", text.replace("€", "$"))
+    assert (code, "is not in '€'" in err) == ((0, False), (1, True))[target == "side"]
+
+
 def test_what_is_missing_in_numbers_is_missing_in_the_target(run):
     numbers = X.T.astype(str).astype(object)
     numbers[0, 5] = "NA"

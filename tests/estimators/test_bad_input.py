@@ -308,6 +308,24 @@ def test_a_target_with_numbers_in_between_is_refused(make):
         make().fit(X, X[:, 0])
 
 
+@EACH
+@pytest.mark.parametrize("first", [1, True, "no"])
+def test_labels_that_are_objects_are_refused_with_what_to_do(make, first):
+    labels = np.array([first if one > 0 else 0 for one in y], dtype=object)
+    with pytest.raises(ValueError, match=r"y holds Python objects .*y\.astype\(str\)"):
+        make().fit(X, labels)
+
+
+@EACH
+def test_dates_are_refused_with_what_to_do(make):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=list("abc"))
+    frame["day"] = pd.date_range("2024-01-01", periods=40)
+    for one in (frame, frame[["day"]]):
+        with pytest.raises(ValueError, match="columns of dates or times: day"):
+            make().fit(one, y)
+
+
 # --- splits ---------------------------------------------------------------------------
 
 

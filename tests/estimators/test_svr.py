@@ -148,6 +148,17 @@ def test_a_shift_of_y_is_a_shift_of_predictions(fitted):
     )
 
 
+@pytest.mark.parametrize("kind", ["int8", "uint8", "float16", "bool", "longdouble"])
+def test_the_type_of_y_does_not_matter(kind):
+    numbers = y > np.median(y) if kind == "bool" else np.round(y)
+    assert np.abs(numbers).max() < 64
+    for make in (svr, linear):
+        first = make().fit(X, numbers.astype(float))
+        second = make().fit(X, numbers.astype(kind))
+        np.testing.assert_array_equal(first.predict(X_new), second.predict(X_new))
+        assert first.expected_score_ == second.expected_score_
+
+
 def test_a_weight_of_two_is_a_row_given_twice():
     weight = np.where(np.arange(90) % 3 == 0, 2.0, 1.0)
     twice = np.repeat(np.arange(90), weight.astype(int))
@@ -388,6 +399,22 @@ def test_constant_y():
     np.testing.assert_allclose(model.predict(X_new), 3.0, rtol=1e-12)
     assert model.expected_score_ is None or np.isfinite(model.expected_score_.value)
     assert model.certificate_.beaten_by == ()
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, 3.0])
+def test_expected_score_of_a_constant_output(constant):
+    """It is predicted perfectly, as `score` says, and the other one counts half."""
+    alone = svr().fit(X, y).expected_score_.value
+    both = np.column_stack([y, np.full(160, constant)])
+    with pytest.warns(UserWarning, match="Output 1 of y is constant"):
+        model = svr().fit(X, both)
+    expected = model.expected_score_
+    assert expected.value == pytest.approx(0.5 * (alone + 1.0), abs=0.02)
+    assert np.isfinite(expected.interval()).all() and expected.r2_error < 1.0
+    with pytest.warns(UserWarning, match="y is constant"):
+        model = svr().fit(X, both[:, 1])
+    assert model.expected_score_.value == pytest.approx(1.0)
+    assert model.score(X, both[:, 1]) == 1.0
 
 
 @pytest.mark.parametrize(

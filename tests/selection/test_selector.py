@@ -363,3 +363,9 @@ DRAWN = {
 )
 def test_the_selector_is_one_of_scikit_learns(estimator, check):
     check(estimator)
+
+
+def test_numbers_are_refused_with_what_to_use_instead():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    with pytest.raises(ValueError, match="for regression use relevance_"):
+        FeatureSelector().fit(X, X[:, 0])

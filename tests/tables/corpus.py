@@ -78,6 +78,7 @@ def units():
         ("per cent, German", ["18,0 %", "7,5 %", "100,0 %"], 18.0),
         ("per cent", ["18.5%", "7%", "100%"], 18.5),
         ("kilometres", ["12 500 km", "8 000 km", "950 km"], 12500.0),
+        ("signs before dollars", ["-$1,234.50", "$99.00", "\u2212$5.00"], -1234.5),
         ("francs", ["5'000 CHF", "12'500 CHF", "700 CHF"], 5000.0),
         ("degrees", ["37.2°C", "36.8°C", "39.1°C"], 37.2),
         ("speed", ["120 km/h", "95 km/h", "80 km/h"], 120.0),
@@ -96,6 +97,48 @@ def units():
             {"bought": str(other[0])},
             ("units are left out: 'value'",),
         )
+
+
+def thousands():
+    """Whole numbers with a thousands sign, and nothing else that tells the notation."""
+    for name, cells, first, separator in (
+        ("German", ["12.850", "950", "1.110", "480"], 12850.0, ";"),
+        (
+            "German, with a unit",
+            ["12.850 €", "950 €", "1.110 €", "480 €"],
+            12850.0,
+            ";",
+        ),
+        ("English", ["12,850", "950", "1,110", "480"], 12850.0, "\t"),
+        ("none: three decimals", ["1.250", "0.950", "1.110", "2.480"], 1.25, ";"),
+        ("none: no zeros at the end", ["1.234", "950", "1.111", "48"], 1.234, ";"),
+        ("none: a code", ["1.250", "999", "1.110", "999"], 1.25, ";"),
+        ("perhaps", ["1.250", "2.500", "1.110", "2.480"], 1.25, ";"),
+    ):
+        rows = [(cells[k % 4], "xy"[k % 2]) for k in range(12)]
+        yield Case(
+            f"thousands: {name}",
+            table(rows, ("price", "kind"), separator),
+            12,
+            ("price", "kind"),
+            {"price": first},
+            {"kind": "x"},
+            ("'1.250' and the like have a decimal point",) if name == "perhaps" else (),
+        )
+    cells = ["\u22121.5", "2.5", "\u22120.5"]
+    rows = [(cells[k % 3], "xy"[k % 2]) for k in range(12)]
+    head = ("change", "kind")
+    text = table(rows, head)
+    yield Case("a long minus", text, 12, head, {"change": -1.5}, {"kind": "x"})
+
+
+def lists():
+    """Cells with signs that could separate fields."""
+    for sign in ";|":
+        rows = [(k, f"Drama{sign}Comedy", f"{k}.5") for k in range(15)]
+        head = ("id", "genres", "score")
+        given = {"id": 0.0, "score": 0.5}, {"genres": f"Drama{sign}Comedy"}
+        yield Case(f"lists: {sign}", table(rows, head), 15, head, *given)
 
 
 def no_units():
@@ -184,6 +227,13 @@ def named():
         {},
         {"who": "name 0", "sex": "f"},
     )
+    long = '"size\n(mm)"', "kind"
+    text = table([(f"{k}.5", "xy"[k % 2]) for k in range(12)], long)
+    given = {"size\n(mm)": 0.5}, {"kind": "x"}
+    yield Case("header: two lines", text, 12, ("size\n(mm)", "kind"), *given)
+    wide = table([(f"{k}.5", "xy"[k % 2], "u") for k in range(12)], (*long, "z"))
+    names = ("size\n(mm)", "kind", "z")
+    yield Case("header: two lines, wide", wide, 12, names, *given)
     dates = [(f"{k:02}.03.2020", k) for k in range(1, 13)]
     yield Case(
         "header: dates",
@@ -208,6 +258,17 @@ def named():
     yield Case("JSON lines", "\n".join(lines), 9, both, **given, suffix=".jsonl")
     yield Case("JSON lines by another name", "\n".join(lines), 9, both, **given)
     text_only = [json.dumps({"a": "xy"[k % 2], "b": "uv"[k % 2]}) for k in range(9)]
+    ends = [json.dumps({"a": "u\u2028v", "n": k}, ensure_ascii=False) for k in range(9)]
+    text = "\n".join(ends)
+    found = {"n": 0.0}, {"a": "u\u2028v"}
+    yield Case("JSON, a line separator", text, 9, ("a", "n"), *found, suffix=".jsonl")
+    mixed = [
+        json.dumps({"n": 1.234 + k, "price": f"{k},50", "a": "xy"[k % 2]})
+        for k in range(9)
+    ]
+    found = {"n": 1.234, "price": 0.5}, {"a": "x"}
+    text, names = "\n".join(mixed), ("n", "price", "a")
+    yield Case("JSON, German text", text, 9, names, *found, suffix=".jsonl")
     yield Case(
         "JSON lines of text",
         "\n".join([*text_only, '{"a": "x"}']),
@@ -218,4 +279,7 @@ def named():
     )
 
 
-CASES = [*grid(), *units(), *no_units(), *titles(), *bare(), *named()]
+CASES = [
+    *(*grid(), *units(), *thousands(), *lists()),
+    *(*no_units(), *titles(), *bare(), *named()),
+]

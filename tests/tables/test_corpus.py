@@ -126,6 +126,53 @@ def test_a_spreadsheet(title, tmp_path):
     assert np.array_equal(again.frame.astype(str), found.frame.astype(str))
 
 
+def test_stored_numbers_have_no_notation(tmp_path):
+    """They are no thousands, in a spreadsheet or in JSON, by any training file."""
+    prices = ["1.234,50", "999,00"] * 8
+    (tmp_path / "t.csv").write_text("price;n\n" + "".join(f"{p};1\n" for p in prices))
+    form = read_table(tmp_path / "t.csv").form
+    assert (form.decimal, form.thousands) == (",", ".")
+    book(tmp_path / "t.xlsx", [["price", "n"], [1.234, 2], [12.5, 3], [7, 4]])
+    (tmp_path / "t.json").write_text('[{"price": 1.234, "n": 2}]')
+    for name in ("t.xlsx", "t.json"):
+        frame = read_table(tmp_path / name, like=form).frame
+        assert frame["price"].astype(float)[0] == 1.234
+    (tmp_path / "t.json").write_text('[{"price": "1.234", "n": 2}]')
+    frame = read_table(tmp_path / "t.json", like=form).frame
+    assert frame["price"].astype(float)[0] == 1234
+
+
+def test_a_blank_row_of_a_spreadsheet(tmp_path):
+    """Every row of a file to predict has its prediction."""
+    book(tmp_path / "t.xlsx", [["n", "kind"], [1, "x"], [], [2, "y"], [3, "x"]])
+    found = read_table(tmp_path / "t.xlsx")
+    assert len(found.frame) == 3 and "1 blank line is skipped" in found.notes[-1]
+    with pytest.raises(DataError, match="line 3 is blank"):
+        read_table(tmp_path / "t.xlsx", like=found.form)
+
+
+def test_both_notations_in_a_column(tmp_path):
+    path = tmp_path / "t.csv"
+    head = "a;b\n" + "1,5;1.234\n" * 30
+    path.write_text(head + "3.50;2.345\n")
+    with pytest.raises(DataError, match="column 'a', row 31: '3.50' has a decimal poi"):
+        read_table(path)
+    assert len(read_table(path, missing=["3.50"]).frame) == 31
+    # 12.5 is English, and no cell of its column is German: 1.234 is no thousand.
+    path.write_text(head + "3,5;12.5\n")
+    assert read_table(path).frame["b"].astype(float).max() == 12.5
+
+
+def test_a_header_above_numbers_that_is_not_sure_is_told_of(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("unknown,7\n" + "1.5,3\n2.5,4\n" * 9)
+    assert (
+        "the first row has the names of columns (--header no)" in read_table(path).notes
+    )
+    path.write_text("a,b\n" + "1.5,3\n2.5,4\n" * 9)
+    assert not read_table(path).notes
+
+
 def test_a_damaged_spreadsheet(tmp_path):
     pytest.importorskip("openpyxl")
     (tmp_path / "t.xlsx").write_text("no archive")

@@ -184,6 +184,28 @@ def test_a_pipeline_may_be_cross_validated():
     assert found["test_score"].min() > 0.7
 
 
+@pytest.mark.parametrize(
+    "cells, days",
+    [
+        (["2024-05-01T12:00:00Z", "2024-05-02T00:00:00Z"], (19844.5, 19845)),
+        (["2024-05-01T14:00:00+02:00", "2024-05-02T00:00:00Z"], (19844.5, 19845)),
+        (["2024-05-01 12:00:00", "2024-05-02"], (19844.5, 19845)),
+        (["2024-05-01 12:00:00.00", "2024-05-02 00:00:00.5"], (19844.5, 19845)),
+        (["5/13/24", "12/1/23"], (19856, 19692)),
+    ],
+)
+def test_forms_of_dates(cells, days):
+    frame = pd.DataFrame({"day": cells * 10, "n": range(20)})
+    types = ColumnTypes(keep=["day", "n"]).fit(frame)
+    assert types.kinds_["day"] == "date"
+    assert types.transform(frame)["day"][:2].tolist() == pytest.approx(days, abs=1e-4)
+
+
+def test_years_are_no_dates():
+    frame = pd.DataFrame({"year": ["2019", "2020"] * 10, "n": list("ab") * 10})
+    assert ColumnTypes().fit(frame).kinds_["year"] == "number"
+
+
 def test_the_year_9999_is_a_date(tmp_path):
     days = [f"20{20 + k % 5}-01-0{1 + k % 9}" for k in range(39)]
     frame = pd.DataFrame({"end": [*days, "9999-12-31"]})
@@ -278,6 +300,30 @@ def test_targets_of_numbers_are_quantities_if_they_are_many(tmp_path):
         split_target(table, "b", "regression")
     with pytest.raises(DataError, match="fewer than two of them have two rows"):
         split_target(table, "n", "classification")
+
+
+@pytest.mark.parametrize("cell, end", [("{:.2f}", ""), ("{:.2f} kg", " kg")])
+def test_missing_numbers_of_a_target(tmp_path, cell, end):
+    """NA is missing where all others are numbers, and many; other words are errors."""
+    lines = [f"{k % 7},{cell.format(k % 40 / 8)}" for k in range(80)]
+    text = "\n".join(["n,t", *lines, "1,NA", "2,n/a", ""])
+    rest, y, _, notes = split_target(read_table(written(tmp_path, text)), "t")
+    assert y.dtype.kind == "f" and len(rest.frame) == len(y) == 80
+    assert "'NA', 'n/a' means a missing value, among numbers" in notes[-1]
+    table = read_table(written(tmp_path, text))
+    _, y, *_ = split_target(table, "t", "classification", keep=["NA", "n/a"])
+    assert {"NA", "n/a", f"0.12{end}"} <= set(y)
+    # With few different numbers, these are classes, and so is NA.
+    text = "\n".join(["n,t", *(f"{k},{k % 3}" for k in range(40)), "1,NA", "2,NA", ""])
+    assert "NA" in split_target(read_table(written(tmp_path, text)), "t")[1]
+
+
+def test_a_word_among_the_numbers_of_a_target(tmp_path):
+    lines = [f"{k % 7},{k / 8}" for k in range(150)]
+    for word in ("unknown", "inf"):
+        text = "\n".join(["n,t", *lines, f"1,{word}", ""])
+        with pytest.raises(DataError, match=f"'{word}' is not a number, but most"):
+            split_target(read_table(written(tmp_path, text)), "t")
 
 
 def test_numbers_are_held_out_at_random():

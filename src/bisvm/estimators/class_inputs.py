@@ -68,7 +68,7 @@ def prepare_classes(
         What has its own C.
     """
     checked = Checked.of(estimator, given)
-    _check_class_labels(checked.y)
+    check_class_labels(checked.y)
     sample_weight = checked.sample_weight
     classes, codes = np.unique(checked.y, return_inverse=True)
     _check_classes(classes, codes, sample_weight)
@@ -102,17 +102,28 @@ def prepare_classes(
     )
 
 
-def _check_class_labels(y: Array) -> None:
-    """Refuse continuous y, and say what to use instead."""
+def check_class_labels(
+    y: Array, instead: str = "use BilevelSVR or BilevelLinearSVR"
+) -> None:
+    """Refuse y that holds no classes, and say what to do.
+
+    instead : for regression
+    """
+    labels = np.ravel(y)
+    if labels.dtype == object and not all(isinstance(one, str) for one in labels):
+        kinds = sorted({type(one).__name__ for one in labels})
+        raise ValueError(
+            f"Unknown label type: y holds Python objects ({', '.join(kinds)}). Make "
+            "them all text, y.astype(str), or all whole numbers, y.astype(int)."
+        )
     try:
         check_classification_targets(y)
     except ValueError as error:
         if not type_of_target(y).startswith("continuous"):
             raise
         raise ValueError(
-            f"{error} y holds numbers such as {np.ravel(y)[0]}: for regression use "
-            "BilevelSVR or BilevelLinearSVR; for classes, make it text or whole "
-            "numbers."
+            f"{error} y holds numbers such as {labels[0]}: for regression {instead}; "
+            "for classes, make it text or whole numbers."
         ) from None
 
 

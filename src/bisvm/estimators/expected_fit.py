@@ -23,7 +23,7 @@ import numpy as np
 from scipy import stats
 
 from bisvm.core.types import Array
-from bisvm.data.targets import Numbers
+from bisvm.data.targets import SAME, Numbers
 from bisvm.estimators.expected_score import (
     LEVEL,
     Expectation,
@@ -119,10 +119,12 @@ def expected_fit(
     groups = None if data.groups is None else data.groups[judged]
     y = data.tasks[rows]
     deviation = (y - y.mean(axis=0)) ** 2
-    variance = np.maximum(deviation.mean(axis=0), TINY)
+    variance = deviation.mean(axis=0)
+    # A constant output is predicted as well as its errors are small beside y.
+    variance = np.where(variance > SAME**2, variance, 1.0)
     left = errors / variance
     more = _growth(errors, gap.value)
-    weights = targets.scale**2 / np.max(targets.scale) ** 2
+    weights = (targets.scale / np.max(targets.scale)) ** 2
     factor = variance_factor(data)
     # The square of a tiny mean would be zero.
     relative = gap.variance**0.5 / max(float(errors.mean()), TINY)

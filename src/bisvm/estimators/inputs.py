@@ -345,8 +345,16 @@ def validated(
 
 
 def _check_data(X: UserData) -> None:
-    """Refuse masked entries, which would be used, and columns that share a name."""
+    """Refuse masked entries, which would be used, columns that share a name, dates."""
     _refuse_masked(X, "X", "Impute them, or drop their rows")
+    types: Any = getattr(X, "dtypes", None)
+    typed = types.items() if hasattr(types, "items") else ()
+    dates = [name for name, one in typed if getattr(one, "kind", "") in ("m", "M")]
+    if dates:
+        raise ValueError(
+            f"X has columns of dates or times: {first_names(np.array(dates))}. Make "
+            "them numbers, for example days since the first one."
+        )
     counts = Counter(getattr(X, "columns", ()))
     twice = [name for name, count in counts.items() if count > 1]
     if twice:

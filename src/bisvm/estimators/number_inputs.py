@@ -33,7 +33,9 @@ def number_data(
     checked = Checked.of(estimator, given, NUMBERS)
     check_weights(checked.sample_weight)
     kept = TrainingRows.of(checked, checked.sample_weight, settings.grouping)
-    y, weight = checked.y[kept.rows], checked.sample_weight[kept.rows]
+    # Squares and differences of other types overflow, or have few digits.
+    y = checked.y[kept.rows].astype(np.float64)
+    weight = checked.sample_weight[kept.rows]
     outputs = y.reshape(len(y), -1)
     centred = settings.model.intercept == "free"
     targets = Numbers.of(outputs, weight, centred=centred)

@@ -16,7 +16,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     check_is_fitted,
@@ -25,6 +24,7 @@ from sklearn.utils.validation import (
 from bisvm.core.types import Array, Matrix, UserData, UserVector
 from bisvm.estimators import BilevelLinearSVC, BilevelSVC
 from bisvm.estimators.arguments import RandomState
+from bisvm.estimators.class_inputs import check_class_labels
 from bisvm.estimators.group_labels import group_labels
 from bisvm.estimators.inputs import validated
 from bisvm.selection.stability import false_bound, stability
@@ -207,7 +207,7 @@ class FeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     ) -> Sample:
         """The rows with a positive weight."""
         X, y = validated(self, X, y, accept_sparse="csr", dtype=np.float64)
-        check_classification_targets(y)
+        check_class_labels(y, "use relevance_ or importance() of BilevelSVR")
         if len(np.unique(y)) < 2:
             raise ValueError(
                 f"y has one class only, {y[0]!s}: there is nothing to tell apart."

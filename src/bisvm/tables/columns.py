@@ -19,13 +19,17 @@ if TYPE_CHECKING:
 NUMBER, DATE, CATEGORY = "number", "date", "category"
 # The category of missing cells.
 NOTHING = "(missing)"
+# What pandas calls the ISO format: with or without a time of the day, a zone, and parts
+# of a second. It would take years and other numbers for dates, too.
+ISO, ISO_DATE = "ISO8601", r"\d{4}-\d{2}-\d{2}([ T].*)?"
 # Formats of dates, tried in this order; the first that fits all cells is used.
 DATE_FORMATS = (
     *("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"),
     *("%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y/%m/%d"),
     *("%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%y"),
     *("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M"),
-    *("%d-%m-%Y", "%d %b %Y", "%d %B %Y"),
+    *("%d/%m/%y", "%m/%d/%y", "%d/%m/%y %H:%M", "%m/%d/%y %H:%M"),
+    *("%d-%m-%Y", "%d %b %Y", "%d %B %Y", ISO),
 )
 # A text column identifies the rows if it has more different values than this and than
 # half the rows, or if all values differ in this many rows or more.
@@ -38,8 +42,6 @@ LARGEST = 1e150
 MICROSECONDS = 86_400_000_000  # of a day
 # Whole years that fit into 64 bits of nanoseconds before and after 1970.
 NANOSECOND_YEARS = (1678, 2261)
-# What pandas calls the ISO format.
-ISO = "ISO8601"
 # A column with at least this share of numbers is numeric; other cells are errors.
 MOSTLY = 0.9
 
@@ -294,6 +296,8 @@ def date_format(cells: Series) -> str | None:
     """The first format in which every cell is a date, or None."""
     head = cells.head(50)
     for form in DATE_FORMATS:
+        if form == ISO and not cells.str.fullmatch(ISO_DATE).all():
+            continue
         for part in (head, cells):
             if np.isnat(_moments(part, form)).any():
                 break

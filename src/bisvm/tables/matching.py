@@ -28,6 +28,7 @@ from bisvm.tables.text import (
     names_of,
     notations,
     sample_of,
+    with_minus,
     without_title,
     without_words,
 )
@@ -71,7 +72,8 @@ def read_text_like(
     _check_lines_are_rows(text, own, skipped)
     cells = below(cells, names, header)
     notes = check_target(cells, like, by_name=header and like.named)
-    return as_like(cells, like, missing, decimal), notes
+    typed = [names[place] for place in source.typed if place < len(names)]
+    return as_like(cells, like, missing, decimal, typed), notes
 
 
 def _check_lines_are_rows(text: str, separator: str, skipped: int) -> None:
@@ -209,13 +211,19 @@ def as_like(
     like: TableFormat,
     missing: Sequence[str],
     decimal: str | None,
+    typed: Sequence[str] = (),
 ) -> DataFrame:
-    """Read missing values and numbers in text columns as in the training file."""
-    frame = without_words(frame, missing_words(missing, like.missing))
+    """Read missing values and numbers in text columns as in the training file.
+
+    typed : columns whose numbers have a decimal point in any case
+    """
+    frame = with_minus(without_words(frame, missing_words(missing, like.missing)))
+    read = set(like.used or like.columns) & set(frame)
     for unit in (Unit(*pair) for pair in like.units):
-        if unit.column in frame and is_text(frame[unit.column]):
+        if unit.column in read and is_text(frame[unit.column]):
             frame[unit.column] = without_unit(frame[unit.column], unit)
-    names = [name for name in like.numbers if name in frame and is_text(frame[name])]
+    texts = [name for name in like.numbers if name in frame and name not in typed]
+    names = [name for name in texts if is_text(frame[name])]
     sign = decimal or like.decimal or _own_sign(frame[names])
     groups_known = decimal is not None or like.thousands is not None
     for name in names:

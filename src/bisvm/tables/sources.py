@@ -31,12 +31,14 @@ class Source(NamedTuple):
     separator : what separates its fields, if that is known
     notes : what was guessed, in words
     header : whether the first line has names, if that is known
+    typed : places of the columns whose numbers are stored as numbers, not as text
     """
 
     text: str
     separator: str | None = None
     notes: tuple[str, ...] = ()
     header: bool | None = None
+    typed: tuple[int, ...] = ()
 
 
 def source_of(path: Path, kind: str, sheet: str | None = None) -> Source:
@@ -113,7 +115,7 @@ def _of_spreadsheet(path: Path, sheet: str | None) -> Source:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         names = book.sheetnames
         name = _sheet(names, sheet)
-        rows = [[_cell(one) for one in row] for row in book[name].values]
+        values = _trimmed([list(row) for row in book[name].values])
         book.close()
     except (DataError, MemoryError):
         raise
@@ -123,7 +125,10 @@ def _of_spreadsheet(path: Path, sheet: str | None) -> Source:
         ) from None
     several = sheet is None and len(names) > 1
     note = f"there are {len(names)} sheets; {name!r} is read (--sheet)"
-    return Source(_with_commas(_trimmed(rows)), ",", (note,) if several else ())
+    # A row without cells is a blank line, as in any text.
+    rows = [[_cell(one) for one in row] if _filled(row) else [] for row in values]
+    typed = _places_of_numbers([row for row in values if _filled(row)])
+    return Source(_with_commas(rows), ",", (note,) if several else (), typed=typed)
 
 
 def _check_size(path: Path) -> None:
@@ -160,23 +165,44 @@ def _cell(value: object) -> str:
     return str(value.isoformat() if isinstance(value, date) else value)
 
 
-def _trimmed(rows: list[list[str]]) -> list[list[str]]:
-    """Rows without empty columns and rows at the edges."""
+def _trimmed(rows: list[list[object]]) -> list[list[object]]:
+    """Rows of equal length, without empty columns and rows at the edges."""
     widest = max((_filled(row) for row in rows), default=0)
-    rows = [row[:widest] for row in rows]
-    first = next((k for k, row in enumerate(rows) if any(row)), len(rows))
-    while len(rows) > first and not any(rows[-1]):
-        rows.pop()
-    left = min((_empty(row) for row in rows[first:] if any(row)), default=0)
-    return [row[left:] for row in rows[first:] if any(row)]
+    filled = [k for k, row in enumerate(rows) if _filled(row)]
+    rows = rows[filled[0] : filled[-1] + 1] if filled else []
+    left = min((_empty(row) for row in rows if _filled(row)), default=0)
+    return [(row + [None] * widest)[left:widest] for row in rows]
 
 
-def _filled(row: Sequence[str]) -> int:
-    return max((k for k, cell in enumerate(row, 1) if cell), default=0)
+def _is_empty(cell: object) -> bool:
+    return cell is None or cell == ""
 
 
-def _empty(row: Sequence[str]) -> int:
-    return next((k for k, cell in enumerate(row) if cell), len(row))
+def _filled(row: Sequence[object]) -> int:
+    return max((k for k, cell in enumerate(row, 1) if not _is_empty(cell)), default=0)
+
+
+def _empty(row: Sequence[object]) -> int:
+    return next((k for k, cell in enumerate(row) if not _is_empty(cell)), len(row))
+
+
+def _places_of_numbers(rows: Sequence[Sequence[object]]) -> tuple[int, ...]:
+    """Columns that have numbers, and below the first of them nothing else."""
+    return tuple(
+        place
+        for place, column in enumerate(zip(*rows, strict=True))
+        if _are_numbers_below(column)
+    )
+
+
+def _are_numbers_below(column: Sequence[object]) -> bool:
+    cells = [cell for cell in column if not _is_empty(cell)]
+    first = next((k for k, cell in enumerate(cells) if _is_number(cell)), len(cells))
+    return first < len(cells) and all(map(_is_number, cells[first:]))
+
+
+def _is_number(cell: object) -> bool:
+    return isinstance(cell, (int, float)) and not isinstance(cell, bool)
 
 
 def _with_commas(rows: Iterable[Sequence[str]]) -> str:
@@ -195,8 +221,13 @@ def _of_json(path: Path) -> Source:
     if not rows:
         raise DataError("the file is empty; expected one JSON object for every row.")
     names = dict.fromkeys(str(name) for row in rows for name in row)
-    cells = [[_json_cell(row.get(name), name) for name in names] for row in rows]
-    return Source(_with_commas([list(names), *cells]), ",", header=True)
+    values = [[row.get(name) for name in names] for row in rows]
+    cells = [
+        [_json_cell(one, name) for one, name in zip(row, names, strict=True)]
+        for row in values
+    ]
+    text = _with_commas([list(names), *cells])
+    return Source(text, ",", header=True, typed=_places_of_numbers(values))
 
 
 def _listed_rows(text: str) -> list[Mapping[str, object]]:
@@ -212,7 +243,8 @@ def _listed_rows(text: str) -> list[Mapping[str, object]]:
 
 def _rows_of_lines(text: str) -> list[Mapping[str, object]]:
     rows: list[Mapping[str, object]] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    # Text may contain other signs at which `splitlines` would end a line.
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:

@@ -50,7 +50,7 @@ def split_target(
     point numbers, for regression. Other targets are classes. Labels are spelled as in
     the file. Empty cells are missing. The usual words for missing values are classes
     here, but those given to `read_table(missing=...)` are not, and neither is "NA" or
-    the like if a column of numbers has it.
+    the like if a column of numbers has it, or the target is a quantity but for it.
 
     Parameters
     ----------
@@ -92,7 +92,8 @@ def split_target(
         like = [one for one in columns if table.cells[one].isin(classes).all()]
         form = replace(form, target=name, like_labels=tuple(like))
     if dropped:
-        why = f"; {listed(nothing)} means a missing value, as in other columns"
+        where = "as in other columns" if classes else "among numbers"
+        why = f"; {listed(nothing)} means a missing value, {where}"
         more = f"{why} (--keep-label {nothing[0]})" if nothing else ""
         notes.append(f"{dropped} rows without a target are dropped{more}")
     notes += [
@@ -188,14 +189,21 @@ def _without_marks(
         return labels, []
     used = {one for one in labels.dropna().unique() if one.lower() in ABBREVIATIONS}
     kept = {word.strip().lower() for word in keep}
+    words = sorted(word for word in used if word.lower() not in kept)
+    if not words:
+        return labels, []
+    if _are_many_numbers(table.frame[name][~labels.isin(words)]):
+        return labels.mask(labels.isin(words)), words
     cells = table.cells.drop(columns=name)
     numbers = [one for one in cells if _is_numeric(table.frame[one])]
-    found = sorted(
-        word
-        for word in used
-        if word.lower() not in kept and cells[numbers].eq(word).any(axis=None)
-    )
+    found = [word for word in words if cells[numbers].eq(word).any(axis=None)]
     return labels.mask(labels.isin(found)), found
+
+
+def _are_many_numbers(column: Series) -> bool:
+    """Whether the target is a quantity but for words for missing values."""
+    known = column.dropna()
+    return _is_numeric(known) and _is_quantity(known.to_numpy(dtype=float))
 
 
 def _is_numeric(column: Series) -> bool:
@@ -239,6 +247,14 @@ def _check_classes(name: str, y: Array, guessed: bool) -> None:
             column=name,
         )
     if guessed and len(classes) > max(MOST_CLASSES, len(y) // 4):
+        numbers = pandas().to_numeric(pandas().Series(classes), errors="coerce")
+        words = classes[~np.isfinite(numbers.to_numpy(dtype=float))]
+        if 0 < len(words) <= len(classes) // 10:
+            raise DataError(
+                f"{str(words[0])[:60]!r} is not a number, but most values of the "
+                "target are: correct it, or declare it a missing value by --missing.",
+                column=name,
+            )
         raise DataError(
             f"the target has {len(classes)} different values in {len(y)} rows, like "
             "names; expected classes or numbers. Choose another --target, or make "

@@ -42,6 +42,14 @@ POINT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 POINT_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 COMMA = re.compile(r"[+-]?(\d+,?\d*|,\d+)([eE][+-]?\d+)?")
 COMMA_GROUPS = re.compile(r"[+-]?[1-9]\d{0,2}(\.\d{3})+(,\d*)?")
+# Whole numbers with thousands signs, and those that need none.
+WHOLE_GROUPS = {
+    sign: re.compile(rf"[+-]?[1-9]\d{{0,2}}({re.escape(sign)}\d{{3}})+")
+    for sign in ".,"
+}
+BELOW_THOUSAND = re.compile(r"[+-]?[1-9]\d{0,2}")
+# The minus of typesetters, before a number or a currency.
+LONG_MINUS = re.compile(r"^\u2212(?=[\d.,€$£¥₹])")
 
 
 def read_text(
@@ -83,13 +91,20 @@ def read_text(
         header = has_header(rows, corner=not isinstance(first.iloc[0], str))
     names = names_of(first) if header else numbered(len(first))
     cells = below(cells, names, header)
-    frame, units = without_units(without_words(cells, words))
+    frame, units = without_units(with_minus(without_words(cells, words)))
     notes += units_in_words(units)
+    typed = [names[place] for place in source.typed if place < len(names)]
+    spelled = frame.drop(columns=typed)
     if decimal is None:
-        comma = decimal_comma(frame.head(SAMPLE), separator)
+        comma = decimal_comma(spelled.head(SAMPLE), separator)
     else:
         comma = decimal == ","
-    frame, numbers, grouped = in_english(frame, comma)
+    if decimal is None and separator != "," and not comma:
+        notes += unclear_in_words(spelled.head(SAMPLE))
+    changed, numbers, grouped = in_english(spelled, comma)
+    frame[changed.columns] = changed
+    if header and guessed and _has_number_above(rows):
+        notes.append("the first row has the names of columns (--header no)")
     if not header:
         option = " (--header yes)" if guessed else ""
         notes.append(f"there is no header; columns are named by their numbers{option}")
@@ -101,11 +116,12 @@ def read_text(
         columns=tuple(names),
         named=header,
         separator=separator,
-        decimal="," if comma else decimal or ("." if _has_points(frame) else None),
+        decimal="," if comma else decimal or _point(frame, grouped),
         thousands=("." if comma else ",") if grouped else None,
         numbers=numbers,
         missing=words,
-        units=tuple(units),
+        # Plain pairs: a file of a model holds no other types.
+        units=tuple((one.column, one.text) for one in units),
     )
     return frame, cells, form, notes
 
@@ -133,7 +149,7 @@ def _title_lines(text: str, separator: str) -> int:
     if not usual:
         return 0
     width, padded = usual[0][0], False
-    if _is_summary(fields, width):
+    if _is_summary(fields, width) and lines[0].count('"') % 2 == 0:
         return 1
     for number, (line, row) in enumerate(zip(lines, fields, strict=True)):
         comment = line.lstrip().startswith(COMMENTS) and len(row) < width
@@ -275,12 +291,26 @@ def without_words(frame: DataFrame, words: Sequence[str]) -> DataFrame:
     return frame
 
 
+def with_minus(frame: DataFrame) -> DataFrame:
+    """Write the long minus of negative numbers as a hyphen, in columns of text."""
+    frame = frame.copy()
+    for name in frame:
+        if is_text(frame[name]):
+            frame[name] = frame[name].str.replace(LONG_MINUS, "-", regex=True)
+    return frame
+
+
 def is_text(column: Series) -> bool:
     """Whether all cells that are not missing are text."""
     types = pandas().api.types
     if column.dtype == object:
         return str(types.infer_dtype(column, skipna=True)) == "string"
     return bool(types.is_string_dtype(column))
+
+
+def _point(frame: DataFrame, grouped: bool) -> str | None:
+    """The sign of an English file; None if it has whole numbers without thousands."""
+    return "." if grouped or _has_points(frame) else None
 
 
 def _has_points(frame: DataFrame) -> bool:
@@ -296,20 +326,29 @@ def _has_points(frame: DataFrame) -> bool:
 def guess_separator(lines: Sequence[str]) -> str:
     """The separator by which most lines have the same number of fields, at least two.
 
-    Commas and spaces are tried last, since numbers and names contain them, too.
+    Commas and spaces are tried last, since numbers and names contain them, too. Other
+    signs may stand in the cells below a header without them: lists such as a;b.
     """
+    usual = {sign: _usual_fields(lines, sign) for sign in SEPARATORS}
+    regular = max(usual[sign][1] * (usual[sign][0] > 1) for sign in ";\t|,")
     best, most = ",", (0.0, 0)
     for separator in (";", "\t", "|", ",", " "):
-        counts = Counter(len(_fields(line, separator)) for line in lines)
-        fields, agreeing = counts.most_common(1)[0]
+        fields, agreeing = usual[separator]
         score = (round(agreeing / len(lines), 1), fields)
         if fields > 1 and score > most and not (separator in ", " and score[0] < 0.5):
             best, most = separator, score
-        if fields > 1 and separator in ";\t|" and score[0] > 0.9:
+        sure = separator in ";\t|" and score[0] > 0.9 and agreeing == regular
+        if fields > 1 and sure:
             return separator
         if separator == " " and score == most and _are_decimal(lines):
             return separator
     return best
+
+
+def _usual_fields(lines: Sequence[str], separator: str) -> tuple[int, int]:
+    """The most frequent number of fields, and how many lines have it."""
+    counts = Counter(len(_fields(line, separator)) for line in lines)
+    return counts.most_common(1)[0]
 
 
 def _are_decimal(lines: Sequence[str]) -> bool:
@@ -409,6 +448,11 @@ def header_votes(rows: DataFrame) -> list[bool]:
     return votes
 
 
+def _has_number_above(rows: DataFrame) -> bool:
+    """Whether the first cell of a column of numbers is a number, too."""
+    return not all(header_votes(rows))
+
+
 def _are_numbers(cells: Series) -> bool:
     """Whether most cells are numbers, with a unit or without."""
     return bool(cells.map(_is_number).mean() > 0.7) or unit_of(cells) is not None
@@ -422,18 +466,42 @@ def _is_number(cell: object) -> bool:
 def decimal_comma(rows: DataFrame, separator: str) -> bool:
     """Whether numbers are written 1.234,5 (German) and not 1,234.5 (English).
 
-    Unambiguous cells decide. If there are none, cells such as "1,234" are German,
-    unless fields are separated by commas.
+    Unambiguous cells decide. If there are none, columns with thousands signs do. If
+    there are none of these, cells such as "1,234" are German, unless fields are
+    separated by commas.
     """
-    if separator == ",":
-        # Only quoted fields contain commas then.
-        cells = [c for name in rows for c in rows[name].dropna() if "," in c]
-        if not cells:
-            return False
     german, english, unclear = notations(c for n in rows for c in rows[n].dropna())
     if german or english:
         return german > english
+    grouped = Counter(thousands_sign(rows[name].dropna()) for name in rows)
+    if grouped["."] != grouped[","]:
+        return grouped["."] > grouped[","]
     return unclear[","] > 0 and separator != ","
+
+
+def unclear_in_words(rows: DataFrame) -> list[str]:
+    """A note on points that may separate thousands, if no number tells."""
+    cells = [cell for name in rows for cell in rows[name].dropna()]
+    german, english, unclear = notations(cells)
+    if german or english or not unclear["."]:
+        return []
+    one = next(cell for cell in cells if COMMA_GROUPS.fullmatch(cell))
+    return [f"{one!r} and the like have a decimal point (--decimal comma)"]
+
+
+def thousands_sign(cells: Series) -> str | None:
+    """The sign that separates thousands in a column of whole numbers, if that is clear.
+
+    "1.250" beside "950" is no fraction: a program that writes three decimals writes
+    "950.000", and one that leaves out zeros at the end writes "1.25".
+    """
+    bare = cells[cells.str.fullmatch(BELOW_THOUSAND)]
+    for sign, pattern in WHOLE_GROUPS.items():
+        signed = cells[cells.str.fullmatch(pattern)]
+        whole = len(bare) + len(signed) == len(cells)
+        if whole and bare.nunique() > 1 and signed.str.endswith("0").any():
+            return sign
+    return None
 
 
 def notations(cells: Iterable[str]) -> tuple[int, int, Counter[str]]:
@@ -470,10 +538,34 @@ def in_english(
         fits = plain | grouped
         if not len(cells) or not fits.mean() > 0.9:
             continue
+        if _in_other_notation(cells, str(name), comma):
+            continue
         frame.loc[fits.index[fits], name] = english_number(cells[fits], comma)
         numbers.append(str(name))
         any_grouped = any_grouped or bool((grouped & ~plain).any())
     return frame, tuple(numbers), any_grouped
+
+
+def _in_other_notation(cells: Series, name: str, comma: bool) -> bool:
+    """Whether a column of a German file has English numbers, and no German ones.
+
+    Raises an error if it has both. (In English files, a German number is a cell that is
+    no number, which is an error later, if the column is used.)
+    """
+    if not comma:
+        return False
+    german, english = (match_numbers(cells, sign) for sign in (True, False))
+    is_german, is_english = german[0] | german[1], english[0] | english[1]
+    strange = cells[is_english & ~is_german]
+    if len(strange) and (is_german & ~is_english).any():
+        raise DataError(
+            f"{str(strange.iloc[0])[:60]!r} has a decimal point, but other numbers of "
+            "the column have a decimal comma: correct it, or declare it a missing "
+            "value by --missing.",
+            column=name,
+            row=int(strange.index[0]) + 1,
+        )
+    return len(strange) > 0
 
 
 def match_numbers(cells: Series, comma: bool) -> tuple[Series, Series]:

@@ -23,7 +23,8 @@ NUMBER = r"[+-]?(?:\d[\d.,'\u00a0\u202f ]*\d|\d)(?:[.,]|[eE][+-]?\d+)?|[+-]?[.,]
 # Letters and signs, no digit first: km/h, m², l/100km, °C, %.
 UNIT = r"[^\W\d_]{1,12}\S{0,8}|[%‰°€$£¥₹µΩ][^\s\d]{0,8}"
 QUANTITY = re.compile(
-    rf"(?P<before>{CURRENCIES})?\s*(?P<number>{NUMBER})\s*(?P<after>{UNIT})?"
+    rf"(?P<sign>[+-](?=\s*(?:{CURRENCIES})))?\s*(?P<before>{CURRENCIES})?\s*"
+    rf"(?P<number>{NUMBER})\s*(?P<after>{UNIT})?"
 )
 # Spaces and apostrophes between thousands: 5'000, 12 500.
 SPACES = re.compile(r"['\u00a0\u202f ]")
@@ -46,9 +47,9 @@ def parts_of(cell: object) -> tuple[str, str] | None:
     if found is None or (found["before"] and found["after"]):
         return None
     number = THOUSANDS.sub("", found["number"])
-    if SPACES.search(number):
+    if SPACES.search(number) or (found["sign"] and number[0] in "+-"):
         return None
-    return number, found["before"] or found["after"] or ""
+    return (found["sign"] or "") + number, found["before"] or found["after"] or ""
 
 
 def unit_of(cells: Series) -> str | None:
