@@ -61,6 +61,7 @@ class Ended:
     reason: str = "done"
     converged: bool = True
     steps: tuple[Comparison, ...] = ()
+    over_constant: PairedDifference | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class Searches:
     tried: list[str] = field(default_factory=list)
     targets: list[float] = field(default_factory=list)
     unjudged: tuple[str, ...] = ()
+    over_constant: PairedDifference | None = None
 
     def __call__(self, candidate):
         number = len(self.tried)
@@ -92,7 +94,7 @@ class Searches:
         shares = self.losses[number] / N + 0.1 * NOISE[number]
         reason = self.reasons.get(candidate.name, "done")
         at = At(shares, np.full(N, 1.0 / N), self.losses[number])
-        ended = Ended(at, reason, reason == "done")
+        ended = Ended(at, reason, reason == "done", over_constant=self.over_constant)
         judged = candidate.name not in self.unjudged
         return [Answer(ended, 10 * (number + 1), self.shared, judged=judged)]
 
@@ -125,6 +127,17 @@ def test_a_richer_candidate_must_gain_more_than_its_noise():
         assert choice.steps[-1].taken is taken
         errors = choice.steps[-1].difference.in_standard_errors
         assert errors == pytest.approx(margin, rel=0.05)
+
+
+def test_from_guessing_it_takes_as_much_as_from_a_constant():
+    shares = [0.5 / N + 0.1 * noise for noise in NOISE]
+    plain = PairedDifference.of(shares[0], shares[1], np.full(N, 1.0 / N))
+    lower = 1.5 * plain.standard_error - plain.value
+    for errors, taken in ((1.0, False), (3.0, True)):
+        gain = PairedDifference(0.1 * errors, 0.1)
+        searches = Searches([0.5, 0.5 - lower], over_constant=gain)
+        _, choice = choice_of(CANDIDATES[:2], searches)
+        assert choice.steps[-1].taken is taken
 
 
 def test_one_width_for_all_has_its_own_name():

@@ -28,7 +28,7 @@ import numpy as np
 from bisvm.data.matrices import column_moments, is_sparse
 from bisvm.kernels import RBF, Kernel, Laplacian, Linear, feature_groups, on_groups
 from bisvm.machines.regularization import PerFeature
-from bisvm.search.history import Comparison, PairedDifference
+from bisvm.search.history import CONSTANT_ERRORS, Comparison, PairedDifference
 from bisvm.search.promises import SEPARATE
 from bisvm.search.reasons import STOPS, Reason
 from bisvm.search.refinement import NESTED, SEPARATE_ERRORS, WEAKER_PRIOR
@@ -261,7 +261,8 @@ def choose(
         trials.tell(higher, further)
         higher, further = trials.with_others(higher, further)
         name = higher.name_of(further)
-        step = Comparison(name, _difference(tuned, further), higher.needed)
+        needed = _needed(higher, tuned)
+        step = Comparison(name, _difference(tuned, further), needed)
         trials.steps.append(step)
         if not step.taken:
             tuned = unless_stopped(tuned, further)
@@ -272,6 +273,17 @@ def choose(
     return tuned, KernelChoice(
         candidate.name_of(tuned), candidate.kernel, tuple(trials.steps), others
     )
+
+
+def _needed(candidate: Candidate, simpler: list[Searched]) -> float:
+    """Standard errors by which a candidate must be better than a simpler one.
+
+    By as many as from a constant, where the simpler one is no better than that.
+    """
+    gains = [one.descent.over_constant for one in simpler]
+    known = [gain for gain in gains if gain is not None]
+    guessing = known and not any(gain.exceeds(CONSTANT_ERRORS) for gain in known)
+    return max(candidate.needed, CONSTANT_ERRORS) if guessing else candidate.needed
 
 
 @dataclass(frozen=True)
