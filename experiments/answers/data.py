@@ -50,16 +50,21 @@ def frozen_folds(X: np.ndarray, y: np.ndarray) -> Pairs:
 # --- generators -----------------------------------------------------------------------
 
 
-def sine(n: int, k: float, noise: int = 0) -> Drawn:
+def drawn_by(*seed: int, draw: int = 0) -> np.random.Generator:
+    """The generator of a set, or of another draw of it."""
+    return np.random.default_rng([*seed, draw] if draw else seed)
+
+
+def sine(n: int, k: float, noise: int = 0, draw: int = 0) -> Drawn:
     """The sign of sin(k x) on [-1, 1], with columns of uniform noise."""
-    rng = np.random.default_rng([1, round(k), noise])
+    rng = drawn_by(1, round(k), noise, draw=draw)
     X = rng.uniform(-1.0, 1.0, (n, 1 + noise))
     return X, (np.sin(k * X[:, 0]) > 0).astype(int)
 
 
-def checkerboard(n: int, squares: int, noise: int = 0) -> Drawn:
+def checkerboard(n: int, squares: int, noise: int = 0, draw: int = 0) -> Drawn:
     """`squares` x `squares` fields on [0, 1]^2, with columns of uniform noise."""
-    rng = np.random.default_rng([2, squares, noise])
+    rng = drawn_by(2, squares, noise, draw=draw)
     X = rng.uniform(0.0, 1.0, (n, 2 + noise))
     return X, np.floor(squares * X[:, :2]).sum(axis=1).astype(int) % 2
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from experiments.answers.data import Drawn, Halves
+from experiments.answers.data import Drawn, Halves, drawn_by
 
 # --- one dimension --------------------------------------------------------------------
 
@@ -49,16 +49,16 @@ def rounded_sine(n: int) -> Drawn:
 # --- two dimensions -------------------------------------------------------------------
 
 
-def sine_product(n: int, j: float, k: float) -> Drawn:
+def sine_product(n: int, j: float, k: float, draw: int = 0) -> Drawn:
     """The sign of sin(j x) sin(k y) on [-1, 1]^2."""
-    rng = np.random.default_rng([21, round(j), round(k)])
+    rng = drawn_by(21, round(j), round(k), draw=draw)
     X = rng.uniform(-1.0, 1.0, (n, 2))
     return X, _positive(np.sin(j * X[:, 0]) * np.sin(k * X[:, 1]))
 
 
-def oblique_xor(n: int) -> Drawn:
+def oblique_xor(n: int, draw: int = 0) -> Drawn:
     """XOR of the signs of two sines along directions 50 degrees apart."""
-    X = np.random.default_rng([22, 0]).uniform(-1.0, 1.0, (n, 2))
+    X = drawn_by(22, 0, draw=draw).uniform(-1.0, 1.0, (n, 2))
     one, other = (X @ _direction(angle) for angle in (20.0, 70.0))
     return X, _positive(np.sin(7.0 * one)) ^ _positive(np.sin(11.0 * other))
 

@@ -143,6 +143,12 @@ def _fit(data: Halves, kernel: str) -> dict[str, Any]:
     }
 
 
+def accuracies_of(data: Halves, kernels: Iterable[str]) -> dict[str, float]:
+    """Of the grid, and of a fit with each of the kernels."""
+    fits = {kernel: _fit(data, kernel)["accuracy"] for kernel in kernels}
+    return {"grid": _grid(data)["accuracy"], **fits}
+
+
 def converged(model: Any) -> bool:
     """Whether the certificate, or all of them, say so."""
     certificates = model.certificate_
