@@ -10,7 +10,7 @@ from bisvm.kernels import RBF
 from bisvm.losses import Logistic, Loss, ModifiedLog, Quartic, SquaredHinge
 from bisvm.machines import Coefficients, KernelMachine
 from bisvm.solvers import Newton
-from bisvm.solvers.newton import step_lengths
+from bisvm.solvers.line_search import step_lengths
 
 LOSSES = [Quartic(), Quartic(eps=1e-3), ModifiedLog(), SquaredHinge(), Logistic()]
 

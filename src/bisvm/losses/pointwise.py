@@ -63,14 +63,12 @@ def at_residual(formula: Formula, r: float) -> tuple[float, float, float]:
             return 0.0, 0.0, 0.0
         beyond = size - shift
         return beyond * beyond, -2.0 * beyond * sign, 2.0
+    gap, up, down = 0.0, shift, 1.0 - shift
     if kind == TUBE:
-        v, s, c = rounded(r - shift, width)
-        v_low, s_low, c_low = rounded(-r - shift, width)
-        return v + v_low, s_low - s, c + c_low
-    v, s, c = rounded(r, width)
-    v_low, s_low, c_low = rounded(-r, width)
-    low = 1.0 - shift
-    return shift * v + low * v_low, low * s_low - shift * s, shift * c + low * c_low
+        gap, up, down = shift, 1.0, 1.0
+    v, s, c = rounded(r - gap, width)
+    v_low, s_low, c_low = rounded(-r - gap, width)
+    return up * v + down * v_low, down * s_low - up * s, up * c + down * c_low
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -126,29 +124,6 @@ def weighted_losses(
             value[i, k] = weight * v
             slope[i, k] = weight * s
             curvature[i, k] = weight * c
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def derivatives_along(
-    formula: Formula,
-    F: Array,
-    V: Array,
-    Y: Array,
-    W: Array,
-    t: Array,
-    first: Array,
-    second: Array,
-) -> None:
-    """Add sum_i W dl/df V and sum_i W d2l/df2 V^2 at F + t V, both of shape (q,)."""
-    n, q = F.shape
-    for i in range(n):
-        for k in range(q):
-            weight, v = W[i, k], V[i, k]
-            if weight == 0.0:
-                continue
-            _, s, c = at(formula, F[i, k] + t[k] * v, Y[i, k])
-            first[k] += weight * s * v
-            second[k] += weight * c * v * v
 
 
 class Secant(NamedTuple):
@@ -398,11 +373,6 @@ class Loss(Part):
         -------
         first, second : arrays of shape (q,)
         """
-        if self.compiled:
-            first, second = np.zeros(len(t)), np.zeros(len(t))
-            given = *_as_compiled(F, V, Y, W, t), first, second
-            derivatives_along(self.formula, *given)
-            return first, second
         _, slope, curvature = self.weighted(F + t * V, Y, W)
         slope *= V
         curvature *= V**2
@@ -420,14 +390,14 @@ class Loss(Part):
     def _weighted(self, F: Array, Y: Array, W: Array) -> tuple[Array, Array, Array]:
         """`weighted` by the compiled function."""
         out = np.zeros(F.shape), np.zeros(F.shape), np.zeros(F.shape)
-        given = *_as_compiled(F, Y, W), *out
+        given = *as_compiled(F, Y, W), *out
         weighted_losses(self.formula, *given)
         return out
 
 
-def _as_compiled(*arrays: Array) -> tuple[Array, ...]:
-    """Arrays in the one layout and precision for which loops are compiled."""
-    return tuple(np.ascontiguousarray(array, dtype=np.float64) for array in arrays)
+def as_compiled(*arrays: Array) -> tuple[Array, ...]:
+    """Return arrays in the one layout and precision for which loops are compiled."""
+    return tuple([np.ascontiguousarray(array, dtype=np.float64) for array in arrays])
 
 
 class Quartic(Loss):
