@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from sklearn.utils import gen_batches
@@ -103,12 +104,17 @@ class KernelMachine(Machine):
         In units of a loss's slope: a point counted twice is a point of weight two.
         """
         off = np.abs(x.coef + tangent.slope)
-        off /= np.where(self.weights > 0, self.weights, 1.0)
+        off /= self._units
         out: Array = off.max(axis=0)
         if self.has_intercept:
             total = tangent.slope.sum(axis=0)
             out = np.maximum(out, self.intercept_residual(x, total))
         return out
+
+    @cached_property
+    def _units(self) -> Array:
+        """Weights, with ones for the points that have none."""
+        return np.where(self.weights > 0, self.weights, 1.0)
 
     def rounding(self, x: Coefficients) -> float:
         """|alpha| times the rounding error of an entry of K; 0 in double precision."""

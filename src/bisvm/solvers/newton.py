@@ -155,6 +155,7 @@ class Newton(Solver):
         residual = machine.residual(x, tangent)
         best, waited = residual, np.zeros(q)
         left = np.flatnonzero(residual > tol)
+        part = machine
         for _ in range(self.max_iter):
             if not len(left):
                 break
@@ -163,8 +164,12 @@ class Newton(Solver):
             if len(left) == q:
                 x, tangent = self._step(machine, x, tangent, worst, tol)
             else:
-                part = machine.select(left), x.select(left), tangent.select(left)
-                stepped = self._step(*part, worst, tol)
+                # Columns only leave, so that as many are the same ones.
+                if len(left) < part.n_columns:
+                    part = machine.select(left)
+                stepped = self._step(
+                    part, x.select(left), tangent.select(left), worst, tol
+                )
                 x, tangent = x.put(left, stepped[0]), tangent.put(left, stepped[1])
             iterations += len(left)
             residual = machine.residual(x, tangent)
