@@ -298,9 +298,11 @@ class Loss(Part):
         (array([1., 0.]), array([-2.,  0.]))
         """
         values = np.asarray(f)
-        if not np.issubdtype(values.dtype, np.floating):
+        if values.dtype.kind != "f":
             values = values.astype(float)
-        labels = np.broadcast_to(np.asarray(y, dtype=values.dtype), values.shape)
+        labels = np.asarray(y, dtype=values.dtype)
+        if labels.shape != values.shape:
+            labels = np.broadcast_to(labels, values.shape)
         with np.errstate(over="ignore", under="ignore"):
             return self._evaluate(values, labels)
 
