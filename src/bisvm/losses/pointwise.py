@@ -30,8 +30,17 @@ SQUARED, HUBER, TUBE, SQUARED_TUBE, PINBALL = 4, 5, 6, 7, 8
 # Half-width of a rounded corner with which H has about the minima of the exact hinge.
 CLOSE_TO_HINGE = 0.125
 
+# Functions that other compiled ones call, and Python does not: an entry for Python
+# would take a third of their time to compile.
+_INSIDE = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+}
 
-@njit(cache=True, nogil=True, error_model="numpy")
+
+@njit(**_INSIDE)
 def rounded(t: float, width: float) -> tuple[float, float, float]:
     """max(t, 0) with a quartic corner over |t| < width: value and two derivatives."""
     if t <= -width:
@@ -46,7 +55,7 @@ def rounded(t: float, width: float) -> tuple[float, float, float]:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INSIDE)
 def at_residual(formula: Formula, r: float) -> tuple[float, float, float]:
     """Value, slope and curvature by f of a loss of r = y - f; see `residual.py`."""
     kind, width, shift = formula
@@ -71,7 +80,7 @@ def at_residual(formula: Formula, r: float) -> tuple[float, float, float]:
     return up * v + down * v_low, down * s_low - up * s, up * c + down * c_low
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INSIDE)
 def at(formula: Formula, f: float, y: float) -> tuple[float, float, float]:
     """Value, slope and curvature of a loss at one point; see the classes below."""
     kind, width, shift = formula
