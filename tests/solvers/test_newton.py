@@ -10,7 +10,7 @@ from bisvm.kernels import RBF
 from bisvm.losses import Logistic, Loss, ModifiedLog, Quartic, SquaredHinge
 from bisvm.machines import Coefficients, KernelMachine
 from bisvm.solvers import Newton
-from bisvm.solvers.newton import step_lengths
+from bisvm.solvers.line_search import step_lengths
 
 LOSSES = [Quartic(), Quartic(eps=1e-3), ModifiedLog(), SquaredHinge(), Logistic()]
 
@@ -125,3 +125,18 @@ def test_folds_begin_where_one_machine_of_their_task_ends():
     np.testing.assert_allclose(near.fitted, far.fitted, atol=1e-6)
     # All folds have the same labels, and so the same start.
     np.testing.assert_array_equal(start, start[:, [0] * 5])
+
+
+@pytest.mark.parametrize("convert", [lambda loss: loss, InNumPy])
+def test_line_searches_that_never_find_a_zero_slope_end(convert):
+    """Uphill the step is a full one; where E falls for ever, the longest."""
+    labels = np.ones((40, 4))
+    one = replace(machine(convert(Quartic())), labels=labels)
+    x = Coefficients(np.zeros_like(labels), np.zeros(4))
+    tangent = one.tangent(np.zeros_like(labels))
+    for sign, expected in ((-1.0, 1.0), (1.0, 1e3)):
+        # An intercept so small that no margin is reached, and a tiny ridge.
+        move = Coefficients(np.zeros_like(labels), np.full(4, sign * 1e-6))
+        values = np.tile(move.intercept, (len(labels), 1))
+        steps = step_lengths(one, x, tangent, move, values)
+        np.testing.assert_array_equal(steps, expected)

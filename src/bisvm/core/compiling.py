@@ -23,7 +23,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def njit(**options: Any) -> Callable[[Function], Function]:
-    """Compile a function as `numba.njit` does; `cache=True` need not succeed."""
+    """Compile a function as `numba.njit` does; `cache=True` need not succeed.
+
+    Without the entry for callers in C, which there are none of: it takes time to
+    compile.
+    """
+    options = {"no_cfunc_wrapper": True, **options}
 
     def compiled(function: Function) -> Function:
         try:

@@ -38,7 +38,8 @@ class ScaleProfile:
         sum w z p (z (1 - p) - 1), plus the ridge's; in this order of multiplication
         no product overflows.
         """
-        z = np.clip(math.exp(t) * self.u, -1e300, 1e300)
+        z = math.exp(t) * self.u
+        np.minimum(np.maximum(z, -1e300, out=z), 1e300, out=z)
         p = expit(-z)
         zp = z * p
         z -= zp
@@ -85,12 +86,12 @@ class ScaleProfile:
         first, masses = self._masses()
         last = first + masses.shape[1] - 1
         k = self._grid(first, last)
-        size = np.exp(
-            np.minimum(_BIN * np.arange(k[0] + first, k[-1] + last + 1), _MAX_LOG_SCALE)
-        )
+        logs = _BIN * np.arange(k[0] + first, k[-1] + last + 1)
+        size = np.exp(np.minimum(logs, _MAX_LOG_SCALE))
+        of_bins = losses.Logistic().value(np.array([size, -size]), 1.0)
         profile = 0.5 * self.ridge * (_BIN * k - self.t0) ** 2
-        for z, mass in zip((size, -size), masses, strict=True):
-            profile += np.correlate(losses.Logistic().value(z, 1.0), mass, "valid")
+        for values, mass in zip(of_bins, masses, strict=True):
+            profile += np.correlate(values, mass, "valid")
         return _BIN * k[_promising_minima(profile, slack)]
 
     def _masses(self) -> tuple[int, Array]:

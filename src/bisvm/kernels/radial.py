@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Self, TypeAlias
 
@@ -452,9 +453,17 @@ def _centre(X: Matrix) -> Array:
     if is_sparse(X):
         # Among dense inputs; its zeros stay zeros otherwise.
         return np.asarray(X.mean(axis=0)).ravel()
-    places = np.linspace(0, n - 1, min(n, CENTRE_ROWS)).round().astype(int)
-    centre: Array = np.median(X[places], axis=0)
+    ordered = np.sort(X[_spread(n)], axis=0)
+    # The two in the middle, which is one and the same of an odd number.
+    m = len(ordered)
+    centre: Array = 0.5 * (ordered[(m - 1) // 2] + ordered[m // 2])
     return centre
+
+
+@functools.lru_cache(maxsize=128)
+def _spread(n: int) -> Array:
+    """Up to `CENTRE_ROWS` of n rows, at equal distances."""
+    return np.linspace(0, n - 1, min(n, CENTRE_ROWS)).round().astype(int)
 
 
 def _square(A: Matrix) -> Matrix:

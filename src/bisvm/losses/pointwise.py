@@ -30,8 +30,17 @@ SQUARED, HUBER, TUBE, SQUARED_TUBE, PINBALL = 4, 5, 6, 7, 8
 # Half-width of a rounded corner with which H has about the minima of the exact hinge.
 CLOSE_TO_HINGE = 0.125
 
+# Functions that other compiled ones call, and Python does not: an entry for Python
+# would take a third of their time to compile.
+_INSIDE = {
+    "cache": True,
+    "nogil": True,
+    "error_model": "numpy",
+    "no_cpython_wrapper": True,
+}
 
-@njit(cache=True, nogil=True, error_model="numpy")
+
+@njit(**_INSIDE)
 def rounded(t: float, width: float) -> tuple[float, float, float]:
     """max(t, 0) with a quartic corner over |t| < width: value and two derivatives."""
     if t <= -width:
@@ -46,7 +55,7 @@ def rounded(t: float, width: float) -> tuple[float, float, float]:
     )
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INSIDE)
 def at_residual(formula: Formula, r: float) -> tuple[float, float, float]:
     """Value, slope and curvature by f of a loss of r = y - f; see `residual.py`."""
     kind, width, shift = formula
@@ -63,17 +72,15 @@ def at_residual(formula: Formula, r: float) -> tuple[float, float, float]:
             return 0.0, 0.0, 0.0
         beyond = size - shift
         return beyond * beyond, -2.0 * beyond * sign, 2.0
+    gap, up, down = 0.0, shift, 1.0 - shift
     if kind == TUBE:
-        v, s, c = rounded(r - shift, width)
-        v_low, s_low, c_low = rounded(-r - shift, width)
-        return v + v_low, s_low - s, c + c_low
-    v, s, c = rounded(r, width)
-    v_low, s_low, c_low = rounded(-r, width)
-    low = 1.0 - shift
-    return shift * v + low * v_low, low * s_low - shift * s, shift * c + low * c_low
+        gap, up, down = shift, 1.0, 1.0
+    v, s, c = rounded(r - gap, width)
+    v_low, s_low, c_low = rounded(-r - gap, width)
+    return up * v + down * v_low, down * s_low - up * s, up * c + down * c_low
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(**_INSIDE)
 def at(formula: Formula, f: float, y: float) -> tuple[float, float, float]:
     """Value, slope and curvature of a loss at one point; see the classes below."""
     kind, width, shift = formula
@@ -126,29 +133,6 @@ def weighted_losses(
             value[i, k] = weight * v
             slope[i, k] = weight * s
             curvature[i, k] = weight * c
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def derivatives_along(
-    formula: Formula,
-    F: Array,
-    V: Array,
-    Y: Array,
-    W: Array,
-    t: Array,
-    first: Array,
-    second: Array,
-) -> None:
-    """Add sum_i W dl/df V and sum_i W d2l/df2 V^2 at F + t V, both of shape (q,)."""
-    n, q = F.shape
-    for i in range(n):
-        for k in range(q):
-            weight, v = W[i, k], V[i, k]
-            if weight == 0.0:
-                continue
-            _, s, c = at(formula, F[i, k] + t[k] * v, Y[i, k])
-            first[k] += weight * s * v
-            second[k] += weight * c * v * v
 
 
 class Secant(NamedTuple):
@@ -323,9 +307,11 @@ class Loss(Part):
         (array([1., 0.]), array([-2.,  0.]))
         """
         values = np.asarray(f)
-        if not np.issubdtype(values.dtype, np.floating):
+        if values.dtype.kind != "f":
             values = values.astype(float)
-        labels = np.broadcast_to(np.asarray(y, dtype=values.dtype), values.shape)
+        labels = np.asarray(y, dtype=values.dtype)
+        if labels.shape != values.shape:
+            labels = np.broadcast_to(labels, values.shape)
         with np.errstate(over="ignore", under="ignore"):
             return self._evaluate(values, labels)
 
@@ -398,11 +384,6 @@ class Loss(Part):
         -------
         first, second : arrays of shape (q,)
         """
-        if self.compiled:
-            first, second = np.zeros(len(t)), np.zeros(len(t))
-            given = *_as_compiled(F, V, Y, W, t), first, second
-            derivatives_along(self.formula, *given)
-            return first, second
         _, slope, curvature = self.weighted(F + t * V, Y, W)
         slope *= V
         curvature *= V**2
@@ -420,14 +401,14 @@ class Loss(Part):
     def _weighted(self, F: Array, Y: Array, W: Array) -> tuple[Array, Array, Array]:
         """`weighted` by the compiled function."""
         out = np.zeros(F.shape), np.zeros(F.shape), np.zeros(F.shape)
-        given = *_as_compiled(F, Y, W), *out
+        given = *as_compiled(F, Y, W), *out
         weighted_losses(self.formula, *given)
         return out
 
 
-def _as_compiled(*arrays: Array) -> tuple[Array, ...]:
-    """Arrays in the one layout and precision for which loops are compiled."""
-    return tuple(np.ascontiguousarray(array, dtype=np.float64) for array in arrays)
+def as_compiled(*arrays: Array) -> tuple[Array, ...]:
+    """Return arrays in the one layout and precision for which loops are compiled."""
+    return tuple([np.ascontiguousarray(array, dtype=np.float64) for array in arrays])
 
 
 class Quartic(Loss):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from sklearn.utils import gen_batches
@@ -103,12 +104,17 @@ class KernelMachine(Machine):
         In units of a loss's slope: a point counted twice is a point of weight two.
         """
         off = np.abs(x.coef + tangent.slope)
-        off /= np.where(self.weights > 0, self.weights, 1.0)
+        off /= self._units
         out: Array = off.max(axis=0)
         if self.has_intercept:
             total = tangent.slope.sum(axis=0)
             out = np.maximum(out, self.intercept_residual(x, total))
         return out
+
+    @cached_property
+    def _units(self) -> Array:
+        """Weights, with ones for the points that have none."""
+        return np.where(self.weights > 0, self.weights, 1.0)
 
     def rounding(self, x: Coefficients) -> float:
         """|alpha| times the rounding error of an entry of K; 0 in double precision."""
@@ -139,7 +145,7 @@ class KernelMachine(Machine):
         """The four numbers of a column in one compiled pass over its entries."""
         at_x = x.coef, x.intercept, tangent.fitted, tangent.slope
         of_d = d.coef, d.intercept, d_values, self.intercept_precision
-        out = np.zeros((4, self.n_columns))
+        out = np.empty((4, self.n_columns))
         # In one memory layout: numba compiles `along` once for each.
         along(*map(np.ascontiguousarray, (*at_x, *of_d, out)))
         return Parabola(*out)
@@ -321,18 +327,21 @@ def along(
     rho: Array,
     out: Array,
 ) -> None:
-    """Add the fields of `Parabola` to the rows of `out`, in one pass."""
+    """Write the fields of `Parabola` to the rows of `out`, in one pass."""
     n, q = F.shape
-    for i in range(n):
-        for k in range(q):
-            function = d_F[i, k] - d_b[k]
-            change = alpha[i, k] * function
-            out[0, k] += change
-            out[1, k] += d_alpha[i, k] * function
-            out[2, k] += change + S[i, k] * d_F[i, k]
-            out[3, k] += alpha[i, k] * (F[i, k] - b[k]) + abs(S[i, k] * F[i, k])
     for k in range(q):
-        out[0, k] += rho[k] * b[k] * d_b[k]
-        out[1, k] += rho[k] * d_b[k] * d_b[k]
-        out[2, k] += rho[k] * b[k] * d_b[k]
-        out[3, k] += rho[k] * b[k] * b[k]
+        # Named once: every access to an array takes time to compile.
+        shift, move, precision = b[k], d_b[k], rho[k]
+        linear = quadratic = start = size = 0.0
+        for i in range(n):
+            a, f, s, v = alpha[i, k], F[i, k], S[i, k], d_F[i, k]
+            change = a * (v - move)
+            linear += change
+            quadratic += d_alpha[i, k] * (v - move)
+            start += change + s * v
+            size += a * (f - shift) + abs(s * f)
+        pull = precision * shift
+        out[0, k] = linear + pull * move
+        out[1, k] = quadratic + precision * move * move
+        out[2, k] = start + pull * move
+        out[3, k] = size + pull * shift

@@ -13,7 +13,8 @@ from bisvm.machines.base import column_dots
 from bisvm.machines.passes import BlockProblem, Systems, coefficients, stacked
 from bisvm.solvers.base import Solution, Solver
 from bisvm.solvers.intercepts import smallest_intercept
-from bisvm.solvers.newton import FAR, PATIENCE, ROUNDING, step_lengths, usable
+from bisvm.solvers.line_search import step_lengths
+from bisvm.solvers.newton import FAR, PATIENCE, ROUNDING, usable
 
 # A full step is kept if the slope of E along it has fallen to this share.
 KEPT_SLOPE = 0.5

@@ -12,6 +12,7 @@ from bisvm.data.columns import distinct_columns
 from bisvm.machines import Coefficients, LinearMachine, Machine, Tangent
 from bisvm.solvers.base import Solution, Solver
 from bisvm.solvers.intercepts import smallest_intercept
+from bisvm.solvers.line_search import step_lengths
 
 # Fitted values above this, or not finite, are no useful start: margins of trained
 # machines are of the order of one.
@@ -37,12 +38,6 @@ _HELD = 1e-9
 _FORCING = 0.1
 # Part of the remaining residual, relative to `tol`, that the last step may leave.
 _LAST_SHARE = 0.3
-# The line search stops when the slope along the direction has fallen to this share, or
-# to this multiple of the terms it is a difference of, which is its rounding error.
-_ACCEPT = 0.1
-_SLOPE_ROUNDING = 1e-14
-_LINE_ITER = 80
-_LONGEST = 1e3
 
 
 class Newton(Solver):
@@ -160,6 +155,7 @@ class Newton(Solver):
         residual = machine.residual(x, tangent)
         best, waited = residual, np.zeros(q)
         left = np.flatnonzero(residual > tol)
+        part = machine
         for _ in range(self.max_iter):
             if not len(left):
                 break
@@ -168,8 +164,12 @@ class Newton(Solver):
             if len(left) == q:
                 x, tangent = self._step(machine, x, tangent, worst, tol)
             else:
-                part = machine.select(left), x.select(left), tangent.select(left)
-                stepped = self._step(*part, worst, tol)
+                # Columns only leave, so that as many are the same ones.
+                if len(left) < part.n_columns:
+                    part = machine.select(left)
+                stepped = self._step(
+                    part, x.select(left), tangent.select(left), worst, tol
+                )
                 x, tangent = x.put(left, stepped[0]), tangent.put(left, stepped[1])
             iterations += len(left)
             residual = machine.residual(x, tangent)
@@ -238,56 +238,6 @@ class NewtonCG(Newton):
     def _closer(self, machine: Machine, residual: float, tol: float) -> Machine:
         eta = max(min(_FORCING, residual**0.5), _LAST_SHARE * tol / residual)
         return machine.within(eta)
-
-
-def step_lengths(
-    machine: Machine,
-    x: Coefficients,
-    tangent: Tangent,
-    direction: Coefficients,
-    direction_values: Array,
-) -> Array:
-    """Minimise phi(t) = E(x + t d) for every column: (q,).
-
-    phi is convex and piecewise smooth. A Newton iteration on phi'(t) = 0 starts at
-    t = 1, stays within a bracket, and stops when |phi'(t)| <= 0.1 |phi'(0)|. A full
-    step whose phi' is rounding error is as exact as it can be.
-
-    Parameters
-    ----------
-    machine : Machine
-    x : Coefficients
-    tangent : Tangent
-        The losses at x.
-    direction : Coefficients
-    direction_values : array of shape (n, q)
-        Fitted values of `direction`.
-    """
-    linear, quadratic, start, size = machine.along(
-        x, tangent, direction, direction_values
-    )
-    target = np.maximum(_ACCEPT * np.abs(start), _SLOPE_ROUNDING * size)
-    t = np.ones(machine.n_columns)
-    low, high = np.zeros_like(t), np.full_like(t, np.inf)
-    points = tangent.fitted, direction_values, machine.labels, machine.weights
-    for _ in range(_LINE_ITER):
-        first, second = machine.loss.derivatives_along(*points, t)
-        slope = linear + t * quadratic + first
-        pending = (np.abs(slope) > target) & (start < 0) & (t < _LONGEST)
-        if not pending.any():
-            break
-        high = np.where(slope > 0, t, high)
-        low = np.where(slope <= 0, t, low)
-        curvature = quadratic + second
-        newton = t - slope / np.where(curvature > 0, curvature, 1e-300)
-        bracketed = np.isfinite(high)
-        width = np.where(bracketed, high - low, 0.0)
-        safe = (newton > low + 0.02 * width) & (newton < high - 0.02 * width)
-        inside = np.where(safe, newton, low + 0.5 * width)
-        longer = np.clip(newton, 1.5 * t, 4.0 * t)
-        update = np.where(bracketed, inside, longer)
-        t = np.where(pending, np.minimum(update, _LONGEST), t)
-    return t
 
 
 def _pilot(machine: Machine) -> tuple[Machine, Array]:
