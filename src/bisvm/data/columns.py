@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -133,7 +134,7 @@ class FoldColumns:
         task = self.task.astype(np.int32)[column]
         return Points(self.labels[where], task, column, row, self.pairs)
 
-    @property
+    @cached_property
     def outside(self) -> Array:
         """(n, q), whether a split holds a point out, whatever its part in the task."""
         outside = self.validation > 0
