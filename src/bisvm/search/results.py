@@ -259,22 +259,22 @@ def scores_of_splits(
     And those values, (rows, n_tasks). `values` are in the order of the parts' own. Not
     `complete` are rows with values in some tasks, and NaN in others.
     """
-    n, n_tasks = data.tasks.shape
-    tables = []
+    n_tasks, tables = data.tasks.shape[1], []
     for part, own in zip(parts, values, strict=True):
         table = np.full(part.where.shape, np.nan)
         table[part.where] = own
         tables.append(table)
-    for number in range(len(data.splits)):
-        scores, first = np.full((n, n_tasks), np.nan), 0
+    for number, (_, held_out) in enumerate(data.splits):
+        rows, first = np.unique(held_out), 0
+        scores = np.full((len(rows), n_tasks), np.nan)
         for part, table in zip(parts, tables, strict=True):
             here = part.split == number
-            scores[:, first + part.task[here]] = table[:, here]
+            scores[:, first + part.task[here]] = table[np.ix_(rows, here)]
             first += n_tasks // len(parts)
         known = np.isfinite(scores)
-        rows = np.flatnonzero(known.all(axis=1) if complete else known.any(axis=1))
-        if len(rows):
-            yield rows, scores[rows]
+        kept = known.all(axis=1) if complete else known.any(axis=1)
+        if kept.any():
+            yield rows[kept], scores[kept]
 
 
 def held_out_values(search: Search, trace: Trace, descent: Descent) -> HeldOut | None:
