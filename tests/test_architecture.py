@@ -76,6 +76,7 @@ CHANGING = {
 # Below `estimators`, functions that set attributes of other objects, and why.
 ASSIGNING = {
     ("core/compiling.py", "_forgive_errors_of_the_disk"): "numba has no option for it",
+    ("core/compiling.py", "_load_without_collections"): "numba has no option for it",
     ("data/matrices.py", "each"): "a copy that nobody else has yet",
     ("data/matrices.py", "keep"): "a copy that nobody else has yet",
 }

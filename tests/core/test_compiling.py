@@ -1,6 +1,7 @@
 """Compiled functions where nothing can be written."""
 
 import errno
+import gc
 import importlib.util
 import os
 import shutil
@@ -69,6 +70,17 @@ def test_a_disk_that_is_full_costs_time_only(tmp_path, monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert module.twice(3) == 6.0
+
+
+def test_garbage_is_collected_again_after_compiled_code_is_loaded(tmp_path):
+    for collects in (True, False):
+        module = imported(tmp_path / "again.py")
+        try:
+            gc.enable() if collects else gc.disable()
+            assert module.twice(2.0) == 4.0
+            assert gc.isenabled() is collects
+        finally:
+            gc.enable()
 
 
 READ_ONLY = """

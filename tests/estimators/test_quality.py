@@ -49,6 +49,14 @@ def test_figures_are_those_of_scikit_learn(n_classes):
 
 
 @pytest.mark.full
+def test_the_area_counts_ties_half_and_rows_by_weight():
+    y, weight = RNG.integers(2, size=80), RNG.uniform(size=80)
+    decision = np.round(RNG.standard_normal(80) + y, 1)
+    found = Quality.of(y, decision, None, np.arange(2), weight=weight)
+    expected = metrics.roc_auc_score(y, decision, sample_weight=weight)
+    assert found.auc == pytest.approx(expected, rel=1e-12)
+
+
 def test_the_deviation_of_guesses_is_that_of_random_predictions():
     """z_balanced of predictions that are independent of the classes has variance 1."""
     y = np.repeat([0, 1, 2], [200, 60, 40])

@@ -7,6 +7,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from bisvm.kernels import KERNELS, RBF, Factors, Linear, get_kernel
 from bisvm.kernels import base as kernels_base
+from bisvm.kernels.radial import exp_in_place
 from bisvm.testing import check_hypergradient, check_kernel
 from tests.problems import make_objective, toy_data
 
@@ -174,3 +175,19 @@ def test_distances_are_those_of_the_rows_beside_an_outlier():
     gram = RBF(gamma=0.3).gram(far)
     np.testing.assert_allclose(gram[:-1, :-1], RBF(gamma=0.3).gram(X), rtol=1e-12)
     assert not gram[-1, :-1].any()
+
+
+@pytest.mark.parametrize("precision", [np.float32, np.float64])
+def test_narrow_kernels_have_no_subnormal_entries(precision):
+    """Products with them take a hundred times as long."""
+    X = np.linspace(0.0, 40.0, 300, dtype=precision)[:, None]
+    gram = RBF(gamma=1.0)(X)
+    expected = np.exp(-((X - X.T).astype(float) ** 2))
+    np.testing.assert_allclose(gram, expected, rtol=1e-3, atol=1e-30)
+    assert gram.dtype == precision and (gram == 0.0).any()
+    assert gram[gram > 0.0].min() >= np.finfo(precision).tiny
+
+
+def test_the_exponential_keeps_what_is_no_number():
+    kept = exp_in_place(np.array([np.nan, -np.inf, -1e4, 0.0, np.inf]))
+    np.testing.assert_array_equal(kept, [np.nan, 0.0, 0.0, 1.0, np.inf])

@@ -19,9 +19,11 @@ from bisvm.search.results import (
     Competitors,
     HeldOut,
     Searched,
+    SolvedSplits,
     Tuned,
     fold_machines,
     held_out_values,
+    solved_splits,
     train,
     train_at,
 )
@@ -153,7 +155,7 @@ def test_machines_of_the_splits_are_those_of_the_last_evaluation(found):
     search, trace, descent = found
     objective, best = search.objective, descent.best
     assert np.array_equal(trace.warm.theta, best.theta)
-    one = fold_machines(objective, searched(descent, trace.warm), DATA.splits)
+    one = kept_of_splits(objective, searched(descent, trace.warm))
     fitted = trace.warm.fitted
     for column, values in enumerate(one.values):
         _, held_out = DATA.splits[one.split[column]]
@@ -166,21 +168,46 @@ def searched(descent, end):
     return Searched(values={}, descent=descent, history=[], coordinates=[], end=end)
 
 
+def kept_of_splits(objective, one):
+    solved = solved_splits(objective, one)
+    if solved is None:
+        return None
+    return fold_machines(objective.problem, one.descent.best, solved, DATA.splits)
+
+
 def test_machines_of_the_splits_are_solved_again_after_other_evaluations(found):
     search, trace, descent = found
     objective, best = search.objective, descent.best
-    expected = fold_machines(objective, searched(descent, trace.warm), DATA.splits)
+    expected = kept_of_splits(objective, searched(descent, trace.warm))
     _, elsewhere = objective.evaluate(best.theta + 1.0, trace.warm)
     for warm in (elsewhere, WarmStart()):
-        again = fold_machines(objective, searched(descent, warm), DATA.splits)
+        again = kept_of_splits(objective, searched(descent, warm))
         for ours, theirs in zip(expected.values, again.values, strict=True):
             np.testing.assert_allclose(ours, theirs, atol=1e-2)
     on_rows = replace(best, landmarks=Landmarks(np.arange(0, 60, 2), best.theta))
     on_rows = replace(descent, best=on_rows)
-    some = fold_machines(objective, searched(on_rows, trace.warm), DATA.splits)
+    some = kept_of_splits(objective, searched(on_rows, trace.warm))
     assert set(some.rows) <= set(range(0, 60, 2))
     late = replace(searched(descent, elsewhere), late=True)
-    assert fold_machines(objective, late, DATA.splits) is None
+    assert kept_of_splits(objective, late) is None
+
+
+def test_the_final_machine_starts_from_machines_that_were_trained_on_a_row(found):
+    columns = found[0].objective.problem.columns
+    train, fitted = columns.train.copy(), np.random.RandomState(0).normal(size=(60, 3))
+    train[0] = 0.0
+    task, weights = np.zeros(3, dtype=int), replace(columns, train=train)
+    start = SolvedSplits(None, fitted, 0).start(replace(weights, task=task))
+    assert start.shape == (60, 1)
+    # A row that no machine was trained on has the mean over all machines.
+    assert start[0, 0] == pytest.approx(fitted[0].mean())
+    for row in range(1, 60):
+        assert start[row, 0] == pytest.approx(fitted[row, train[row] > 0].mean())
+    # Every class task has its own.
+    apart = replace(weights, task=np.array([0, 1, 1]))
+    two = SolvedSplits(None, fitted, 0).start(apart)
+    assert two.shape == (60, 2)
+    np.testing.assert_array_equal(two[:, 0], fitted[:, 0])
 
 
 def test_no_machines_of_splits_without_a_solution(found, monkeypatch):
@@ -188,14 +215,14 @@ def test_no_machines_of_splits_without_a_solution(found, monkeypatch):
     objective, best = search.objective, descent.best
     failed = replace(descent, best=replace(best, value=np.inf))
     nothing = searched(failed, trace.warm)
-    assert fold_machines(objective, nothing, DATA.splits) is None
+    assert kept_of_splits(objective, nothing) is None
 
     def no_solution(*_):
         raise np.linalg.LinAlgError
 
     monkeypatch.setattr(Objective, "_solve", no_solution)
     cold = searched(descent, WarmStart())
-    assert fold_machines(objective, cold, DATA.splits) is None
+    assert kept_of_splits(objective, cold) is None
 
 
 # --- the certificate ------------------------------------------------------------------

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from numbers import Integral, Real
 from typing import Any, Literal, Self, TypeAlias, TypeVar
@@ -40,6 +41,13 @@ class Part(BaseEstimator):  # scikit-learn has no types
     def replace(self, **params: object) -> Self:
         """Return a copy with some constructor arguments changed."""
         return type(self)(**{**self.get_params(deep=False), **params})
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """Names of the arguments: scikit-learn inspects the signature every time."""
+        names: list[str] = super()._get_param_names()
+        return names
 
     def validate(self) -> Self:
         """Return this part; raise ValueError if an argument makes no sense."""

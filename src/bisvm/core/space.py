@@ -105,7 +105,7 @@ class Space:
     @property
     def bounds(self) -> Array:
         """(n, 2), in the optimizer's coordinates."""
-        bounds: Array = self._all_bounds()[self.learned]
+        bounds: Array = self._all_bounds[self.learned]
         return bounds
 
     def values(self, theta: ArrayLike) -> dict[str, Value]:
@@ -284,6 +284,7 @@ class Space:
         full[self.learned] = theta
         return full
 
+    @cached_property
     def _all_bounds(self) -> Array:
         pairs = [
             np.stack([p.coordinates(bound) for bound in p.bounds], axis=1)

@@ -54,8 +54,13 @@ class ScaleProfile:
         loss = float(self.weights @ losses.Logistic().value(z, 1.0))
         return loss + 0.5 * self.ridge * (t - self.t0) ** 2
 
-    def minimize(self, t: float) -> tuple[float, float]:
-        """(phi, t) at the minimum below `t`: Newton, kept inside a bracket.
+    def lowest(self) -> float:
+        """The lowest minimum, and of equal ones the first."""
+        minima = sorted({self.minimize(start) for start in self.starts()})
+        return minima[0] if len(minima) == 1 else min(minima, key=self.value)
+
+    def minimize(self, t: float) -> float:
+        """The minimum below `t`: Newton, kept inside a bracket.
 
         It goes on until dphi/dt is zero to rounding: only there are the slopes of the
         criterion exact.
@@ -73,7 +78,7 @@ class ScaleProfile:
             t = new
             if done:
                 break
-        return self.value(t), t
+        return t
 
     def starts(self, slack: float = 0.25) -> Array:
         """Minima of phi on a coarse grid, as far as they may lead to the lowest one.

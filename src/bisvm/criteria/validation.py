@@ -382,8 +382,7 @@ class CalibratedLogistic(Criterion):
             return float(self.center)
         with np.errstate(over="ignore", under="ignore"):
             profile = ScaleProfile(margins, masses, self.ridge, math.log(self.center))
-            minima = [profile.minimize(start) for start in profile.starts()]
-        return math.exp(min(minima)[1])
+            return math.exp(profile.lowest())
 
 
 # --- combinations ---------------------------------------------------------------------

@@ -273,8 +273,10 @@ def _draws(known: list[Array]) -> Array:
     order = np.lexsort(known[::-1])
     n = len(order)
     rng = np.random.default_rng(0)
-    drawn: Array = rng.multinomial(n, np.full(n, 1.0 / n), size=BOOTSTRAPS)
-    return drawn[:, np.argsort(order)]
+    rows = order[rng.integers(n, size=(BOOTSTRAPS, n))]
+    rows += n * np.arange(BOOTSTRAPS)[:, None]
+    drawn: Array = np.bincount(rows.ravel(), minlength=BOOTSTRAPS * n).astype(float)
+    return drawn.reshape(BOOTSTRAPS, n)
 
 
 def _choices(competitors: Sequence[Competitors], drawn: Array) -> Array:

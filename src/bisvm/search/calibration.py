@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.special import log_expit, log_softmax
+from scipy.special import log_expit
 
 from bisvm.core.types import Array
 from bisvm.data.columns import decisions, pooled_pairs
@@ -78,7 +78,7 @@ class Calibration:
         """Return log-probabilities (n, n_classes) of decision values."""
         logits = self.scale * _of_classes(decision)
         lowest = logits.max(axis=1, keepdims=True) - self.widest
-        out: Array = log_softmax(np.maximum(logits, lowest), axis=1)
+        out: Array = _log_softmax(np.maximum(logits, lowest))
         return out
 
 
@@ -206,18 +206,19 @@ class _Observed:
         others = np.maximum(known.sum(axis=1, keepdims=True) - 1, 1)
         target = np.where(known, _DOUBT / others, 0.0)
         target[np.arange(len(rows)), y] = 1.0 - _DOUBT
-        return cls(target, known, y, weight / weight.sum(), group, len(names))
+        tables = np.asfortranarray(target), np.asfortranarray(known)
+        return cls(*tables, y, weight / weight.sum(), group, len(names))
 
     def loss(self, logits: Array) -> tuple[float, Array]:
         """The weighted log-loss, and its gradient by the logits."""
-        logs = log_softmax(np.where(self.known, logits, _NEVER), axis=1)
+        logs = _log_softmax(np.where(self.known, logits, _NEVER))
         slope = self.weight[:, None] * (np.exp(logs) - self.target)
         return -float(self.weight @ np.sum(self.target * logs, axis=1)), slope
 
     def exceeds_noise(self, before: Array, after: Array, n_more: int) -> bool:
         """Whether logits are better by more than chance with `n_more` parameters."""
         at = np.arange(len(self.y)), self.y
-        gain = (log_softmax(after, axis=1) - log_softmax(before, axis=1))[at]
+        gain = (_log_softmax(after) - _log_softmax(before))[at]
         mean = float(self.weight @ gain)
         spread = np.bincount(self.group, self.weight * (gain - mean))
         error = float(np.sqrt(np.sum(spread**2)))
@@ -264,7 +265,8 @@ def _fit_classes(
     The loss is convex in both.
     """
     K, size = values.shape[1], _size(values)
-    unit = values / size
+    # Column by column in memory: sums over few classes are then sums of columns.
+    unit = np.asfortranarray(values / size)
 
     def logits(u: Array) -> Array:
         out: Array = u[0] * unit + u[1:]
@@ -328,6 +330,13 @@ def _from_single_pairs(data: Data, parts: Sequence[HeldOut]) -> Calibration:
 
     c = float(np.exp(_minimum(loss, np.zeros(1), [_LOG_SCALES])[0]) / size)
     return Calibration(2.0 / len(data.classes), c)
+
+
+def _log_softmax(logits: Array) -> Array:
+    """Logarithms of p_k = exp(z_k) / sum_l exp(z_l), for every row of finite logits."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    out: Array = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return out
 
 
 def _size(values: Array) -> float:

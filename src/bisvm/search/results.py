@@ -12,7 +12,7 @@ import numpy as np
 from bisvm.bilevel.objective import Objective, WarmStart
 from bisvm.bilevel.problem import Evaluation, Problem
 from bisvm.core.types import Array
-from bisvm.data.columns import training_columns
+from bisvm.data.columns import FoldColumns, training_columns
 from bisvm.data.leave_one_out import leaves_one_out
 from bisvm.data.matrices import Inputs
 from bisvm.data.splits import Split
@@ -259,22 +259,22 @@ def scores_of_splits(
     And those values, (rows, n_tasks). `values` are in the order of the parts' own. Not
     `complete` are rows with values in some tasks, and NaN in others.
     """
-    n, n_tasks = data.tasks.shape
-    tables = []
+    n_tasks, tables = data.tasks.shape[1], []
     for part, own in zip(parts, values, strict=True):
         table = np.full(part.where.shape, np.nan)
         table[part.where] = own
         tables.append(table)
-    for number in range(len(data.splits)):
-        scores, first = np.full((n, n_tasks), np.nan), 0
+    for number, (_, held_out) in enumerate(data.splits):
+        rows, first = np.unique(held_out), 0
+        scores = np.full((len(rows), n_tasks), np.nan)
         for part, table in zip(parts, tables, strict=True):
             here = part.split == number
-            scores[:, first + part.task[here]] = table[:, here]
+            scores[:, first + part.task[here]] = table[np.ix_(rows, here)]
             first += n_tasks // len(parts)
         known = np.isfinite(scores)
-        rows = np.flatnonzero(known.all(axis=1) if complete else known.any(axis=1))
-        if len(rows):
-            yield rows, scores[rows]
+        kept = known.all(axis=1) if complete else known.any(axis=1)
+        if kept.any():
+            yield rows[kept], scores[kept]
 
 
 def held_out_values(search: Search, trace: Trace, descent: Descent) -> HeldOut | None:
@@ -462,9 +462,35 @@ class Tuned(Searched):
         return replace(found, converged=False, why=found.doubt)
 
 
-def fold_machines(
-    objective: Objective, searched: Searched, splits: Sequence[Split]
-) -> FoldMachines | None:
+@dataclass(frozen=True, eq=False)
+class SolvedSplits:
+    """The solution of the lower level at the best theta.
+
+    x : coefficients of the machines of all columns
+    fitted : (n, q), their values
+    solves : lower-level problems solved for it
+    """
+
+    x: Coefficients
+    fitted: Array
+    solves: int
+
+    def start(self, columns: FoldColumns) -> Array:
+        """Return values (n, n_tasks) from which to train the final machine.
+
+        The mean over the machines that were trained on a row, as the final one is: on
+        held-out rows margins are smaller. Over all machines for rows without any.
+        """
+        trained = columns.train > 0
+        values = []
+        for task in np.unique(columns.task):
+            own = columns.task == task
+            used = trained[:, own] | ~trained[:, own].any(axis=1, keepdims=True)
+            values.append(np.mean(self.fitted[:, own], axis=1, where=used))
+        return np.stack(values, axis=1)
+
+
+def solved_splits(objective: Objective, searched: Searched) -> SolvedSplits | None:
     """Return the machines of the splits at the best theta, if rows are held out.
 
     They are solved once more if the last evaluation was at another theta; None if there
@@ -481,14 +507,21 @@ def fold_machines(
     end = objective.solved_at(best.theta, last, best.landmarks)
     if end.coef is None or end.intercept is None or end.fitted is None:
         return None
-    x, rows = Coefficients(end.coef, end.intercept), None
+    solves = 0 if end is last else len(columns.split)
+    return SolvedSplits(Coefficients(end.coef, end.intercept), end.fitted, solves)
+
+
+def fold_machines(
+    problem: Problem, best: Evaluation, solved: SolvedSplits, splits: Sequence[Split]
+) -> FoldMachines:
+    """Return what is kept of the machines of the splits."""
+    columns, x, rows = problem.columns, solved.x, None
     if problem.frame is not None:
         x = problem.frame.unscaled(x)
     else:
         used = np.flatnonzero(x.coef.any(axis=1))
         rows = used if best.landmarks is None else best.landmarks.rows[used]
         x = replace(x, coef=x.coef[used])
-    values = tuple(end.fitted[splits[k][1], j] for j, k in enumerate(columns.split))
-    solves = 0 if end is last else len(columns.split)
+    values = tuple(solved.fitted[splits[k][1], j] for j, k in enumerate(columns.split))
     kind = columns.task, columns.split
-    return FoldMachines(*kind, x.coef, x.intercept, rows, values, solves)
+    return FoldMachines(*kind, x.coef, x.intercept, rows, values, solved.solves)

@@ -54,6 +54,7 @@ from bisvm.search.results import (
     Tuned,
     fold_machines,
     held_out_values,
+    solved_splits,
     train,
 )
 from bisvm.search.settings import (
@@ -495,9 +496,12 @@ def finish_unit(work: Work, number: int, searched: Searched) -> Tuned:
     values, fitted = searched.values, searched.descent.fitted
     with one_blas_thread(), worker_threads(work.threads):
         problem = problem_of(settings, data, data.tasks[:, tasks], work.approximation)
+        folds, solved = None, solved_splits(Objective(problem), searched)
+        if solved is not None:
+            folds = fold_machines(problem, searched.descent.best, solved, data.splits)
+            fitted = solved.start(problem.columns)
         landmarks = _final_landmarks(problem, searched)
         trained = train(settings, data, problem, values, tasks, fitted, landmarks)
-        folds = fold_machines(Objective(problem), searched, data.splits)
     return Tuned.of(searched, trained, folds)
 
 
