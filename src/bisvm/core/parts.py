@@ -9,7 +9,6 @@ A part that owns hyperparameters exposes them as `Parameter` records.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -30,13 +29,6 @@ Value: TypeAlias = float | Array
 
 class Part(BaseEstimator):  # scikit-learn has no types
     """Value object as in scikit-learn: `get_params`, `clone`, `repr`, equality."""
-
-    @classmethod
-    @functools.cache
-    def _get_param_names(cls) -> list[str]:
-        """Names of the arguments; scikit-learn inspects the constructor every time."""
-        names: list[str] = super()._get_param_names()
-        return names
 
     def replace(self, **params: object) -> Self:
         """Return a copy with some constructor arguments changed."""
