@@ -125,6 +125,12 @@ def test_without_held_out_rows_nothing_is_promised():
 # --- how sure that is -----------------------------------------------------------------
 
 
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_the_interval_contains_its_value(value):
+    low, high = ExpectedScore(value, 2.0).interval()
+    assert low <= value <= high
+
+
 def test_the_interval_is_that_of_a_beta_distribution():
     score = ExpectedScore(0.8, 100.0)
     expected = stats.beta(80.5, 20.5).ppf([0.05, 0.95])

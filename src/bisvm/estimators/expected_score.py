@@ -109,7 +109,9 @@ class ExpectedScore(Expectation):
             if n_new is None
             else stats.betabinom.ppf(tails, int(n_new), a, b) / int(n_new)
         )
-        return float(low), float(high)
+        # A Beta distribution excludes 0 and 1, which may have been observed (Brown, Cai
+        # and DasGupta 2001).
+        return min(float(low), self.value), max(float(high), self.value)
 
     def __str__(self) -> str:
         low, high = self.interval()

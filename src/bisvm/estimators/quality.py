@@ -185,7 +185,7 @@ class Quality:
     def log_loss_of_guess(self) -> float:
         """Log-loss of the shares of the classes, whatever the row."""
         share = self.rows / self.rows.sum()
-        return float(-np.sum(xlogy(share, share)))
+        return abs(float(np.sum(xlogy(share, share))))
 
     @property
     def constant(self) -> str | None:
