@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from bisvm.optimizers import BFGS
 from bisvm.optimizers.bfgs import _LastSteps, _Matrix
@@ -40,21 +39,6 @@ def test_a_value_that_was_too_low_is_looked_at_again():
     again = [a for x, a in oracle.asked[3:] if np.array_equal(x, flattered)]
     assert len(again) == 1
     assert found.fun >= 1.0
-
-
-@pytest.mark.parametrize(("away", "evaluations"), [(3.0, 1), (1e-3, 2)])
-def test_the_start_is_evaluated_again_if_a_step_promises_little(away, evaluations):
-    asked = []
-
-    def oracle(x, accuracy):
-        asked.append((float(x[0]), accuracy))
-        return 1.0 + 0.5 * float(x @ x), x, accuracy
-
-    BFGS().minimize(oracle, np.array([away]))
-    at_start = [accuracy for x, accuracy in asked if x == away]
-    assert at_start[0] == 1e-3
-    assert len(at_start) == evaluations
-    assert min(at_start) == (1e-3 if evaluations == 1 else 1e-5)
 
 
 def test_it_ends_early_where_a_target_is_out_of_reach():

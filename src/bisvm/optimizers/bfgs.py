@@ -45,8 +45,6 @@ _LEAST_CURVATURE = 1e-10
 _FLOOR = 1e-6
 # Part of the predicted decrease that an error of H may reach.
 _LOOSE = 0.03
-# Error of H that is asked for at the start, where no decrease has been predicted yet.
-_FIRST_ERROR = 1e-3
 # A rise of so many times the error that H is said to have may be that error.
 _DOUBT = 3.0
 # Coordinates up to which B is a matrix: 2 MB. Beyond, the last steps stand for it.
@@ -124,7 +122,7 @@ class BFGS(Optimizer):
     def _minimize(
         self, problem: BoundedProblem, previous: OptimizeResult | None = None
     ) -> OptimizeResult:
-        state = self._start(problem, previous)
+        state = _State.first(problem, previous, self.max_step)
         for iteration in range(self.max_iter):
             state, step, predicted = self._propose(state)
             if predicted <= self.ftol:
@@ -136,7 +134,7 @@ class BFGS(Optimizer):
                 return state.result(iteration, *_TOO_FAR)
             # The search learns from rejected trials: ask before it.
             fresh = state.fresh
-            accuracy = self._enough(predicted)
+            accuracy = max(0.1 * self.ftol, _LOOSE * predicted)
             state, decrease = _search(state, step, accuracy, self.max_step)
             if decrease is None:
                 if fresh:
@@ -145,22 +143,6 @@ class BFGS(Optimizer):
             elif decrease <= 0.3 * self.ftol and predicted <= 3 * self.ftol:
                 return state.result(iteration + 1, CONVERGED, _SMALL)
         return state.result(self.max_iter, *LIMIT)
-
-    def _start(
-        self, problem: BoundedProblem, previous: OptimizeResult | None
-    ) -> _State:
-        """Evaluate the start roughly, and again if the first step promises little."""
-        rough = max(0.1 * self.ftol, _FIRST_ERROR)
-        state = _State.first(problem, previous, self.max_step, rough)
-        state, _, predicted = self._propose(state)
-        enough = self._enough(predicted)
-        if state.at.error <= enough:
-            return state
-        return replace(state, at=state.evaluate(state.at.x, enough))
-
-    def _enough(self, predicted: float) -> float:
-        """Return an error of H that is small against a predicted decrease."""
-        return max(0.1 * self.ftol, _LOOSE * predicted)
 
     def _propose(self, state: _State) -> tuple[_State, Array, float]:
         """Return the quasi-Newton step within reach and the decrease it promises."""
@@ -289,13 +271,9 @@ class _State:
 
     @classmethod
     def first(
-        cls,
-        problem: BoundedProblem,
-        previous: OptimizeResult | None,
-        reach: float,
-        accuracy: float,
+        cls, problem: BoundedProblem, previous: OptimizeResult | None, reach: float
     ) -> _State:
-        value, gradient = problem.evaluate_start(accuracy)
+        value, gradient = problem.evaluate_start()
         shift = _FLOOR * value if value > 0 else 1.0 - 2.0 * value
         at = _LogPoint(
             problem.start, *_log(value, gradient, shift), error=problem.reached
