@@ -131,6 +131,7 @@ def test_seeds_defaults_tell_the_three_classes_apart(seeds_result):
     assert set(rates) == {*table_5_5.OPTIMIZERS, table_5_5.DEFAULTS}
 
 
+@pytest.mark.full
 @needs_data
 def test_figure_5_9_has_a_width_for_every_feature(seeds_result):
     rows = seeds_result.tables[2].rows

@@ -139,6 +139,7 @@ def test_sizes_are_the_published_ones():
     assert data.load("connect-4", data.INTERCEPT).X.shape == (61108, 43)
 
 
+@pytest.mark.full
 @needs_data
 def test_pima_is_the_published_row(monkeypatch):
     monkeypatch.setitem(table_1.GRIDS, "pima", (-2.0, 4.0, 0.5))
