@@ -153,6 +153,7 @@ def published(
     """Algorithm 5: constant steps on the structural risk, C above every alpha."""
     return BilevelSVC(
         kernel,
+        loss="hinge",
         C=hard_C(kernel, train),
         criterion=StructuralRisk(regularizer, strength, on="filters"),
         learn="filters",

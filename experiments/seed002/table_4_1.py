@@ -241,7 +241,7 @@ def _notes(
         "The test images were looked at once, after all machines were trained.",
         f"As published: {ITERATIONS} steps of {STEP}, λ = {STRENGTH}, C = 1000 / mean "
         "k(x, x) at the start; the largest alpha is "
-        f"{largest:.1e} of C. The hinge has a rounded corner. The start is positive "
+        f"{largest:.1e} of C. The hinge is exact. The start is positive "
         "(the thesis says random, with |f|_1 = 1): from both signs the first step, "
         "0.1 times a gradient of hundreds, throws the filter away.",
         f"One filter, polynomial: {mean[RISK] - mean[PLAIN]:+.2f} points of test "

@@ -29,7 +29,7 @@ from experiments.seed002.mnist_kernels import (
 TITLE = "Table 4.2: MNIST, 3 against 5, the strength of the regulariser and the step"
 
 SIZE = 5000
-MAX_STARTS = 3
+MAX_STARTS = 5
 STRENGTHS = (0.01, 0.1, 1.0)
 STEPS = (0.01, 0.1, 1.0)
 PUBLISHED = {
@@ -176,7 +176,7 @@ def _notes(digits: Digits, cells: dict[Cell, list[Fit]], starts: int) -> list[st
         if any(map(swings, some))
     ]
     return [
-        f"Mean ± standard deviation over {starts} starts (the thesis: five); "
+        f"Mean ± standard deviation over {starts} starts; "
         f"{len(train.y)} images to train on, {len(validation.y)} to validate: one "
         f"image is {100 / len(validation.y):.2f} points.",
         f"All cells lie between {min(means):.2f} and {max(means):.2f}%: λ and η matter "
