@@ -7,6 +7,7 @@ import pytest
 
 from experiments.common import Context
 from experiments.seed002 import (
+    future_work,
     mnist_kernels,
     mnist_stack,
     table_4_1,
@@ -126,3 +127,17 @@ def test_the_stack(digits, monkeypatch, tmp_path):
     assert names == [mnist_stack.SINGLE, mnist_stack.FIXED, mnist_stack.LEARNED]
     assert losses[2] <= losses[1]
     assert len(figures) == 1
+
+
+def test_future_work(digits, monkeypatch, tmp_path):
+    monkeypatch.setattr(future_work, "EVALUATIONS", 4)
+    monkeypatch.setattr(future_work, "ITERATIONS", 2)
+    monkeypatch.setattr(future_work, "SIZES", ((3,), (5,), (3, 5)))
+    monkeypatch.setattr(future_work, "images", lambda n: (digits.train, digits.test))
+    result = future_work.run(Context(splits=1))
+    steps, sizes, ten = result.tables
+    risks = {row[0]: row[1].mean for row in steps.rows}
+    assert 0 < risks["BFGS"] <= risks["constant"]
+    assert steps.rows[0][2] <= 3
+    assert [row[0] for row in sizes.rows] == ["3 x 3", "5 x 5", "3 x 3 and 5 x 5"]
+    assert all(row[1] > 50 for row in ten.rows)
