@@ -8,9 +8,9 @@ low dimensional sets. Two public sets stand for the private ones: colon (62 tiss
 
 150 iterations as in Table 1, features scaled to [-1, 1], no intercept, five stratified
 folds. "Sweep" visits every coordinate in an iteration, "single" one, as the listing
-says. Besides, the other stopping rule that the paper names: an accuracy that is
-reached. The table says after how many iterations the accuracy on the held-out rows is
-within half a point of its highest.
+says. Besides, after how many iterations the accuracy on the held-out rows is within
+half a point of its highest. That is not the other stopping rule which the paper names,
+an accuracy that is set beforehand.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from experiments.seed001.table_1 import (
     OURS,
     SINGLE,
     SWEEP,
+    TABLE_1,
     compile_all,
 )
 
@@ -41,6 +42,9 @@ TITLE = "More features than rows: SGD+DCD and bilevel-SGD on public sets"
 SETS = ("colon", "Prostate-GE")
 SEEDS = 5
 NEAR = 0.5
+TO_THE_TOP = "iterations to the top"
+# Accuracy, as a share, at which the first author's program stops.
+THRESHOLD = 0.97
 LOW = ("cancer", "pima", "svmguide1", "connect-4", "magic04")
 # Published seconds of SGD+DCD by those of bilevel-SGD.
 PUBLISHED_RATIOS = {
@@ -75,13 +79,15 @@ def run(context: Context) -> Result:
         shapes[name] = sample.X.shape
         for method in METHODS:
             found[name, method] = [outcome(sample, method, seed) for seed in seeds]
-    return Result([_table(found, shapes), _ratios(found)], notes=_notes(found))
+    tables = [_table(found, shapes), _ratios(found), _ranges(found)]
+    return Result(tables, notes=_notes(found))
 
 
 def outcome(sample: Sample, method: str, seed: int) -> tuple[float, ...]:
     """Accuracy in per cent, C, seconds, iterations until the accuracy is near its top.
 
-    FoldNewton has no iterations of its own to look at: its evaluations are counted.
+    FoldNewton has no iterations of its own to look at: its evaluations are counted. The
+    seconds are those of one run.
     """
     folds = folds_of(sample, seed)
     began = time.perf_counter()
@@ -110,18 +116,18 @@ def _table(found: dict, shapes: dict) -> Table:
         "accuracy %": ".2f",
         "C": ".3g",
         "seconds": ".3f",
-        "iterations to the top": ".0f",
+        TO_THE_TOP: ".0f",
     }
     return Table("150 iterations, held-out accuracy of five folds", columns, rows)
 
 
 def ratio(found: dict, name: str, method: str) -> float:
     """Seconds of a method by those of bilevel-SGD."""
-    times = {
-        m: float(np.median([one[2] for one in found[name, m]]))
-        for m in (method, BILEVEL)
-    }
-    return times[method] / times[BILEVEL]
+    return _seconds(found, name, method) / _seconds(found, name, BILEVEL)
+
+
+def _seconds(found: dict, name: str, method: str) -> float:
+    return float(np.median([one[2] for one in found[name, method]]))
 
 
 def _low(name: str, method: str) -> float:
@@ -155,25 +161,67 @@ def _ratios(found: dict) -> Table:
     return Table(title, columns, rows, name="ratios")
 
 
+def _spans(found: dict) -> dict[str, list[float]]:
+    """Times of sweeps by those of bilevel-SGD: on the sets of Table 1, and on these."""
+    return {
+        "Table 1": [_low(name, SWEEP) for name in LOW],
+        "more features than rows": [ratio(found, name, SWEEP) for name in SETS],
+    }
+
+
+def _ranges(found: dict) -> Table:
+    rows = [[name, min(all_), max(all_)] for name, all_ in _spans(found).items()]
+    columns = {"data sets": "", "least": ".2f", "largest": ".2f"}
+    title = "The same, SGD+DCD in sweeps, least and largest"
+    return Table(title, columns, rows, name="ranges")
+
+
 def _notes(found: dict) -> list[str]:
-    wide = [ratio(found, name, SWEEP) for name in SETS]
-    low = [_low(name, SWEEP) for name in LOW]
+    low, wide = _spans(found).values()
     holds = max(wide) < min(low)
-    gains = [
-        np.mean(
-            [
-                a[0] - b[0]
-                for a, b in zip(found[n, SWEEP], found[n, BILEVEL], strict=True)
-            ]
-        )
-        for n in SETS
+    gains = {name: gain(found, name) for name in SETS}
+    behind = [name for name, points in gains.items() if points < 0.0]
+    newton = [
+        _seconds(found, name, OURS) / _seconds(found, name, SWEEP) for name in SETS
     ]
     return [
         f"Sweeps take {min(wide):.2f} to {max(wide):.2f} times as long as bilevel-SGD "
         f"on these sets, {min(low):.2f} to {max(low):.2f} times on those of Table 1. "
-        "'More efficient where there are more features than rows': "
+        "'More efficient where there are more features than rows', as a statement on "
+        "the time relative to bilevel-SGD alone: "
         f"{'holds' if holds else 'does not hold throughout'}.",
         "Accuracy of sweeps minus that of bilevel-SGD: "
-        + ", ".join(f"{g:+.1f} ({n})" for g, n in zip(gains, SETS, strict=True))
-        + " points. Published: +0.5 and -2.8 on the private sets.",
+        + ", ".join(f"{points:+.1f} ({name})" for name, points in gains.items())
+        + " points. Published: +0.5 and -2.8 on the private sets. "
+        + (
+            f"Sweeps are less accurate on {' and '.join(behind)}."
+            if behind
+            else "Sweeps are nowhere less accurate."
+        ),
+        f"FoldNewton takes {min(newton):.1f} to {max(newton):.1f} times as long as "
+        "sweeps on these sets. It is made for many rows and few features.",
+        f"Times here are medians over {len(found[SETS[0], SWEEP])} seeds of single "
+        "runs; those of Table 1 are medians of the shortest of three.",
+        f"'{TO_THE_TOP[0].upper()}{TO_THE_TOP[1:]}': the first iteration with an "
+        f"accuracy within {NEAR} points of the method's own best, the median over the "
+        "seeds; for FoldNewton the evaluations of H. It is known in hindsight only. "
+        "The stopping rule of the paper is a threshold that is set beforehand; the "
+        f"first author's program has {THRESHOLD}, which {_reaching()} reaches.",
     ]
+
+
+def _reaching() -> str:
+    """Which published accuracies are at the program's threshold or above."""
+    names = [
+        f"{data}, {method}"
+        for data, columns in TABLE_1.items()
+        for method, (correct, *_) in columns.items()
+        if correct >= 100.0 * THRESHOLD
+    ]
+    return " and ".join(names) or "no final accuracy in Table 1"
+
+
+def gain(found: dict, name: str) -> float:
+    """Accuracy of sweeps minus that of bilevel-SGD, in points, mean over the seeds."""
+    pairs = zip(found[name, SWEEP], found[name, BILEVEL], strict=True)
+    return float(np.mean([sweep[0] - bilevel[0] for sweep, bilevel in pairs]))

@@ -124,10 +124,46 @@ def test_the_experiment_on_small_data(monkeypatch, tmp_path):
             assert cells["H above the lowest, %"].mean >= 0
             assert 40 < cells["trained at its C"].mean <= 100
             assert (cells["published C"] is None) == (row[1] in methods[-2:])
-    assert len(result.tables[2].rows) == 4
+    price, at_published, iterations = result.tables[2:]
+    assert len(price.rows) == 4
+    assert [row[:3] for row in at_published.rows] == [
+        ["cancer", 2, 95.02],
+        ["connect-4", 2, 83.68],
+    ]
+    for row in iterations.rows:
+        cells = dict(zip(iterations.columns, row, strict=True))
+        assert cells["H at the end"] >= cells["lowest H"] * 0.9
+    text = " ".join(result.notes)
+    assert "the paper itself prints 42 columns" in text
+    assert f"{table_1.majority('cancer'):.2f}% (cancer)" in text
     *_, picture = result.write(tmp_path, "table_1", table_1.TITLE)
     assert picture.name == "table_1_figure_1.png"
     assert 10_000 < picture.stat().st_size < 300_000
+
+
+def outcome(accuracy, C, exact_accuracy):
+    trained = Trained(C, 0.5, exact_accuracy)
+    return {table_1.SWEEP: table_1.Outcome(accuracy, trained, 0.0, 1.0)}
+
+
+@pytest.mark.parametrize(
+    "exact_accuracy, cause", [(78.37, "C"), (78.5, "the training")]
+)
+def test_why_an_accuracy_is_lower(exact_accuracy, cause):
+    found = {
+        (data.PUBLISHED, "magic04"): [outcome(78.35, 0.12, exact_accuracy)] * 3,
+        (data.PUBLISHED, "pima"): [outcome(76.9, 0.2, 76.9)] * 3,
+    }
+    accuracies = {"magic04": [78.5, 78.6], "pima": [76.5, 76.6]}
+    (note,) = table_1._why_lower(found, accuracies)
+    assert note.startswith("magic04: SGD+DCD ends 0.20 points below")
+    assert "78.50 to 78.60% (seeds 200 to 201)" in note
+    assert note.endswith(f"the cause is {cause}.")
+
+
+@pytest.mark.parametrize("bound, first", [(4.0, 1), (2.0, 4), (1.5, 4), (0.5, None)])
+def test_a_loss_has_arrived_when_it_stays_low(bound, first):
+    assert table_1.arrival(np.array([3.0, 1.0, 2.5, 1.0]), bound) == first
 
 
 @needs_data
@@ -135,7 +171,9 @@ def test_sizes_are_the_published_ones():
     assert data.load("cancer").X.shape == (683, 9)
     connect = data.load("connect-4")
     assert connect.X.shape == (61108, 84)
-    assert 100 * np.mean(connect.y > 0) == pytest.approx(72.77, abs=0.01)
+    assert 100 * np.mean(connect.y > 0) == pytest.approx(72.7777, abs=1e-4)
+    assert table_1.majority("connect-4") == 100 * np.mean(connect.y > 0)
+    assert table_1.majority("pima") == pytest.approx(65.10, abs=0.01)
     assert data.load("connect-4", data.INTERCEPT).X.shape == (61108, 43)
 
 
