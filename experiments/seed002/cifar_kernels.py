@@ -1,7 +1,7 @@
 """What the CIFAR-10 experiments of chapter 4 share: data, kernels, ways to learn them.
 
 Aeroplanes against automobiles: batch 1 is for training, batch 2 for every choice, the
-test batch for one look at what was chosen. Pixels are in [0, 1].
+test batch for one look at what was chosen. The pixels of every image go from 0 to 1.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from bisvm.optimizers import BFGS
 from bisvm.published import GradientDescent, SpectralGradient
 from bisvm.transforms import Convolution2D, Nonlinearity, Normalize, Pool2D
 from experiments.common import Spread
+from experiments.seed002.mnist_kernels import rescaled
 
 SIZE = (5, 5)
 # Steps on the filters: the structural risk falls long after batch 2 ceased to gain.
@@ -55,17 +56,20 @@ class Images:
     @classmethod
     def cifar(cls) -> Images:
         data = datasets.load("cifar10_airplane_automobile")
-        X, X_test = (np.asarray(X) / 255.0 for X in (data.X, data.X_test))
+        shape = np.shape(data.X)[1:]
+        X, X_test = (
+            rescaled(np.reshape(X, (len(X), -1))) for X in (data.X, data.X_test)
+        )
         first, second = (data.details["batch"] == number for number in (1, 2))
         train, validation, test = (
-            Part(X.reshape(len(X), -1), np.asarray(y))
+            Part(X, np.asarray(y))
             for X, y in (
                 (X[first], data.y[first]),
                 (X[second], data.y[second]),
                 (X_test, data.y_test),
             )
         )
-        return cls(train, validation, test, X.shape[1:])
+        return cls(train, validation, test, shape)
 
     def stacked(self) -> Images:
         """The colour planes one above the other, 96 x 32, as in the thesis."""
@@ -340,7 +344,8 @@ def solved_filter(
 
 
 def _machine(kernel: Kernel, C: float, risk: StructuralRisk, **more: Any) -> BilevelSVC:
-    return BilevelSVC(kernel, C=C, criterion=risk, learn=("filters",), starts=1, **more)
+    settings = {"loss": "hinge", "learn": ("filters",), "starts": 1, **more}
+    return BilevelSVC(kernel, C=C, criterion=risk, **settings)
 
 
 class WithFinalC:

@@ -7,7 +7,7 @@ official 60,000 and 10,000 images. It leaves open how pixels are scaled, where f
 start, when the alternation stops, and how the bias is learned. Here pixels are in
 [0, 1], filters start from the first singular vector of the data, the alternation stops
 when E falls by less than a thousandth, and the bias is not penalised. The convolutional
-network is quoted only.
+network is in `networks`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ from experiments.common import Context, Result, Spread, Table, drawing
 TITLE = "Table 3.1: MNIST, linear SVM and linear convolutional SVM"
 
 LAMBDA = 0.1
+# With it the linear SVM comes near the published accuracy.
+WEAKER = 0.03
 FILTER = (5, 5)
 N_STEPS = 100_000
 MAX_RUNS = 3
@@ -88,6 +90,7 @@ def run(context: Context) -> Result:
             linear(digits, pegasos_linear, seed) for seed in range(runs)
         ],
         EQUAL_LINEAR: [linear(digits, liblinear_linear)],
+        WEAKER_LINEAR: [linear(digits, liblinear_linear, lam=WEAKER)],
         GRID_LINEAR: [grid_linear(digits)],
         (CONVOLUTIONAL, f"Pegasos, λ = {LAMBDA}"): [
             convolutional(
@@ -113,6 +116,7 @@ def run(context: Context) -> Result:
 
 
 EQUAL_LINEAR = LINEAR, f"LIBLINEAR, λ = {LAMBDA}"
+WEAKER_LINEAR = LINEAR, f"LIBLINEAR, λ = {WEAKER}"
 GRID_LINEAR = LINEAR, "LIBLINEAR, λ from a grid"
 FIXED = CONVOLUTIONAL, f"Newton, λ = {LAMBDA}"
 LEARNED = CONVOLUTIONAL, "Newton, λ learned"
@@ -396,8 +400,15 @@ def _notes(
         "tried first; the calibrated logistic loss was preferred for its held-out "
         "accuracy, after test accuracies had been seen as well. Both rows are given.",
         f"λ_w = λ_f = {LAMBDA}, the thesis's choice on its grid, gives "
-        f"{fits[FIXED][0].test:.2f}% with pixels in [0, 1] and exact solvers. The "
-        "thesis does not say how its pixels are scaled.",
+        f"{fits[FIXED][0].test:.2f}% with pixels in [0, 1] and exact solvers, "
+        f"{PUBLISHED[CONVOLUTIONAL][1].mean - fits[FIXED][0].test:.2f} points less "
+        "than the thesis has: Pegasos is not the reason. Both published rows are what "
+        f"a λ about three times smaller gives: {fits[BLEND][0].test:.2f}% at λ = "
+        f"{_strength(fits[BLEND][0].model):.4f}, and for the linear SVM "
+        f"{fits[WEAKER_LINEAR][0].test:.2f}% at {WEAKER} (published "
+        f"{PUBLISHED[LINEAR][1].mean}). The reason is unknown. The thesis does not say "
+        "how its pixels are scaled, but a factor s on them changes the linear λ by s² "
+        "and that of the convolutional SVM by s.",
         f"The linear SVM deserves a λ of its own too: of a grid from {GRID[0]} to "
         f"{GRID[-1]} the held-out images choose {fits[GRID_LINEAR][0].model}, and the "
         f"test accuracy is {linear_test:.2f}%. The convolutional SVM with a learned λ "

@@ -96,7 +96,7 @@ def squared_norms(found: Fit) -> np.ndarray:
 
 
 def swings(found: Fit) -> bool:
-    """Whether the last steps lead up, from one side of the valley to the other."""
+    """Whether the last step ends higher than one on the way."""
     values = [record.value for record in found.model.history_[: ITERATIONS + 1]]
     return not values[-1] <= 1.001 * min(values)
 
@@ -181,9 +181,8 @@ def _notes(digits: Digits, cells: dict[Cell, list[Fit]], starts: int) -> list[st
         f"image is {100 / len(validation.y):.2f} points.",
         f"All cells lie between {min(means):.2f} and {max(means):.2f}%: λ and η matter "
         "little, as the thesis found.",
-        "The filter kept is that of the lowest risk on the way; it is not the last "
-        f"one where steps are too long: {'; '.join(swinging) or 'nowhere'}. Where the "
-        "first step is too long already it is the random start.",
+        "The filter is that of the last step. Where steps are too long the risk was "
+        f"lower on the way: {'; '.join(swinging) or 'nowhere'}.",
         "Figure 4.9: one start each, at the best step; minus signs mark negative "
         "entries.",
     ]

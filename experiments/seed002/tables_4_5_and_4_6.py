@@ -156,8 +156,8 @@ def _notes(columns: dict[Any, list[Column]], starts: dict[int, int]) -> list[str
     best = {p: max(best_of(columns[p, d])[1] for d in DEGREES) for p in STARTS}
     return [
         f"Random starts of the filter: {starts[1]} (DFO_1) and {starts[2]} (DFO_2). "
-        "Colour planes stacked to 96 x 32, pixels in [0, 1], 5 x 5 filters.",
-        "The published C tell the scale: with pixels in [0, 1] x'x is about 10^3, a "
+        "Colour planes stacked to 96 x 32, pixels from 0 to 1, 5 x 5 filters.",
+        "The published C tell the scale: with pixels up to 1, x'x is about 10^3, a "
         "low-pass of |f|_1 = 1 leaves it there, and one of |f|_2 = 1 makes it about "
         "10^4. The best published C is then 10 / 10^(4 degree) with DFO_2, degrees "
         "three to five, and 100 to 1000 / 10^(3 degree) with DFO_1. With pixels up to "
