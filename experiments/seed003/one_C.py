@@ -273,6 +273,10 @@ def _notes(found: dict, minima: dict) -> list[str]:
         f"C = {to_C(theta):.4g} (H = {H:.5f})" for theta, H in minima["synsmall"]
     )
     return [
+        "The problem is that of the finished thesis (A. Stegie, 2017), not of its "
+        "draft: squared hinge on both levels, a penalised bias, H in per cent. Its "
+        "lower level is |w|^2 / 2 + C/2 sum max(0, 1 - u)^2: every C of these tables "
+        "is twice the C of bisvm, except under the exact hinge, where it is the same.",
         f"Required: a local minimum to {NEAR:g} from every start. Both bundle methods: "
         f"{near} of {len(ends)}. The start was returned {stayed} times.",
         "Required: at most three times the evaluations of a bounded scalar search. "

@@ -13,6 +13,7 @@ from experiments.seed003 import kinks, many_C, one_C
 from experiments.seed003.problems import (
     STARTS,
     Curve,
+    Found,
     bounded,
     estimator,
     load,
@@ -131,6 +132,20 @@ def test_copies_of_a_row_stay_in_its_fold():
     for copy in range(1, 4):
         rows = slice(copy * n, (copy + 1) * n)
         np.testing.assert_array_equal(columns.train[rows], columns.train[:n])
+
+
+def test_the_notes_say_whose_problem_and_whose_C():
+    ends = {("bounded search", None): Found(1.0, 2.0, 9, 0.0)}
+    for C in STARTS:
+        ends |= {(method, C): Found(1.0, 2.0, 9, 0.0) for method in one_C.OURS}
+        ends["Nelder-Mead", C] = Found(C, 2.0, 9, 0.0)
+    minima = np.array([[to_theta(1.0)[0], 2.0]])
+    names = one_C.TRUE
+    first, second, *_ = one_C._notes(
+        dict.fromkeys(names, ends), dict.fromkeys(names, minima)
+    )
+    assert "finished thesis" in first and "twice the C of bisvm" in first
+    assert "30 of 30" in second
 
 
 @needs_data

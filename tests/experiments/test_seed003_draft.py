@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -57,3 +59,41 @@ def test_searches_end_at_a_minimum():
         draft.lowest(minima)[1], rel=1e-3
     )
     assert all(end.evaluations > 1 for end in ends.values())
+
+
+def fake_ends(H):
+    """Every search of ours ends at the same H, after one second."""
+    *with_starts, bounded = draft.COUNTERPARTS.values()
+    searches = [(method, s) for method in with_starts for s in draft.STARTS]
+    return dict.fromkeys([*searches, (bounded, None)], draft.End(1.0, H, 1, 1.0))
+
+
+@pytest.mark.skipif(not os.environ.get("BISVM_DATA"), reason="BISVM_DATA is not set")
+def test_how_many_published_searches_end_at_the_lowest_H():
+    curves = {name: draft.HingeCurve.of(name) for name in draft.SETS}
+    minima = {
+        name: np.array([[draft.MINIMA[name], curve.at(draft.MINIMA[name])]])
+        for name, curve in curves.items()
+    }
+    found = {name: fake_ends(minima[name][0, 1]) for name in draft.SETS}
+    found["cancer"] = fake_ends(1.01 * minima["cancer"][0, 1])
+    end = draft.End(1.0, 0.0, 1, 1.0)
+    starts = {name: dict.fromkeys(draft.AUTOMATIC, end) for name in draft.SETS}
+    rows = draft._counts_table(curves, found, minima, starts).rows
+    assert [row[3:] for row in rows[:4]] == [
+        ["Bundle", 5],
+        ["Noll Bundle", 6],
+        ["fminsearch", 13],
+        ["fminbnd", 4],
+    ]
+    assert [row[1:3] for row in rows] == [[16, 20]] * 3 + [[4, 5]] + [[5, 5]] * 3
+
+
+def test_seconds_are_compared_as_ratios():
+    rows = draft._table_3(fake_ends(1.0)).rows
+    ratios = {row[0]: row[1:] for row in rows if "/" in row[0]}
+    assert ratios["ours: Noll Bundle / fminsearch"] == [1.0] * 5
+    assert ratios["Noll Bundle / fminsearch"][0] == pytest.approx(202 / 672)
+    assert ratios["Noll Bundle / fminsearch"][-1] == pytest.approx(1411 / 2637)
+    means = {row[0]: row[-1] for row in rows}
+    assert means["fminbnd"] == 557 and means["fminsearch"] == 2637 / 4

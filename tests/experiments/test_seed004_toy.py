@@ -59,10 +59,50 @@ def test_tables_and_pictures():
     assert len(table.rows) == len(toy.METHODS) and "90.0 ± 0.0" in table.to_text()
     assert toy.peak_table(found).rows[0][1:] == [2] * len(toy.SNRS)
     notes = toy.verdicts(found)
-    assert [note.split(".")[0] for note in notes[:3]] == list(toy.SEARCHES)
-    assert "above large margin at none dB" in notes[0]
-    assert "does not hold for its own algorithm" in notes[4]
+    methods = [*toy.SEARCHES, "large margin"]
+    assert [note.split(".")[0] for note in notes[:4]] == methods
+    assert "swaps above no swaps undecided at -14, -11, -8, -5 dB" in notes[0]
+    assert len(toy.claim_table(toy.claims(found)).rows) == 6 * len(toy.SEARCHES) + 1
     assert set(toy.STYLES) <= set(toy.METHODS)
     assert len(toy.draw_patterns().axes) == 2
     assert len(toy.draw_curves(found, found, (40, 80)).axes) == 3
     assert len(toy.draw_filters([toy.bandpass_filters()] * 2).axes) == 2
+
+
+def test_claims_are_differences_within_the_repeats():
+    """Repeats differ by far more than methods do, who get the same signals."""
+    good = [toy.Outcome(a, 1.0, None) for a in (0.6, 0.8, 0.98)]
+    bad = [toy.Outcome(a, 3.0, None) for a in (0.58, 0.77, 0.97)]
+    gain = toy.paired(good, bad)
+    assert gain.mean == pytest.approx(2.0)
+    assert gain.deviation == pytest.approx(1.0 / np.sqrt(3.0))
+    assert toy.paired(bad, good, "seconds").mean == 2.0
+    assert toy.paired(bad, good, "accuracy", 5.0).mean == pytest.approx(3.0)
+
+
+def test_claims_hold_fail_or_are_undecided():
+    found = {
+        (method, snr): [toy.Outcome(a, 1.0, None) for a in (0.9, 0.91)]
+        for method in toy.METHODS
+        for snr in toy.SNRS
+    }
+    found["oracle", -5.0] = [toy.Outcome(1.0, 1.0, None)] * 2
+    found["RPROP, swap", -8.0] = [toy.Outcome(a, 1.0, None) for a in (0.95, 0.95)]
+    found["RPROP, swap", -14.0] = [toy.Outcome(a, 1.0, None) for a in (0.5, 0.99)]
+    note = toy.verdicts(found)[2]
+    assert "swaps above no swaps holds at -8 dB, undecided at -14, -11, -5 dB;" in note
+    assert (
+        "swaps less than 2 points below the oracle holds at -11, -8 dB, does not hold "
+        "at -5 dB, undecided at -14 dB;" in note
+    )
+
+
+def test_sizes_are_held_against_the_oracle():
+    found = {
+        (method, n): [toy.Outcome(0.9 if method == "oracle" else 0.89, 1.0, None)] * 2
+        for method in toy.OF_SIZES
+        for n in (20, 160)
+    }
+    rows = toy.size_claim_table(found, (20, 160)).rows
+    assert [row[0] for row in rows] == [m for m in toy.OF_SIZES if m != "oracle"]
+    assert all(cell.mean == pytest.approx(1.0) for row in rows for cell in row[1:])
