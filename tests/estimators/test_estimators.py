@@ -18,7 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC
+from bisvm import SVC as StockSVC
+from bisvm import BilevelLinearSVC, BilevelObjective, BilevelSVC, BilevelSVR
 from bisvm.criteria.priors import Shrinkage
 from bisvm.kernels import RBF
 from bisvm.losses import ModifiedLog, Quartic
@@ -451,3 +452,47 @@ def test_verbose_tells_every_evaluation(capsys):
     lines = capsys.readouterr().err.strip().splitlines()
     assert len(lines) >= len(model.history_)
     assert "loss" in lines[0]
+
+
+# --- gamma_ ---------------------------------------------------------------------------
+
+
+def test_gamma_is_one_number_or_one_per_feature_in_units_of_the_inputs():
+    one = BilevelSVC("rbf", learn=(), random_state=0).fit(X, y)
+    assert isinstance(one.gamma_, float)
+    assert one.gamma_ == one.hyperparameters_["gamma"]
+    tenth = BilevelSVC("rbf", learn=(), random_state=0).fit(X / 10.0, y)
+    assert tenth.gamma_ == pytest.approx(100.0 * one.gamma_)
+    many = BilevelSVC("ard", learn=(), random_state=0).fit(X, y)
+    assert many.gamma_.shape == (X.shape[1],)
+    assert many.gamma_.tolist() == many.hyperparameters_["gamma"].tolist()
+    numbers = BilevelSVR("rbf", learn=(), random_state=0).fit(X, X[:, 0])
+    assert isinstance(numbers.gamma_, float)
+
+
+def test_gamma_of_classes_tuned_apart_has_one_row_per_class():
+    labels = three_classes(60)
+    given = {"learn": (), "shared": False, "random_state": 0, "multi_class": "ovr"}
+    assert BilevelSVC("rbf", **given).fit(*labels).gamma_.shape == (3,)
+
+
+def test_the_drop_in_has_the_same_gamma():
+    model = StockSVC(C=1.0, gamma=0.3).fit(X, y)
+    assert model.gamma_ == model.machine_.gamma_ == 0.3
+
+
+@pytest.mark.parametrize(
+    "kernel, why",
+    [
+        ("linear", "the kernel, Linear, has no gamma"),
+        (RBF().on([0]) + RBF().on([1]), "by the names k1__gamma, k2__gamma"),
+    ],
+    ids=["linear", "sum"],
+)
+def test_kernels_without_one_gamma_say_so(kernel, why):
+    model = BilevelSVC(kernel, learn=(), random_state=0)
+    assert not hasattr(model, "gamma_")
+    model.fit(X, y)
+    assert not hasattr(model, "gamma_")
+    with pytest.raises(AttributeError, match=why):
+        _ = model.gamma_

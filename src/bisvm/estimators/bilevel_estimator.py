@@ -182,12 +182,35 @@ class KernelEstimator(BilevelEstimator):
         return kernel
 
     @property
+    def gamma_(self) -> float | Array:
+        """The learned gamma of the kernel, in units of X; not of all kernels."""
+        check_is_fitted(self)
+        found = self.hyperparameters_
+        if "gamma" not in found:
+            raise AttributeError(_no_gamma(self.kernel_, found))
+        gamma = np.asarray(found["gamma"], dtype=float)
+        return gamma if gamma.ndim else float(gamma)
+
+    @property
     def feature_importances_(self) -> Array:
         """`relevance_`, by the name that scikit-learn's feature selectors expect."""
         check_is_fitted(self)
         if self.relevance_ is None:
             raise AttributeError("A precomputed kernel has no features.")
         return self.relevance_
+
+
+def _no_gamma(kernels: Kernel | list[Kernel], found: dict[str, Any]) -> str:
+    """Why there is no `gamma_`, and where the widths of combined kernels are."""
+    kernel = kernels[0] if isinstance(kernels, list) else kernels
+    parts = [name for name in found if name.endswith("__gamma")]
+    name = type(kernel).__name__
+    if not parts:
+        return f"gamma_ is not there: the kernel, {name}, has no gamma."
+    return (
+        f"gamma_ is not there: the kernel, {name}, has several parts. Their gammas are "
+        f"in hyperparameters_, by the names {', '.join(parts)}."
+    )
 
 
 class LinearEstimator(BilevelEstimator):

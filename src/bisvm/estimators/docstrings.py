@@ -224,7 +224,14 @@ certificate_ : `bisvm.search.history.Certificate`
         Of the descent that was chosen."""
 # Further attributes of estimators with a kernel.
 KERNEL_ATTRIBUTES = """\
-kernel_choice_ : `bisvm.search.kernel_choice.KernelChoice`, or None
+gamma_ : float or array of shape (n_features,)
+        gamma of the kernel in units of X, as scikit-learn's SVC takes it: large where
+        the kernel is narrow. An array if every feature has its own; with
+        kernel="auto" also for one common gamma, which is relative to the spread of
+        each feature. With shared=False the first axis is the class or output. Only
+        kernels with a gamma have it: `hasattr(model, "gamma_")` is False for a linear
+        one, and for several parts the names are in `hyperparameters_`.
+    kernel_choice_ : `bisvm.search.kernel_choice.KernelChoice`, or None
         What kernel="auto" chose, and why.
     approximation_ : `bisvm.machines.landmarks.LeftOut`, or None
         The number of landmarks, what they leave out of the kernel, and whether memory
