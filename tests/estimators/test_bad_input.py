@@ -8,12 +8,13 @@ from scipy import sparse
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold
 
-from bisvm import BilevelLinearSVC, BilevelSVC
+from bisvm import SVC, BilevelLinearSVC, BilevelLinearSVR, BilevelSVC, BilevelSVR
 from bisvm.criteria.priors import Shrinkage
 from bisvm.kernels import RBF
 from bisvm.losses import ModifiedLog, Quartic
 from bisvm.machines.regularization import Shared
 from bisvm.optimizers import LBFGS
+from bisvm.tables import pipeline_for
 from tests.covering import crossed
 from tests.problems import sparse_twin, three_classes, toy_data, within
 
@@ -324,6 +325,85 @@ def test_dates_are_refused_with_what_to_do(make):
     for one in (frame, frame[["day"]]):
         with pytest.raises(ValueError, match="columns of dates or times: day"):
             make().fit(one, y)
+
+
+NOT_PREPARED = [BilevelSVC, BilevelLinearSVC, BilevelSVR, BilevelLinearSVR, SVC]
+
+
+@pytest.mark.parametrize("estimator", NOT_PREPARED)
+def test_missing_values_and_text_are_refused_with_the_pipeline_that_takes_them(
+    estimator,
+):
+    """The estimator itself must be in the advice, and other methods must not."""
+    pd = pytest.importorskip("pandas")
+    way = rf"bisvm\.tables\.pipeline_for\(X, {estimator.__name__}\(\)\)"
+    broken = np.where(np.arange(40)[:, None] == 3, np.nan, X)
+    frame = pd.DataFrame(broken, columns=list("abc"))
+    with pytest.raises(ValueError, match=f"X contains NaN.*{way} makes") as found:
+        estimator().fit(frame, y)
+    assert "HistGradientBoosting" not in str(found.value)
+    with pytest.raises(ValueError, match=rf"{way}, with X = pandas\.DataFrame\(X\)"):
+        estimator().fit(broken, y)
+    frame["a"] = "low"
+    with pytest.raises(ValueError, match=f"not numbers, such as 'low'.*{way} makes"):
+        estimator().fit(frame, y)
+    with pytest.raises(ValueError, match=r"X contains NaN.*SimpleImputer"):
+        estimator().fit(sparse.csr_array(broken), y)
+
+
+def test_missing_values_of_new_rows_are_refused_with_the_pipeline():
+    fitted = BilevelSVC("rbf", learn=()).fit(X, y), SVC(C=1.0, gamma=1.0).fit(X, y)
+    for model in fitted:
+        with pytest.raises(ValueError, match=r"NaN.*pipeline_for.*predict with it"):
+            model.predict(np.full((2, 3), np.nan))
+
+
+def test_a_gram_matrix_with_missing_values_has_no_columns_to_prepare():
+    for model in (BilevelSVC("precomputed"), SVC(kernel="precomputed")):
+        with pytest.raises(ValueError, match="contains NaN") as found:
+            model.fit(np.full((40, 40), np.nan), y)
+        assert "pipeline_for" not in str(found.value)
+
+
+def test_the_pipeline_of_the_advice_takes_what_was_refused():
+    pd = pytest.importorskip("pandas")
+    broken = pd.DataFrame(np.where(np.arange(40)[:, None] == 3, np.nan, X))
+    model = pipeline_for(broken, BilevelSVC("rbf", learn=())).fit(broken, y)
+    assert model.score(broken, y) > 0.7
+
+
+@pytest.mark.parametrize("make", [*MAKERS.values(), SVC], ids=[*MAKERS, "SVC"])
+def test_numbers_too_rare_to_be_classes_are_refused_with_the_regressor(make):
+    """One error, and no warning before it."""
+    numbers = np.resize(np.arange(30.0), 70)
+    rows = np.random.default_rng(0).normal(size=(70, 2))
+    message = r"30 different numbers in 70 rows, and 20 of them.*folds \(3\).*SVR"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for target in (numbers, numbers.astype(int)):
+            with pytest.raises(ValueError, match=message):
+                make().fit(rows, target)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.repeat(np.arange(21), 5),
+        np.repeat(np.arange(20), 2),
+        np.repeat(np.arange(30), 2).astype(str),
+    ],
+    ids=["as many as folds", "few classes", "text"],
+)
+@pytest.mark.filterwarnings("ignore:Classes|The largest class")
+def test_classes_with_few_members_are_still_classes(labels):
+    rows = np.random.default_rng(0).normal(size=(len(labels), 2))
+    model = BilevelLinearSVC(learn=(), random_state=0).fit(rows, labels)
+    assert len(model.classes_) == len(np.unique(labels))
+
+
+def test_the_drop_in_refuses_numbers_in_between_with_the_regressor():
+    with pytest.raises(ValueError, match="continuous.*for regression use BilevelSVR"):
+        SVC().fit(X, X[:, 0])
 
 
 # --- splits ---------------------------------------------------------------------------

@@ -23,6 +23,10 @@ from bisvm.estimators.inputs import Checked, Given, check_weights, require_weigh
 from bisvm.estimators.training_rows import TrainingRows
 from bisvm.search.settings import Data, Grouping, Settings, TaskKind
 
+# Up to so many different numbers are taken for classes, however rare they are: more
+# are a scale, such as years, or quantities in whole units.
+MANY_CLASSES = 20
+
 ClassWeight = Literal["balanced", "learn"] | Mapping[Any, float] | None
 
 
@@ -127,6 +131,22 @@ def check_class_labels(
         ) from None
 
 
+def _check_are_classes(classes: Array, codes: Array, folds: int) -> None:
+    """Refuse numbers most of which are too rare to be classes in so many folds."""
+    members = np.bincount(codes)
+    rare = int(np.sum(members < folds))
+    # Booleans and text are never numbers to be predicted.
+    numbers = classes.dtype.kind in "iuf"
+    if not numbers or len(classes) <= MANY_CLASSES or 2 * rare <= len(classes):
+        return
+    raise ValueError(
+        f"y has {len(classes)} different numbers in {len(codes)} rows, and {rare} of "
+        f"them are in fewer rows than there are folds ({folds}): too few to be "
+        "classes. For regression use BilevelSVR or BilevelLinearSVR. If they are "
+        "classes, make them text, y.astype(str)."
+    )
+
+
 def _check_classes(classes: Array, codes: Array, weight: Array) -> None:
     """Require two classes among the rows of positive weight."""
     require_weight(weight)
@@ -208,6 +228,8 @@ def _splits(
     y = codes[kept.rows]
     if cv is None:
         return [(np.arange(len(y)), np.arange(0))]
+    if isinstance(cv, (int, np.integer)):
+        _check_are_classes(classes, y, int(cv))
     own = getattr(cv, "draw_splits", None)
     if own is not None:
         drawn: list[Split] = own(

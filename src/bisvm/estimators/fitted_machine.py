@@ -86,6 +86,11 @@ class FittedMachine(CallbackSupportMixin, MachineArguments):
         return False
 
     @property
+    def _takes_tables(self) -> bool:
+        """Whether the columns of a table may be X, after preparation."""
+        return not self._pairwise
+
+    @property
     def _predicts_from_gram(self) -> bool:
         """The same of the fitted machine; `kernel` may have been set since then."""
         return self._matrix is not None

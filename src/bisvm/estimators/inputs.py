@@ -335,13 +335,41 @@ def validated(
     try:
         return validate_data(estimator, X, *y, **rules)
     except ValueError as error:
+        if "Input X contains NaN" in str(error):
+            raise ValueError(_missing_values(estimator, X)) from None
         if "could not convert string to float" not in str(error):
             raise
         word = str(error).partition(": ")[2]
         raise ValueError(
             f"X has values that are not numbers, such as {word}. Encode them as "
             "numbers, for example with sklearn.preprocessing.OneHotEncoder."
+            f"{_by_pipeline(estimator, X)}"
         ) from None
+
+
+def _missing_values(estimator: BaseEstimator, X: UserData) -> str:
+    """What to do about missing values in X."""
+    way = _by_pipeline(estimator, X) or (
+        " Impute them, for example with sklearn.impute.SimpleImputer, or drop their "
+        "rows."
+    )
+    return (
+        f"Input X contains NaN. {type(estimator).__name__} takes no missing values "
+        f"itself.{way}"
+    )
+
+
+def _by_pipeline(estimator: BaseEstimator, X: UserData) -> str:
+    """The pipeline that prepares columns; empty where X is no table."""
+    if not getattr(estimator, "_takes_tables", False) or sparse.issparse(X):
+        return ""
+    name = type(estimator).__name__
+    frame = "" if hasattr(X, "columns") else ", with X = pandas.DataFrame(X),"
+    return (
+        f" bisvm.tables.pipeline_for(X, {name}()){frame} makes a pipeline that fills "
+        "in missing values, encodes text and scales numbers: fit it, and predict with "
+        "it."
+    )
 
 
 def _check_data(X: UserData) -> None:

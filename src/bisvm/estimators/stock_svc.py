@@ -14,13 +14,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import polynomial_kernel
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_sample_weight,
     _num_samples,
     check_is_fitted,
     column_or_1d,
-    validate_data,
 )
 
 from bisvm.core.types import Array, UserData, UserVector
@@ -29,8 +27,9 @@ from bisvm.data.matrices import dense
 from bisvm.data.splits import Folds, Split
 from bisvm.data.targets import class_pairs
 from bisvm.estimators.arguments import RandomState
+from bisvm.estimators.class_inputs import check_class_labels
 from bisvm.estimators.drop_in import check_kernel_name
-from bisvm.estimators.inputs import INPUTS
+from bisvm.estimators.inputs import INPUTS, validated
 from bisvm.estimators.svc import BilevelSVC
 from bisvm.kernels import RBF, Kernel, Polynomial
 
@@ -234,6 +233,11 @@ shape_fit_, support_, support_vectors_
         self._set_machine(y)
         return self
 
+    @property
+    def _takes_tables(self) -> bool:
+        """Whether the columns of a table may be X, after preparation."""
+        return not callable(self.kernel) and self.kernel != "precomputed"
+
     def _machine(self, kernel: Any, C: Any, **more: Any) -> BilevelSVC:
         given: dict[str, Any] = {"cv": self.cv, **more}
         return BilevelSVC(
@@ -254,9 +258,9 @@ shape_fit_, support_, support_vectors_
             y = column_or_1d(y, warn=True)
             self.shape_fit_ = getattr(X, "shape", (_num_samples(X),))
         else:
-            X, y = validate_data(self, X, y, **INPUTS)
+            X, y = validated(self, X, y, **INPUTS)
             self.shape_fit_ = X.shape
-        check_classification_targets(y)
+        check_class_labels(y)
         if sample_weight is None:
             return X, y, None
         weight = _check_sample_weight(sample_weight, y, dtype=np.float64)
@@ -304,7 +308,7 @@ shape_fit_, support_, support_vectors_
         machine = self.machine_
         found = machine.hyperparameters_
         self.C_ = float(found["C"])
-        self.gamma_ = _number(found.get("gamma", kernel.gamma))
+        self.gamma_ = _number(getattr(machine, "gamma_", kernel.gamma))
         self.coef0_ = _number(found.get("offset", kernel.coef0))
         self.classes_, self.class_weight_ = machine.classes_, machine.class_weight_
         searched = machine if self.tuned_ is None else self.tuned_
@@ -433,7 +437,7 @@ shape_fit_, support_, support_vectors_
     def _checked(self, X: UserData) -> Any:
         check_is_fitted(self)
         if not callable(self.kernel):
-            X = validate_data(self, X, reset=False, **INPUTS)
+            X = validated(self, X, reset=False, **INPUTS)
         return self._inputs(X)
 
     def __sklearn_tags__(self) -> Any:
