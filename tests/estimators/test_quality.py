@@ -7,7 +7,7 @@ from sklearn import metrics
 from sklearn.datasets import load_iris, make_moons
 
 from bisvm import BilevelLinearSVC, BilevelSVC
-from bisvm.estimators.quality import NO_BETTER, Quality
+from bisvm.estimators.quality import NO_BETTER, TOO_FEW, Quality
 from bisvm.reporting.scores import share_of
 
 pytestmark = [
@@ -130,3 +130,19 @@ def test_nothing_is_said_without_held_out_rows():
     X, y = make_moons(40, random_state=0)
     model = BilevelSVC("ard", criterion="structural_risk", learn=("gamma",))
     assert model.fit(X, y).quality_ is None
+
+
+def test_two_rows_that_are_right_are_too_few_to_tell():
+    def all_right(n):
+        y = np.arange(n) % 2
+        return Quality.of(y, 2.0 * y - 1.0, None, np.arange(2))
+
+    two = all_right(2)
+    assert two.too_few_to_tell and two.no_better_than_guessing
+    assert two.headline.startswith(f"{TOO_FEW}: accuracy 100.0%")
+    assert "2 held-out rows" in two.headline and NO_BETTER not in str(two)
+    assert not all_right(6).no_better_than_guessing
+    # Wrong on enough rows is a verdict.
+    y = np.arange(8) % 2
+    wrong = Quality.of(y, 1.0 - 2.0 * y, None, np.arange(2))
+    assert wrong.headline.startswith(f"{NO_BETTER}: ") and not wrong.too_few_to_tell

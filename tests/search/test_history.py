@@ -90,6 +90,7 @@ def test_a_certificate_in_words():
     [
         ({"converged": True}, ""),
         ({"beaten_by": ("a linear rule",)}, "Standardise the features"),
+        ({"beaten_by": ("a linear rule",), "remedy": "Use an SVC."}, "Use an SVC."),
         ({"gain_over_constant": 1.0}, "too few rows"),
         ({"gain_over_constant": 3.0}, "Raise max_iter"),
         ({"why": Reason("Stopped.", "Do this.")}, "Do this."),
@@ -124,3 +125,24 @@ def test_a_certificate_is_restored_whole_or_from_its_sentence_alone():
     restored = Certificate.__new__(Certificate)
     restored.__setstate__(earlier)
     assert restored == certificate(False, Reason("Stopped."))
+
+
+@pytest.mark.parametrize(
+    "rows, said", [(2, "2 held-out rows are"), (1, "One held-out")]
+)
+def test_few_held_out_rows_are_said_to_be_too_few_and_not_a_bad_model(rows, said):
+    few = certificate(False, gain_over_constant=1.0, held_out_rows=rows)
+    assert str(few.doubt).startswith(f"{said}") and "too few to tell" in few.advice
+    assert certificate(False, gain_over_constant=1.0, held_out_rows=6).doubt == GUESSING
+
+
+def test_bounds_that_the_search_ended_at_come_after_other_advice():
+    stopped = Reason("Stuck.", "Try this.")
+    at_bound = certificate(False, stopped, beyond="C is at its bound: widen it.")
+    assert at_bound.advice == "Try this. C is at its bound: widen it."
+    beaten = certificate(False, beaten_by=("a rule",), beyond="Widen it.")
+    assert beaten.advice.endswith("Standardise the features. Widen it.")
+    # Where nothing is learned from the features, a wider search would not help.
+    guessing = certificate(False, gain_over_constant=1.0, beyond="Widen it.")
+    assert "Widen" not in guessing.advice
+    assert certificate(True, beyond="Widen it.").advice == ""

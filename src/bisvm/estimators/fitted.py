@@ -140,7 +140,7 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
         self.expected_score_, self.generalization_gap_ = expected_score(
             settings.task_kind, data, known, self._pair_scale
         )
-        certificates = [one.certificate for one in tuned]
+        certificates = self._certificates(found)
         self.quality_ = held_out_quality(
             settings.task_kind,
             data,
@@ -150,7 +150,7 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
             certificates,
         )
         _warn_of_no_use(self.quality_)
-        warn_of_doubt(certificates)
+        warn_of_doubt(certificates, self._within)
 
     def _set_machine(
         self, data: Data, settings: Settings, trained: Sequence[Trained]

@@ -16,6 +16,7 @@ from bisvm.core.interrupts import plain_interrupts
 from bisvm.core.types import Array, Matrix, UserData, UserVector
 from bisvm.core.warning import warn_user
 from bisvm.data.matrices import RowBlocks, column_moments, stack
+from bisvm.estimators.advice import with_advice
 from bisvm.estimators.arguments import MachineArguments
 from bisvm.estimators.callbacks import CallbackSupportMixin
 from bisvm.estimators.decision_functions import DecisionFunctions
@@ -72,6 +73,8 @@ class FittedMachine(CallbackSupportMixin, MachineArguments):
     feature_scale_: Array | None = None
     relevance_: Array | None
     approximation_: LeftOut | list[LeftOut | None] | None
+    # The attribute of `bisvm.SVC` that holds this estimator, if one does.
+    _within: str = ""
     _kernels: list[Kernel]
     _linear: bool
     _matrix: Array | None
@@ -191,12 +194,20 @@ class FittedMachine(CallbackSupportMixin, MachineArguments):
         self.n_iter_ = len(self.history_)
         results = [t.descent.result for t in tuned]
         self.result_ = results[0] if one else results
-        certificates = [t.certificate for t in tuned]
+        certificates = self._certificates(found)
         self.certificate_ = certificates[0] if one else certificates
         self.feature_scale_ = self._feature_scale(data)
         self.relevance_ = self._relevance(data.X, data.weight)
         left_out = [t.trained.left_out for t in tuned]
         self.approximation_ = left_out[0] if one else left_out
+
+    def _certificates(self, found: Found) -> list[Certificate]:
+        """Of all sets of hyperparameters, with advice for this estimator."""
+        settings, drop_in = found.settings, bool(self._within)
+        return [
+            with_advice(one.certificate, settings, drop_in=drop_in)
+            for one in found.tuned
+        ]
 
     def _remove(self, *names: str) -> None:
         """Remove attributes of an earlier fit, which may have had another machine."""
@@ -385,8 +396,12 @@ class FittedMachine(CallbackSupportMixin, MachineArguments):
         return tags
 
 
-def warn_of_doubt(certificates: Sequence[Certificate]) -> None:
-    """Warn of every search that did not converge, with what to do."""
+def warn_of_doubt(certificates: Sequence[Certificate], within: str = "") -> None:
+    """Warn of every search that did not converge, with what to do.
+
+    within : the attribute of the user's model that has the certificate, if one has
+    """
+    owner = f"model.{within}" if within else "model"
     for certificate in certificates:
         if certificate.converged:
             continue
@@ -396,7 +411,7 @@ def warn_of_doubt(certificates: Sequence[Certificate]) -> None:
         early = "" if doubtful else "Tuning stopped early: "
         warn_user(
             f"{early}{certificate.reason} {advice}The best model found is fitted; "
-            "print(certificate_) says how far the search got.",
+            f"print({owner}.certificate_) says how far the search got.",
             ConvergenceWarning,
         )
 

@@ -82,7 +82,7 @@ class FittedRegressor(RegressorMixin, FittedMachine, RegressorArguments):
         self._folds = folds and folds.grown(more).with_local_scale(
             data, self.relevance_, self.feature_scale_
         )
-        warn_of_doubt([one.certificate for one in tuned])
+        warn_of_doubt(self._certificates(found), self._within)
 
     def _shift_to_quantile(
         self, data: Data, parts: Sequence[HeldOut | None], targets: Numbers

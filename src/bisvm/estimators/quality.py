@@ -28,7 +28,7 @@ from scipy.special import xlogy
 
 from bisvm.core.types import Array
 from bisvm.data.columns import decisions
-from bisvm.search.history import CONSTANT_ERRORS, Certificate
+from bisvm.search.history import CONSTANT_ERRORS, ENOUGH_ROWS, Certificate
 from bisvm.search.results import HeldOut, scores_of_splits
 from bisvm.search.settings import Data, TaskKind
 
@@ -40,6 +40,7 @@ NORMAL = 1.959964
 # Bins of probabilities for the calibration error, and rows that each has at least.
 MOST_BINS, LEAST_ROWS = 10, 20
 NO_BETTER = "No better than guessing"
+TOO_FEW = "Too few held-out rows to say whether this is better than guessing"
 
 
 class Measure(NamedTuple):
@@ -222,6 +223,12 @@ class Quality:
         return not max(self.gains) > CONSTANT_ERRORS
 
     @property
+    def too_few_to_tell(self) -> bool:
+        """Whether so few rows cannot show it, even if all predictions are right."""
+        few = round(float(self.rows.sum())) < ENOUGH_ROWS
+        return few and self.no_better_than_guessing
+
+    @property
     def ranks(self) -> bool:
         """Whether decision values tell the classes apart, whatever is predicted."""
         gain = self.gain_over_constant
@@ -256,10 +263,15 @@ class Quality:
         return f"{one.in_words} on {n} held-out rows; {guess}"
 
     @property
+    def doubt(self) -> str:
+        """What is said of predictions that are not shown to be better than guessing."""
+        return TOO_FEW if self.too_few_to_tell else NO_BETTER
+
+    @property
     def headline(self) -> str:
         """The verdict, and the measure that matters."""
         if self.no_better_than_guessing:
-            return f"{NO_BETTER}: {self.figures}."
+            return f"{self.doubt}: {self.figures}."
         return f"{self.figures[0].upper()}{self.figures[1:]}."
 
     @property

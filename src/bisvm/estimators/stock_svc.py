@@ -224,10 +224,12 @@ shape_fit_, support_, support_vectors_
         self.tuned_ = None
         if kernel.learn:
             search = self._machine(part, C, learn=kernel.learn)
+            search._within = "tuned_"
             self.tuned_ = search.fit(*data)
             part, C = _found(self.tuned_, part)
         held_out = {} if self.probability else _NOTHING_HELD_OUT
         machine = self._machine(part, C, learn=(), loss="hinge", **held_out)
+        machine._within = "machine_"
         self.machine_ = machine.fit(*data)
         self._set_values(kernel)
         self._set_machine(y)

@@ -10,7 +10,13 @@ import numpy as np
 
 from bisvm.bilevel.problem import Evaluation
 from bisvm.core.types import Array
-from bisvm.search.reasons import GUESSING, Reason, beaten_by
+from bisvm.search.reasons import (
+    GUESSING,
+    STANDARDISE,
+    Reason,
+    beaten_by,
+    too_few_rows,
+)
 
 # Values of hyperparameters by name: numbers, or arrays.
 Hyperparameters: TypeAlias = dict[str, Any]
@@ -18,6 +24,9 @@ Hyperparameters: TypeAlias = dict[str, Any]
 # Standard errors by which an answer must be better than a constant: chance alone does
 # that in one case of forty.
 CONSTANT_ERRORS = 2.0
+# Held-out rows from which on they can tell: if all of n are better than by guessing,
+# chance alone does that in one case of 2^n, and 1 / 2^6 is below that one in forty.
+ENOUGH_ROWS = 6
 # Factor in a hyperparameter from which on a point counts as another place: the step of
 # a scan (`starts`).
 ELSEWHERE = 10.0
@@ -210,6 +219,9 @@ class Certificate:
         constant, in standard errors of the paired difference; None if nothing was held
         out
     beaten_by : simple rules that predict the same held-out rows better
+    held_out_rows : how many rows were held out; None if not known
+    remedy : what to do if simple rules predict better
+    beyond : which bounds the search ended at, and what widens them; empty if none
     """
 
     lower_residual: float
@@ -222,6 +234,9 @@ class Certificate:
     tried_starts: TriedStarts | None = None
     gain_over_constant: float | None = None
     beaten_by: tuple[str, ...] = ()
+    held_out_rows: int | None = None
+    remedy: str = STANDARDISE
+    beyond: str = ""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore all fields; a file of layout 1 has the sentence of `why` alone."""
@@ -248,15 +263,19 @@ class Certificate:
             return ""
         doubt = self.doubt
         if doubt is None:
-            return self.why.advice
-        return doubt.advice if doubt == self.why else f"{doubt} {doubt.advice}"
+            return f"{self.why.advice} {self.beyond}".strip()
+        said = doubt.advice if doubt == self.why else f"{doubt} {doubt.advice}"
+        return f"{said} {self.beyond}".strip() if self.beaten_by else said
 
     @property
     def doubt(self) -> Reason | None:
         """Why the answer is not to be trusted, wherever the search stopped."""
         if self.beaten_by:
-            return beaten_by(self.beaten_by)
-        return GUESSING if self.no_better_than_constant else None
+            return beaten_by(self.beaten_by, self.remedy)
+        if not self.no_better_than_constant:
+            return None
+        rows = self.held_out_rows
+        return GUESSING if rows is None or rows >= ENOUGH_ROWS else too_few_rows(rows)
 
     def __str__(self) -> str:
         said = [("Converged: " if self.converged else "Not converged: ") + self.reason]

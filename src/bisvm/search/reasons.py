@@ -57,8 +57,9 @@ GUESSING = Reason(
     "The model is no better than guessing: its held-out loss does not differ from that "
     "of a constant by more than chance.",
     "Either the features do not predict y, or there are too few rows to show it; "
-    "another kernel or standardised features may help.",
+    "standardised features or another kind of machine may help.",
 )
+STANDARDISE = "Standardise the features."
 
 
 def default_machine(name: str) -> Reason:
@@ -75,12 +76,19 @@ def converged_on_sample(size: int) -> Reason:
     )
 
 
-def beaten_by(rules: tuple[str, ...]) -> Reason:
+def beaten_by(rules: tuple[str, ...], advice: str = STANDARDISE) -> Reason:
     """Return that simple rules predict held-out rows better."""
     return Reason(
-        f"Held-out rows are predicted better by {' and '.join(rules)}.",
-        "Standardise the features, use kernel='ard', or widen the bounds of C and of "
-        "the widths.",
+        f"Held-out rows are predicted better by {' and '.join(rules)}.", advice
+    )
+
+
+def too_few_rows(count: int) -> Reason:
+    """Return that held-out rows are too few to tell a model from guessing."""
+    rows = f"{count} held-out rows are" if count > 1 else "One held-out row is"
+    return Reason(
+        f"{rows} too few to tell whether the model is better than guessing.",
+        "Collect more rows.",
     )
 
 

@@ -440,6 +440,13 @@ class Tuned(Searched):
         return super().solves + of_folds
 
     @property
+    def _held_out_rows(self) -> int | None:
+        held_out = self.held_out
+        if held_out is None:
+            return None
+        return int(np.count_nonzero(held_out.where.any(axis=1)))
+
+    @property
     def certificate(self) -> Certificate:
         """The certificate of both levels together."""
         descent, final = self.descent, self.trained
@@ -456,6 +463,7 @@ class Tuned(Searched):
             tried_starts=descent.tried_starts,
             gain_over_constant=None if gain is None else gain.in_standard_errors,
             beaten_by=descent.beaten_by,
+            held_out_rows=self._held_out_rows,
         )
         if not found.converged or found.doubt is None:
             return found
