@@ -63,7 +63,7 @@ def test_the_drop_in_is_given_no_argument_that_it_lacks():
     at_bound = advised(
         BilevelSVC("rbf"), ("C at its upper bound, 1e+05",), drop_in=True
     )
-    assert "with C at its upper bound, 1e+05. Give it a value" in at_bound.advice
+    assert "with C at its upper bound, 1e+05. Give C a value" in at_bound.advice
     for why in ASKED:
         assert advised(BilevelSVC("rbf"), why=why, drop_in=True).why == why
 

@@ -11,6 +11,8 @@ from bisvm.search.settings import Settings
 
 # Bounds that one sentence lists.
 _FEW = 3
+# Arguments of `bisvm.SVC` that have other names than what is learned.
+_ARGUMENT = {"offset": "coef0"}
 # Of `bisvm.SVC`, which has none of the arguments that other estimators name here.
 _OF_DROP_IN = {
     GO_ON: "BilevelSVC can search longer: it has max_iter, time_limit and tol.",
@@ -71,12 +73,13 @@ def _beyond_bounds(
         return ""
     more = [f"and {len(said) - _FEW} more"] if len(said) > _FEW else []
     where = "; ".join([*said[:_FEW], *more])
+    names = dict.fromkeys(_parameter(one) for one in said)
     if drop_in:
+        own = " and ".join(_ARGUMENT.get(name, name) for name in names)
         return (
-            f"The search ended with {where}. Give it a value yourself, or use "
+            f"The search ended with {where}. Give {own} a value yourself, or use "
             "BilevelSVC, whose bounds can be widened."
         )
-    names = dict.fromkeys(_parameter(one) for one in said)
     ways = dict.fromkeys(_widened(name, settings) for name in names)
     return (
         f"The search ended with {where}. Lower losses may lie beyond: to look there, "
