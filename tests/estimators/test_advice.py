@@ -7,6 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from bisvm import SVC, BilevelLinearSVC, BilevelLinearSVR, BilevelSVC, BilevelSVR
+from bisvm.cli.main import _is_doubt
 from bisvm.estimators.advice import with_advice
 from bisvm.kernels import RBF, Laplacian
 from bisvm.machines.regularization import Shared
@@ -139,5 +140,7 @@ def test_the_warning_says_where_the_certificate_is(estimator, owner, advice):
     said = [str(w.message) for w in caught if w.category is ConvergenceWarning]
     assert len(said) == 1 and f"print({owner}.certificate_)" in said[0], said
     assert advice in said[0]
+    # The command has a page for it, and does not repeat the warning.
+    assert _is_doubt(said[0])
     # The expression of the warning can be evaluated.
     assert not eval(f"{owner}.certificate_", {"model": model}).converged
