@@ -84,3 +84,17 @@ def test_many_coordinates_take_little_memory():
     assert result.fun < valley(np.minimum(np.arange(3000) % 2, 0.8))[0] + 1e-3
     again = BFGS().minimize(valley, result.x, bounds, result)
     assert again.nfev <= 3
+
+
+def test_a_coordinate_that_leaves_its_bound_is_tried():
+    """Its valley is long and flat: the slope there promises little in one step."""
+
+    def fun(x):
+        # At the start x[0] is held by its bound, and the first steps move x[1] alone.
+        value = 1.0 + 0.0015 * x[0] ** 2 + 0.02 * x[0] * x[1] + 0.25 * x[1] ** 2
+        slope = np.array([0.003 * x[0] + 0.02 * x[1], 0.02 * x[0] + 0.5 * x[1]])
+        return value, slope
+
+    found = BFGS().minimize(fun, [3.0, -1.0], bounds=[(-3.0, 3.0), (-3.0, 3.0)])
+    assert found.status == 0
+    assert found.fun < 1.001 and abs(found.x[0]) < 1.0

@@ -37,6 +37,8 @@ _FIRST_RANGE = (0.3, 30.0)
 _LATER_RANGE = (0.3, 1e4)
 # Shortest first step, in logarithmic coordinates: a factor of e^0.3 = 1.35.
 _FIRST_STEP = 0.3
+# A step that moves a coordinate by less says little about the curvature along it.
+_SEEN = 0.1
 # How much longer the next step is along one on which H fell ever faster.
 _LONGER = 4.0
 # Cosine between a step and the change of the gradient from which on it counts.
@@ -125,6 +127,12 @@ class BFGS(Optimizer):
         state = _State.first(problem, previous, self.max_step)
         for iteration in range(self.max_iter):
             state, step, predicted = self._propose(state)
+            if predicted <= self.ftol and state.may_fall(self.max_step) > self.ftol:
+                # Coordinates that hardly moved, as at a bound: a valley may be flat.
+                step = state.along_unseen(_FIRST_STEP)
+                state, _ = _search(state, step, 0.1 * self.ftol, self.max_step, 1)
+                state = replace(state, seen=state.seen | (step != 0.0))
+                continue
             if predicted <= self.ftol:
                 if state.fresh or state.projected().max(initial=0.0) <= self.gtol:
                     return state.result(iteration, CONVERGED, _SMALL)
@@ -259,6 +267,7 @@ class _State:
 
     shift : H + shift > 0, as a criterion may vanish or be negative
     inverse : B; fresh as long as no curvature has been observed
+    seen : coordinates along which curvature has been observed
     reach : longest next step
     """
 
@@ -267,6 +276,7 @@ class _State:
     at: _LogPoint
     inverse: _Inverse
     fresh: bool
+    seen: Array
     reach: float
 
     @classmethod
@@ -282,7 +292,7 @@ class _State:
         carried = _carried(previous, n)
         fresh = carried is None
         inverse = _multiple(n, _FIRST) if carried is None else carried
-        return cls(problem, shift, at, inverse, fresh, reach)
+        return cls(problem, shift, at, inverse, fresh, np.full(n, not fresh), reach)
 
     def evaluate(self, x: Array, accuracy: float) -> _LogPoint:
         """Evaluate log H; its value is infinite where H is not finite."""
@@ -315,12 +325,31 @@ class _State:
             step = self.within_bounds(step)
         return state, step
 
+    def may_fall(self, reach: float) -> float:
+        """Return by how much log H may fall along coordinates that were not seen.
+
+        That is if the slope stays what it is as far as `reach`. Of a search that has
+        seen nothing it is 0.
+        """
+        return 0.0 if self.fresh else reach * float(self._unseen().max(initial=0.0))
+
+    def along_unseen(self, length: float) -> Array:
+        """Return a step down along these coordinates."""
+        downhill = -np.sign(self.at.gradient) * (self._unseen() > 0)
+        return self.within_bounds(length * downhill)
+
+    def _unseen(self) -> Array:
+        slopes: Array = np.where(self.seen, 0.0, self.projected())
+        return slopes
+
     def within_bounds(self, step: Array) -> Array:
         inner: Array = self.problem.project(self.at.x + step) - self.at.x
         return inner
 
     def forgotten(self) -> _State:
-        return replace(self, inverse=_multiple(len(self.at.x), _FIRST), fresh=True)
+        n = len(self.at.x)
+        nothing = np.zeros(n, dtype=bool)
+        return replace(self, inverse=_multiple(n, _FIRST), fresh=True, seen=nothing)
 
     def learned(self, trial: _LogPoint) -> _State:
         """Update B by the step to a trial point, if the curvature is positive."""
@@ -331,7 +360,8 @@ class _State:
         if self.fresh:
             size = float(np.clip(float(s @ y) / float(y @ y), *_FIRST_RANGE))
             inverse = _multiple(len(s), size)
-        return replace(self, inverse=inverse.updated(s, y), fresh=False)
+        inverse, seen = inverse.updated(s, y), self.seen | (np.abs(s) >= _SEEN)
+        return replace(self, inverse=inverse, fresh=False, seen=seen)
 
     def _lengthened(self, s: Array) -> _State:
         """Make the next step longer if H falls ever faster along the only coordinate.
@@ -359,7 +389,11 @@ class _State:
 
 
 def _search(
-    state: _State, step: Array, accuracy: float, max_step: float
+    state: _State,
+    step: Array,
+    accuracy: float,
+    max_step: float,
+    trials: int = _MAX_TRIALS,
 ) -> tuple[_State, float | None]:
     """Take the longest acceptable part of the step; return the decrease, or None.
 
@@ -391,7 +425,7 @@ def _search(
         # The minimum of the parabola through both values and the slope.
         return None, float(np.clip(-promised / (2.0 * (rise - promised)), 0.1, 0.5))
 
-    found = backtrack(attempt, max_trials=_MAX_TRIALS)
+    found = backtrack(attempt, max_trials=trials)
     if found is None:
         return state, None
     # A length at which H has risen is not tried again at once.

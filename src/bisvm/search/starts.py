@@ -35,7 +35,7 @@ GRID_C = np.log((1.0, 1e2, 1e4))
 # kernels and larger C, and at larger C, where several of forty data sets had one; with
 # few rows across that valley too, and with one coordinate alone on either side.
 VALLEY = ((0.2, 10.0), (1.0, 3.0))
-ACROSS = ((2.0, 2.0), (0.5, 0.5))
+ACROSS = ((2.0, 2.0), (0.5, 0.5), (0.6, 7.0))
 SIDES = (0.4, 0.6, 1.7, 2.5)
 # Rows up to which H has many shallow minima, and costs little. Then the largest C is
 # tried with kernels from this factor of the first gamma on, in steps of half a
