@@ -375,7 +375,7 @@ def test_the_pipeline_of_the_advice_takes_what_was_refused():
 @pytest.mark.parametrize("make", [*MAKERS.values(), SVC], ids=[*MAKERS, "SVC"])
 def test_numbers_too_rare_to_be_classes_are_refused_with_the_regressor(make):
     """One error, and no warning before it."""
-    numbers = np.resize(np.arange(30.0), 70)
+    numbers = 5.0 * np.resize(np.arange(30.0), 70)
     rows = np.random.default_rng(0).normal(size=(70, 2))
     message = r"30 different numbers in 70 rows, and [23]0 of them.*folds \([35]\).*SVR"
     with warnings.catch_warnings():
@@ -391,8 +391,9 @@ def test_numbers_too_rare_to_be_classes_are_refused_with_the_regressor(make):
         np.repeat(np.arange(21), 5),
         np.repeat(np.arange(20), 2),
         np.repeat(np.arange(30), 2).astype(str),
+        np.repeat(np.arange(30), 2),
     ],
-    ids=["as many as folds", "few classes", "text"],
+    ids=["as many as folds", "few classes", "text", "codes"],
 )
 @pytest.mark.filterwarnings("ignore:Classes|The largest class")
 def test_classes_with_few_members_are_still_classes(labels):
