@@ -135,7 +135,7 @@ def _check_are_classes(classes: Array, codes: Array, folds: int) -> None:
     """Refuse numbers most of which are too rare to be classes in so many folds."""
     members = np.bincount(codes)
     rare = int(np.sum(members < folds))
-    # Booleans and text are never numbers to be predicted; codes 0, 1, 2, ... are classes.
+    # Booleans and text are never numbers to be predicted, nor are codes 0, 1, 2, ...
     numbers = classes.dtype.kind in "iuf" and classes[-1] - classes[0] >= len(classes)
     if not numbers or len(classes) <= MANY_CLASSES or 2 * rare <= len(classes):
         return
