@@ -2,8 +2,10 @@
 
 A `Row` names a table or figure, the published value, and the cell of a result file
 that holds ours. Its verdict is computed: "agrees" within two standard deviations
-of the difference, otherwise by how much ours is higher or lower. Rows without values
-say what was drawn, or why there is nothing.
+of the difference, otherwise by how much ours is higher or lower. Ours may also be the
+difference or the ratio of two cells. A claim "holds", "does not hold", or is "not
+shown" where two standard deviations leave it open. Rows without values say what was
+drawn, or why there is nothing.
 
     python -m experiments --page       writes docs/published.md
     python -m experiments --list       prints the same rows
@@ -21,8 +23,8 @@ listed values, which replace `{name}` in its texts or are fields themselves.
         { data = "ionosphere", published = 3.5104 },
     ]
 
-`texts` names texts that several rows share. The file of a cell is that of the
-experiment, if none is named.
+`texts` names texts that several rows share, and `about` is a line above the table. The
+file of a cell is that of the experiment, if none is named.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ RESULTS = Path(__file__).parent / "results"
 # Two standard deviations: a true value is outside in one case of twenty.
 SIGMAS = 2.0
 DEVIATION = " (deviation)"
+# Fields of a row that are cells.
+CELLS = ("cell", "above", "minus", "by")
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,9 @@ class Row:
     experiment : module in the source's package, "" if there is none
     cell : where ours is
     above : for a claim that one value is above another, where the other is
+    minus : ours is the cell's value minus that of this one
+    by : ours is the cell's value by that of this one
+    least : for a claim that ours is more than this
     text : in place of a cell, what ours shows
     protocol : how ours differs from the source's
     verdict : in place of the computed one
@@ -85,6 +92,9 @@ class Row:
     experiment: str = ""
     cell: Cell | None = None
     above: Cell | None = None
+    minus: Cell | None = None
+    by: Cell | None = None
+    least: float | None = None
     text: str = ""
     protocol: str = "as published"
     verdict: str = ""
@@ -94,15 +104,16 @@ class Row:
     def shown(self) -> str:
         """The published entry."""
         if isinstance(self.published, float):
-            return _number(self.published, self.spread, self.digits)
+            return self._number(self.published, self.spread)
         return self.published or "-"
 
     def ours(self, package: str) -> str:
         if self.cell is None or self._missing(package):
             return self.text or "-"
-        cells = [cell for cell in (self.cell, self.above) if cell is not None]
-        shown = [_number(*read(package, cell), self.digits) for cell in cells]
-        return " against ".join(shown)
+        values = [self._value(package, self.cell)]
+        if self.above is not None:
+            values.append(read(package, self.above))
+        return " against ".join(self._number(*value) for value in values)
 
     def judged(self, package: str) -> str:
         """The verdict; "not run" if there is no result file."""
@@ -113,9 +124,13 @@ class Row:
         if self.cell is not None and self.above is not None:
             holds = read(package, self.cell)[0] > read(package, self.above)[0]
             return "holds" if holds else "does not hold"
-        if self.cell is None or not isinstance(self.published, float):
+        if self.cell is None:
             raise ValueError(f"{self.item}, {self.what}: no figures and no verdict.")
-        mean, deviation = read(package, self.cell)
+        mean, deviation = self._value(package, self.cell)
+        if self.least is not None:
+            return _claim(mean - self.least, SIGMAS * deviation)
+        if not isinstance(self.published, float):
+            raise ValueError(f"{self.item}, {self.what}: no figure and no verdict.")
         chance = self._binomial(self.published)
         # Published figures may be rounded, or cut off.
         rounding = 10.0**-self.digits
@@ -126,11 +141,31 @@ class Row:
         word = "higher" if difference > 0 else "lower"
         return f"{word} by {abs(difference):.{self.digits}f}"
 
+    def _value(self, package: str, cell: Cell) -> tuple[float, float]:
+        """Mean and deviation of the cell, or of its difference or ratio to another."""
+        mean, deviation = read(package, cell)
+        if self.minus is not None:
+            other, spread = read(package, self.minus)
+            return mean - other, math.hypot(deviation, spread)
+        if self.by is not None:
+            other, spread = read(package, self.by)
+            return mean / other, math.hypot(deviation, mean / other * spread) / other
+        return mean, deviation
+
+    def _number(self, mean: float, deviation: float) -> str:
+        """With its deviation, if there is one; a difference has its sign."""
+        sign = "" if self.minus is None else "+"
+        text = f"{mean:{sign}.{self.digits}f}"
+        return f"{text} ± {deviation:.{self.digits}f}" if deviation else text
+
     def _missing(self, package: str) -> bool:
-        """Whether the experiment has not been run, or not into this folder."""
+        """Whether the experiment has not been run, or without a table of this row."""
         if not self.experiment:
             return False
-        return not (RESULTS / package / f"{self.experiment}.md").is_file()
+        cells = [getattr(self, name) for name in CELLS]
+        files = [f"{self.experiment}.md"]
+        files += [f"{cell.file}.csv" for cell in cells if cell is not None]
+        return not all((RESULTS / package / file).is_file() for file in files)
 
     def _binomial(self, rate: float) -> float:
         """Standard deviation in points of a rate on so many test points."""
@@ -141,16 +176,22 @@ class Row:
 
 @dataclass(frozen=True)
 class Source:
-    """One of the five works."""
+    """One of the five works.
+
+    about : what holds for all of its rows, such as units
+    """
 
     package: str
     name: str
     rows: Sequence[Row] = field(default_factory=tuple)
+    about: str = ""
 
 
-def _number(mean: float, deviation: float, digits: int) -> str:
-    text = f"{mean:.{digits}f}"
-    return f"{text} ± {deviation:.{digits}f}" if deviation else text
+def _claim(excess: float, allowed: float) -> str:
+    """Whether an excess is above zero, beyond what chance may have added or taken."""
+    if excess > allowed:
+        return "holds"
+    return "does not hold" if excess <= -allowed else "not shown"
 
 
 def read(package: str, cell: Cell) -> tuple[float, float]:
@@ -189,7 +230,8 @@ This page is written by `python -m experiments --page` from the files in
 
 "Agrees" means within two standard deviations of the difference. These come from our
 random splits or starts, from the published spread, and from the number of test points
-if the test points differ. "Not run" means that there is no result yet. `python -m
+if the test points differ. A claim about a difference is "not shown" if two standard
+deviations leave it open. "Not run" means that there is no result yet. `python -m
 experiments NAME`, or `bisvm reproduce NAME`, computes a row again. Its whole result,
 with pictures, is in `experiments/results/`.
 """
@@ -200,7 +242,8 @@ def page() -> str:
     """The text of docs/published.md."""
     blocks = [HEADER.rstrip(), _summary()]
     for source in SOURCES:
-        blocks += [f"## {source.name}", _markdown([COLUMNS, *_cells(source)])]
+        table = _markdown([COLUMNS, *_cells(source)])
+        blocks += filter(None, [f"## {source.name}", source.about, table])
     return "\n\n".join(blocks) + "\n"
 
 
@@ -210,7 +253,8 @@ def listing() -> str:
     for source in SOURCES:
         cells = [COLUMNS, *_cells(source)]
         kept = [(row[0], row[1], row[2], row[3], row[4], row[6]) for row in cells]
-        blocks.append("\n".join([source.name, "", *_aligned(kept), ""]))
+        head = filter(None, [source.name, source.about])
+        blocks.append("\n".join([*head, "", *_aligned(kept), ""]))
     return "\n".join(blocks)
 
 
@@ -260,7 +304,8 @@ def read_source(path: Path) -> Source:
     found = tomllib.loads(path.read_text(encoding="utf-8"))
     texts = found.get("texts", {})
     rows = [row for entry in found["rows"] for row in _rows(entry, texts)]
-    return Source(path.parent.name, found["name"], tuple(rows))
+    about = found.get("about", "")
+    return Source(path.parent.name, found["name"], tuple(rows), about)
 
 
 def _rows(entry: Mapping[str, Any], texts: Mapping[str, str]) -> Iterator[Row]:
@@ -283,7 +328,7 @@ def _axis(name: str, values: Sequence[Any]) -> list[dict[str, Any]]:
 def _row(entry: Mapping[str, Any]) -> Row:
     cells = {
         name: Cell(**{"file": entry["experiment"], **entry[name]})
-        for name in ("cell", "above")
+        for name in CELLS
         if name in entry
     }
     return Row(**{**entry, **cells})

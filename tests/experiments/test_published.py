@@ -29,6 +29,10 @@ def test_every_row_has_a_verdict_and_every_command_exists():
             assert not row.experiment or command in names
 
 
+# Who the two rows of the result file below are from.
+SOURCES = ("ours", "theirs")
+
+
 @pytest.fixture
 def results(tmp_path, monkeypatch):
     """One result file: mean 2 with deviation 0.5, and a row that continues it."""
@@ -63,13 +67,61 @@ def test_claims_of_an_order_are_judged(results, first, verdict):
     assert " against " in row.ours("seed")
 
 
+@pytest.mark.parametrize(
+    "name, published, ours, verdict",
+    [
+        ("minus", 1.5, "+1.00 ± 0.50", "agrees"),
+        ("minus", -1.5, "+1.00 ± 0.50", "higher by 2.50"),
+        ("by", 1.5, "2.00 ± 0.50", "agrees"),
+        ("by", 3.5, "2.00 ± 0.50", "lower by 1.50"),
+    ],
+)
+def test_differences_and_ratios_of_cells(results, name, published, ours, verdict):
+    cells = {source: Cell("table", "x", {"from": source}) for source in SOURCES}
+    row = Row("T", "x", published, cell=cells["ours"], **{name: cells["theirs"]})
+    assert row.ours("seed") == ours
+    assert row.judged("seed") == verdict
+    assert row.shown() == f"{published:{'+' if name == 'minus' else ''}.2f}"
+
+
+def test_the_deviation_of_a_ratio_has_both_parts(results):
+    cells = {source: Cell("table", "x", {"from": source}) for source in SOURCES}
+    row = Row("T", "x", 0.5, cell=cells["theirs"], by=cells["ours"])
+    assert row._value("seed", row.cell) == (0.5, pytest.approx(0.5 * 0.5 / 2.0))
+
+
+@pytest.mark.parametrize(
+    "least, verdict",
+    [(-0.5, "holds"), (0.5, "not shown"), (1.5, "not shown"), (2.5, "does not hold")],
+)
+def test_claims_of_a_least_difference_are_judged(results, least, verdict):
+    cells = {source: Cell("table", "x", {"from": source}) for source in SOURCES}
+    row = Row(
+        "T", "x", "claimed", cell=cells["ours"], minus=cells["theirs"], least=least
+    )
+    assert row.judged("seed") == verdict
+    assert row.shown() == "claimed"
+
+
 def test_a_row_without_figures_needs_a_verdict(results):
     with pytest.raises(ValueError, match="no verdict"):
         Row("Table", "x").judged("seed")
+    cell = Cell("table", "x", {"from": "ours"})
+    with pytest.raises(ValueError, match="no verdict"):
+        Row("Table", "x", "claimed", cell=cell).judged("seed")
 
 
 def test_a_row_without_a_result_is_not_run(results):
     row = Row("Table", "x", 1.0, experiment="never_run", verdict="drawn")
+    assert row.judged("seed") == "not run" and row.ours("seed") == "-"
+
+
+def test_a_row_is_not_run_without_its_table(results):
+    (results / "seed" / "table.md").write_text("# Table\n")
+    where = {"from": "ours"}
+    row = Row("T", "x", 2.0, experiment="table", cell=Cell("table", "x", where))
+    assert row.judged("seed") == "agrees"
+    row = Row("T", "x", 2.0, experiment="table", cell=Cell("table_new", "x", where))
     assert row.judged("seed") == "not run" and row.ours("seed") == "-"
 
 
@@ -81,6 +133,7 @@ def test_a_cell_is_one_cell(results):
 
 ENTRIES = """
 name = "A source"
+about = "H is half of ours."
 [texts]
 folds = "other folds"
 
@@ -110,6 +163,7 @@ def test_an_entry_with_each_stands_for_every_combination(tmp_path):
     path.write_text(ENTRIES)
     source = published.read_source(path)
     assert source.package == "seed" and source.name == "A source"
+    assert source.about == "H is half of ours."
     shown = [(row.what, row.published, row.protocol) for row in source.rows]
     assert shown == [
         ("SVM on iris", 1.5, "other folds"),
@@ -119,6 +173,14 @@ def test_an_entry_with_each_stands_for_every_combination(tmp_path):
         ("curves", None, "as published"),
     ]
     assert source.rows[3].cell == Cell("table_1", "CNN %", {"data": "wine"})
+
+
+def test_what_holds_for_all_rows_is_above_the_table(monkeypatch):
+    rows = (Row("Fig. 1", "curves", verdict="drawn"),)
+    source = published.Source("seed", "A source", rows, "H is half of ours.")
+    monkeypatch.setattr(published, "SOURCES", (source,))
+    assert "## A source\n\nH is half of ours.\n\n| " in published.page()
+    assert published.listing().startswith("A source\nH is half of ours.\n\n")
 
 
 def test_list_says_the_same(capsys):
