@@ -16,8 +16,8 @@ Not known: how many runs were averaged, if any, whether there is an intercept, a
 connect-4 is coded; both variants of `data` are run. The listing of algorithm 1 visits
 one dual coordinate an iteration ("single"), section 5 all ("sweep"). Here a seed draws
 the folds and the run; seeds start at 200, since the settings of `FoldNewton` were
-chosen on cancer and pima with smaller ones. The two xerostomia sets hold patients'
-records and are private.
+chosen on cancer and pima with smaller ones. The two xerostomia sets are not used: they
+hold the records of patients.
 """
 
 from __future__ import annotations

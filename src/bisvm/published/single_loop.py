@@ -160,11 +160,11 @@ class SGDDCD(SingleLoop):
     References
     ----------
     W. Jiang, S. Siddiqui, Hyper-parameter optimization for support vector machines
-    using stochastic gradient descent and dual coordinate descent, algorithm 1.
-    A program that names W. Jiang as its author is at
-    github.com/Antongz/SVM-SGD-DCD. The lower level is that of C.-J. Hsieh, K.-W. Chang,
-    C.-J. Lin, S. S. Keerthi, S. Sundararajan, A dual coordinate descent method for
-    large-scale linear SVM, ICML 2008, algorithm 1.
+    using stochastic gradient descent and dual coordinate descent, EURO Journal on
+    Computational Optimization 8, 2020, pp. 85-101, algorithm 1. A program that names
+    W. Jiang as its author is at github.com/Antongz/SVM-SGD-DCD. The lower level is that
+    of C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi, S. Sundararajan, A dual
+    coordinate descent method for large-scale linear SVM, ICML 2008, algorithm 1.
     """
 
     reading: str = "sweep"
@@ -211,7 +211,10 @@ class BilevelSGD(SingleLoop):
     -----
     - Weights start uniform in [0, 1]. The first step, of length 1, forgets them: they
       only have a say in the first draws. Then w = 1/t sum_s C_s y_l(s) x_l(s), a mean.
-    - Both points are drawn before w moves, as in Jiang's program (see `SGDDCD`).
+    - Both points are drawn before w moves, as in Jiang's program (see `SGDDCD`), and
+      both violate the margin, as (10) and (16) read. In the program l is any training
+      point: the weights only shrink if it is no violator, but y_l x_l goes into g_k all
+      the same. Its weights start in [-1, 1], the paper's in [0, 1].
     - p does not count the constant column.
     - Points are drawn in proportion to their weights.
 
