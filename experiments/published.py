@@ -81,8 +81,6 @@ class Row:
     protocol : how ours differs from the source's
     verdict : in place of the computed one
     digits : decimals shown
-    points : number of test points of a published rate in per cent, if they are not
-        ours; adds the binomial deviation of that rate
     """
 
     item: str
@@ -99,7 +97,6 @@ class Row:
     protocol: str = "as published"
     verdict: str = ""
     digits: int = 2
-    points: int | None = None
 
     def shown(self) -> str:
         """The published entry."""
@@ -131,10 +128,9 @@ class Row:
             return _claim(mean - self.least, SIGMAS * deviation)
         if not isinstance(self.published, float):
             raise ValueError(f"{self.item}, {self.what}: no figure and no verdict.")
-        chance = self._binomial(self.published)
         # Published figures may be rounded, or cut off.
         rounding = 10.0**-self.digits
-        allowed = SIGMAS * math.hypot(deviation, self.spread, chance) + rounding
+        allowed = SIGMAS * math.hypot(deviation, self.spread) + rounding
         difference = mean - self.published
         if abs(difference) <= allowed:
             return "agrees"
@@ -166,12 +162,6 @@ class Row:
         files = [f"{self.experiment}.md"]
         files += [f"{cell.file}.csv" for cell in cells if cell is not None]
         return not all((RESULTS / package / file).is_file() for file in files)
-
-    def _binomial(self, rate: float) -> float:
-        """Standard deviation in points of a rate on so many test points."""
-        if self.points is None:
-            return 0.0
-        return 100.0 * math.sqrt(rate * (100.0 - rate)) / 100.0 / math.sqrt(self.points)
 
 
 @dataclass(frozen=True)
@@ -229,11 +219,10 @@ This page is written by `python -m experiments --page` from the files in
 `experiments/results`.
 
 "Agrees" means within two standard deviations of the difference. These come from our
-random splits or starts, from the published spread, and from the number of test points
-if the test points differ. A claim about a difference is "not shown" if two standard
-deviations leave it open. "Not run" means that there is no result yet. `python -m
-experiments NAME`, or `bisvm reproduce NAME`, computes a row again. Its whole result,
-with pictures, is in `experiments/results/`.
+random splits or starts, and from the published spread. A claim about a difference is
+"not shown" if two standard deviations leave it open. "Not run" means that there is no
+result yet. `python -m experiments NAME`, or `bisvm reproduce NAME`, computes a row
+again. Its whole result, with pictures, is in `experiments/results/`.
 """
 COLUMNS = ("", "what", "published", "ours", "verdict", "protocol", "command")
 
