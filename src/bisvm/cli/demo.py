@@ -68,7 +68,9 @@ def bilevel(rows: Rows, kernel: str, text: str) -> tuple[Entry, BilevelSVC]:
 
         def show(progress: Progress) -> None:
             count = progress.record.number
-            step.detail = f"{count} evaluations, loss {progress.best_value:.4f}"
+            step.detail = (
+                f"{count} evaluations, validation loss {progress.best_value:.4f}"
+            )
 
         model = BilevelSVC(
             kernel=kernel, cv=rows.folds, callback=show, random_state=SEED
@@ -159,8 +161,10 @@ def compared(
     with threadpool_limits(1):
         with ProgressLine("default SVC"):
             default = default_entry(rows)
-        with ProgressLine(f"grid search over C and gamma, {size} x {size}"):
+        with ProgressLine(f"grid search over C and gamma, {size} x {size}") as step:
+            step.detail = "running"
             grid = grid_entry(rows, size=size)
+            step.detail = grid.detail
         grid = replace(grid, method=f"{grid.method} {size} x {size}")
         one, _ = bilevel(rows, "rbf", "one gamma")
         many, model = bilevel(rows, "ard", "one gamma per feature")

@@ -11,10 +11,11 @@ from sklearn.pipeline import Pipeline
 
 from bisvm.cli.kinds import kind_of_machine
 from bisvm.cli.output import one_line
+from bisvm.core.types import Array
 from bisvm.estimators.importance import Importance
 from bisvm.estimators.quality import Quality, cut
-from bisvm.reporting.importances import coefficients
-from bisvm.reporting.words import certificates_of, learned_in_words
+from bisvm.reporting.importances import amount, coefficients, shuffling
+from bisvm.reporting.words import WITHOUT_IT, certificates_of, learned_in_words
 from bisvm.search.reasons import TIME_STOP
 from bisvm.tables.format import remembered
 from bisvm.tables.preparing import relevances_by_column
@@ -28,15 +29,22 @@ BAR, NAME = 20, 30
 # A smaller loss of accuracy is shown as 0.0 points.
 NO_EFFECT = 0.0005
 # Attributes of a pipeline that hold what was found with its data.
-IMPORTANCE, TEST_QUALITY = "importance_", "test_quality_"
+IMPORTANCE, TEST_QUALITY, SPREAD = "importance_", "test_quality_", "spread_"
 
 
 def remember_findings(
-    model: Pipeline, importance: Importance | None, test: Quality | None
+    model: Pipeline,
+    importance: Importance | None,
+    test: Quality | None,
+    spread: Array | None = None,
 ) -> None:
-    """Store findings that need the data with a fitted pipeline."""
+    """Store findings that need the data with a fitted pipeline.
+
+    spread : `bisvm.reporting.words.spread_of` the inputs
+    """
     setattr(model, IMPORTANCE, importance)
     setattr(model, TEST_QUALITY, test)
+    setattr(model, SPREAD, spread)
 
 
 def importance_of(model: Pipeline) -> Importance | None:
@@ -51,6 +59,11 @@ def quality_on_test(model: Pipeline) -> Quality | None:
     return found
 
 
+def learned_of(model: Pipeline) -> list[str]:
+    """The learned values, in units of the inputs if these are stored with a model."""
+    return learned_in_words(model[-1], getattr(model, SPREAD, None))
+
+
 def page(model: Pipeline, said: Sequence[str] = ()) -> list[str]:
     """At most 25 lines: how good it is, what it uses, what was learned.
 
@@ -59,9 +72,9 @@ def page(model: Pipeline, said: Sequence[str] = ()) -> list[str]:
     machine = model[-1]
     first, *others = [*_verdict(model), ""]
     head = [*wrapped([first, *said, *others]), *_quality(model)]
-    tail = ["", *wrapped([*_learned(machine), *_certificate(machine)])]
-    # Two lines are a blank one and the head of the columns, one may count the others.
-    room = MOST_LINES - len(head) - len(tail) - 3
+    tail = ["", *wrapped([*_learned(model), *_certificate(machine)])]
+    # A blank line, two of the head of the columns, and one may count the others.
+    room = MOST_LINES - len(head) - len(tail) - 4
     return [*head, "", *columns_in_words(model, max(min(COLUMNS, room), 1)), *tail]
 
 
@@ -117,22 +130,24 @@ def columns_in_words(model: Pipeline, most: int) -> list[str]:
         return _relevances(model, most)
     if not found.values.any():
         return ["No prediction changes if a column is shuffled."]
-    head = (
-        f"Points of {found.measure} lost if a column is shuffled (on {found.n_rows} "
-        "rows unseen in training):"
-    )
+    head = f"{shuffling(found)} (on {found.n_rows} rows, {WITHOUT_IT}):"
     low, high = found.interval()
     width = min(max(len(one_line(name)) for name in found.names[:most]), NAME)
     signs = _signs(model)
-    lines = [head]
+    lines = wrapped([head])
     # The first column is shown in any case.
     shown = max(min(most, int(np.sum(np.abs(found.values) >= NO_EFFECT))), 1)
+    figures = [
+        [amount(found, one) for one in (found.values[k], low[k], high[k])]
+        for k in range(shown)
+    ]
+    widest = max(5, *(len(value) for value, _, _ in figures))
     for k, name in enumerate(found.names[:shown]):
         bar = "#" * round(BAR * max(found.values[k], 0.0) / max(found.values[0], 1e-9))
-        value, a, b = 100 * found.values[k], 100 * low[k], 100 * high[k]
-        text = f"{value:5.1f} ({a:.1f} to {b:.1f})"
+        value, a, b = figures[k]
+        text = f"{value:>{widest}} ({a} to {b})"
         label, sign = cut(one_line(name), width), signs.get(name, "")
-        line = f"  {label:<{width}} {text:<22} {bar:<{BAR}} {sign}"
+        line = f"  {label:<{width}} {text:<{widest + 18}} {bar:<{BAR}} {sign}"
         lines.append(line.rstrip())
     more, matter = len(found.names) - shown, np.abs(found.values[shown:]) >= NO_EFFECT
     return lines + _rest(more, "" if matter.any() else ", without effect")
@@ -144,10 +159,10 @@ def _signs(model: Pipeline) -> dict[str, str]:
     if found is None:
         return {}
     if is_regressor(model[-1]):
-        words = {True: "higher: more", False: "higher: less"}
+        words = {True: "raises the prediction", False: "lowers the prediction"}
         return {name: words[value > 0] for name, value in found.items()}
     classes = [one_line(str(name)) for name in model[-1].classes_]
-    return {name: f"higher: {classes[value > 0]}" for name, value in found.items()}
+    return {name: f"favours {classes[value > 0]}" for name, value in found.items()}
 
 
 def _relevances(model: Pipeline, most: int) -> list[str]:
@@ -167,10 +182,11 @@ def _rest(count: int, more: str = "") -> list[str]:
     return [f"  and {count} more column{'s' * (count > 1)}{more}"] if count > 0 else []
 
 
-def _learned(machine: BaseEstimator) -> list[str]:
+def _learned(model: Pipeline) -> list[str]:
+    machine = model[-1]
     choice = getattr(machine, "kernel_choice_", None)
     kernel = [] if choice is None else [f"Chosen: {choice.words}."]
-    learned = learned_in_words(machine)
+    learned = learned_of(model)
     more = [f"and {len(learned) - 2} more"] if len(learned) > 2 else []
     return [*kernel, *(f"Learned: {one_line(text)}" for text in learned[:2]), *more]
 

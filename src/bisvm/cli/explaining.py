@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline
 from bisvm.cli.describing import (
     columns_in_words,
     importance_of,
+    learned_of,
     page,
     quality_on_test,
 )
@@ -17,7 +18,7 @@ from bisvm.cli.kinds import figures, kind_of_machine
 from bisvm.cli.output import one_line, write_json, write_lines
 from bisvm.cli.predicting import load_pipeline, naming_the_file
 from bisvm.cli.tasks import importances
-from bisvm.reporting.words import certificates_of, learned_in_words
+from bisvm.reporting.words import certificates_of, choice_in_words
 from bisvm.tables import ColumnTypes
 from bisvm.tables.preparing import columns_of, relevances_by_column
 
@@ -41,8 +42,8 @@ def facts(model: Pipeline) -> dict[str, object]:
     return {
         **_target(machine),
         "kernel": one_line(repr(machine.kernel_)),
-        "kernel_choice": choice_in_words(machine, "kernel"),
-        "multi_class_choice": choice_in_words(machine, "multi_class"),
+        "kernel_choice": kernel_choice(machine),
+        "multi_class_choice": task_choice(machine),
         "hyperparameters": machine.hyperparameters_,
         "inputs": columns_of(model),
         "importance": importances(importance_of(model)),
@@ -65,10 +66,10 @@ def words(model: Pipeline) -> list[str]:
         *page(model),
         "",
         *_about(model),
-        *choice_in_words(machine, "kernel"),
-        *choice_in_words(machine, "multi_class"),
+        *kernel_choice(machine),
+        *task_choice(machine),
         "Learned on held-out rows:",
-        *(f"  {one_line(text)}" for text in learned_in_words(machine)),
+        *(f"  {one_line(text)}" for text in learned_of(model)),
         "",
         *columns_in_words(model, SHOWN),
         *(f"  (column {one_line(n)!r} {why}: not used)" for n, why in dropped.items()),
@@ -115,7 +116,15 @@ def _kinds(model: Pipeline) -> str:
     return f" from {len(kinds)} columns ({', '.join(counted)})"
 
 
-def choice_in_words(machine: BaseEstimator, argument: str) -> list[str]:
-    """What "auto" chose for an argument, and why; nothing if it was given."""
-    choice = getattr(machine, f"{argument}_choice_", None)
+def kernel_choice(machine: BaseEstimator) -> list[str]:
+    """What kernel="auto" chose, and what it tried; nothing if a kernel was given."""
+    choice = getattr(machine, "kernel_choice_", None)
+    if choice is None:
+        return []
+    return [f"Chosen: {choice.words}.", *(f"- {s}" for s in choice_in_words(choice))]
+
+
+def task_choice(machine: BaseEstimator) -> list[str]:
+    """What multi_class="auto" chose, and why; nothing if it was given."""
+    choice = getattr(machine, "multi_class_choice_", None)
     return [] if choice is None else _lines(choice)

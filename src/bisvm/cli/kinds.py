@@ -20,10 +20,12 @@ from bisvm.estimators import (
 from bisvm.estimators.quality import Quality
 from bisvm.reporting.scores import quality_of
 from bisvm.reporting.words import (
+    LEVEL,
     answer,
     expected_fit_in_words,
     expected_in_words,
     fit_verdict,
+    held_out_verdict,
     threshold_in_words,
 )
 from bisvm.selection.comparison import NumberRows, Rows
@@ -65,7 +67,7 @@ class TargetKind(ABC):
 
     @abstractmethod
     def expected(self, machine: BaseEstimator) -> Scores | None:
-        """Return what to expect on new data, with 90% intervals."""
+        """Return what to expect on new data, with 95% intervals."""
 
     @abstractmethod
     def answer(self, machine: BaseEstimator, test: Quality | None) -> str | None:
@@ -88,7 +90,9 @@ class TargetKind(ABC):
         """Return how well held-out rows of the search were predicted, if it is kept."""
 
     @abstractmethod
-    def said(self, test: Scores | None, y: Array, y_test: Array) -> list[str]:
+    def said(
+        self, machine: BaseEstimator, test: Scores | None, y: Array, y_test: Array
+    ) -> list[str]:
         """Say how well held-out rows are predicted, if the page does not."""
 
 
@@ -125,7 +129,7 @@ class Classes(TargetKind):
         score = getattr(machine, "expected_score_", None)
         if score is None:
             return None
-        low, high = score.interval()
+        low, high = score.interval(level=LEVEL)
         return {"accuracy": score.value, "low": low, "high": high}
 
     def answer(self, machine: BaseEstimator, test: Quality | None) -> str | None:
@@ -143,7 +147,9 @@ class Classes(TargetKind):
     def held_out(self, machine: BaseEstimator) -> Scores | None:
         return figures(machine.quality_)
 
-    def said(self, test: Scores | None, y: Array, y_test: Array) -> list[str]:
+    def said(
+        self, machine: BaseEstimator, test: Scores | None, y: Array, y_test: Array
+    ) -> list[str]:
         return []
 
 
@@ -183,7 +189,8 @@ class Quantities(TargetKind):
         score = machine.expected_score_
         if score is None:
             return None
-        (low, high), (least, most) = score.interval(), score.rmse_interval()
+        low, high = score.interval(level=LEVEL)
+        least, most = score.rmse_interval(level=LEVEL)
         return {
             **{"r2": score.value, "low": low, "high": high},
             **{"rmse": score.rmse, "rmse_low": least, "rmse_high": most},
@@ -193,7 +200,7 @@ class Quantities(TargetKind):
         score = machine.expected_score_
         if score is None:
             return None
-        verdict = fit_verdict(score.value, score.interval()[0])
+        verdict = fit_verdict(score.value, score.interval(level=LEVEL)[0])
         return f"{verdict}. {expected_fit_in_words(machine)}"
 
     def quality(self, model: BaseEstimator, X: UserData, y: Array) -> Quality | None:
@@ -202,7 +209,9 @@ class Quantities(TargetKind):
     def held_out(self, machine: BaseEstimator) -> Scores | None:
         return None
 
-    def said(self, test: Scores | None, y: Array, y_test: Array) -> list[str]:
+    def said(
+        self, machine: BaseEstimator, test: Scores | None, y: Array, y_test: Array
+    ) -> list[str]:
         if test is None:
             return ["No rows were held out to measure the error on new data."]
         constant = float(np.sqrt(np.mean((y_test - y.mean()) ** 2)))
@@ -210,7 +219,8 @@ class Quantities(TargetKind):
             f"On {len(y_test)} held-out rows: R^2 {test['r2']:.3f}, root mean squared "
             f"error {test['rmse']:.4g} (always predicting the mean: {constant:.4g})."
         )
-        return [words]
+        found = held_out_verdict(machine, y, y_test, test["r2"], test["rmse"])
+        return [words] if found is None else [words, found[1]]
 
 
 def kind_of(y: Array) -> TargetKind:

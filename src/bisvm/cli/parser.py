@@ -265,9 +265,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--interval": dict(
         type=_coverage,
+        nargs="?",
+        const=0.9,
         metavar="COVERAGE",
         help="also write an interval that contains the true number for this share of "
-        "the rows, such as 0.9",
+        "the rows (default: %(const)s)",
     ),
     "--trials": dict(
         type=_count, default=25, help="trials of Optuna (default: %(default)s)"

@@ -38,7 +38,7 @@ from bisvm.estimators.importance import Importance
 from bisvm.io.files import save
 from bisvm.reporting import report
 from bisvm.reporting.importances import column_importance
-from bisvm.reporting.words import certificates_of
+from bisvm.reporting.words import certificates_of, spread_of
 from bisvm.reporting.writing import check_can_report
 from bisvm.search.history import Progress
 from bisvm.tables import DataError
@@ -68,7 +68,8 @@ def run(options: Namespace) -> int:
         of_test = task.kind.quality(model, task.X_test, task.y_test)
         importance = None if signals else _importance(task, model)
         remember(model, task.table.form)
-        remember_findings(model, importance, of_test)
+        inputs = model[:-1].transform(task.X)
+        remember_findings(model, importance, of_test, spread_of(model[-1], inputs))
         saved = options.save is None or _written(lambda: _save(options, model))
         interrupted = next(iter(signals), None)
     test = task.kind.scores(model, task.X_test, task.y_test)
@@ -82,7 +83,10 @@ def run(options: Namespace) -> int:
         reported = _written(lambda: write_report(options, task, model, seconds))
         if reported:
             result["report"] = str(options.report)
-    said = [*doubts(task.warnings), *task.kind.said(test, task.y, task.y_test)]
+    said = [
+        *doubts(task.warnings),
+        *task.kind.said(model[-1], test, task.y, task.y_test),
+    ]
     _write(options, model, result, said)
     if interrupted is not None:
         return exit_code(interrupted)
@@ -146,7 +150,7 @@ def tuned(options: Namespace, task: Task, step: ProgressLine) -> tuple[Pipeline,
         def show(progress: Progress) -> None:
             number, seconds = next(done), progress.record.seconds
             left = time_left(number, seconds, options.kernel, options.time_limit)
-            loss = f"loss {progress.best_value:.4f}"
+            loss = f"validation loss {progress.best_value:.4f}"
             said = (f"evaluation {number}", loss, left)
             step.detail = ", ".join(one for one in said if one)
 
@@ -157,7 +161,10 @@ def tuned(options: Namespace, task: Task, step: ProgressLine) -> tuple[Pipeline,
         seconds = step.seconds
         machine = model[-1].set_params(callback=None, checkpoint=None)
         trained, loss = machine.n_svm_evaluations_, machine.criterion_value_
-        step.text, step.detail = what, f"{trained} SVMs trained, loss {loss:.4f}"
+        step.text, step.detail = (
+            what,
+            f"{trained} SVMs trained, validation loss {loss:.4f}",
+        )
     return model, seconds
 
 

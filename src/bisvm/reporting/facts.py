@@ -7,6 +7,7 @@ import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -27,7 +28,13 @@ from bisvm.reporting import pictures
 from bisvm.reporting.code import rebuild_lines, relearn_lines
 from bisvm.reporting.curves import thresholds_of
 from bisvm.reporting.dependence import dependences
-from bisvm.reporting.importances import coefficients, column_importance
+from bisvm.reporting.importances import (
+    amount,
+    coefficients,
+    column_importance,
+    most_important,
+    shuffling,
+)
 from bisvm.reporting.pictures import Picture
 from bisvm.reporting.scores import (
     losses_of,
@@ -38,11 +45,16 @@ from bisvm.reporting.scores import (
 )
 from bisvm.reporting.summary import describe
 from bisvm.reporting.words import (
+    WITHOUT_IT,
     answer,
     certificates_of,
+    choice_in_words,
     difference_in_words,
     expected_in_words,
+    free_values,
     learned_in_words,
+    spread_of,
+    standing,
     verdict_in_words,
 )
 from bisvm.search.history import Certificate
@@ -73,6 +85,8 @@ CLASS_SECTIONS = {
     "columns": "Columns",
     "details": "Technical details",
 }
+# Bins of probabilities that show a relation; one or two say little.
+LEAST_BINS = 3
 # Columns whose partial dependence is shown.
 DEPENDENCES = 3
 
@@ -104,6 +118,7 @@ class Gathered(NamedTuple):
     own, entries : results of the model, and of other methods
     seconds, budget : duration of the tuning, and of a grid search
     not_compared : why there are no other methods, or None
+    spread : of the inputs, to which one width of all is relative
     """
 
     model: BaseEstimator
@@ -116,6 +131,7 @@ class Gathered(NamedTuple):
     seconds: float
     budget: float
     not_compared: str | None
+    spread: Array | None
     fit_params: Mapping[str, UserVector]
     progress: Callable[[str], None]
 
@@ -141,9 +157,12 @@ def gather(
     budget = min(seconds, asked.max_seconds)
     entries = [] if reason else _entries(rows, budget, asked.details, progress)
     progress("predicting held-out rows")
+    spread = spread_of(machine, rows.X, rows.sample_weight)
     own = own_entry(machine, rows, seconds)
+    own = replace(own, tuned=free_values(machine, spread))
     return Gathered(
         *(model, machine, X, asked, rows, own, entries, seconds, budget, reason),
+        spread,
         fit_params,
         progress,
     )
@@ -163,6 +182,8 @@ def class_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
     if y_test is not None:
         thresholds = thresholds_of(machine, rows.X_test, y_test, asked.positive)
     judged = None if y_test is None else reliability_of(machine, rows.X_test, y_test)
+    if judged is not None and len(judged.rows) < LEAST_BINS:
+        judged = None
     confusion, every = _confusion(machine, rows), [*found.entries, own]
     bars = _bars(every, own, rows, quality)
     shown = {
@@ -178,6 +199,7 @@ def class_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
         "quality": quality,
         "guessing": held_out is not None and held_out.no_better_than_guessing,
         "bars": bars,
+        "standing": standing_of(bars),
         "differences": [difference_in_words(own, other) for other in found.entries],
         "expected": expected_in_words(machine),
         "train": share_of(np.asarray(machine.predict(rows.X) == rows.y)),
@@ -217,16 +239,28 @@ def common_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
         budget=found.budget,
         seconds=found.seconds,
         importance=importance,
+        amount=amount,
+        shuffling=None if importance is None else shuffling(importance),
+        most_important=None if importance is None else most_important(importance),
+        without_it=WITHOUT_IT,
         coefficients=_coefficients(model, machine),
         dependences=dependences(model, X, first, asked.positive),
-        learned=learned_in_words(machine),
+        learned=learned_in_words(machine, found.spread),
         relevances=_relevances(model, machine),
         pictures=_pictures(model, machine, rows, asked.details, fit_params, progress),
         certificates=[(one, _certificate_terms(one)) for one in certificates],
         relearn=relearn_lines(model, list(fit_params)),
+        splits_matter=_splits_matter(machine),
         rebuild=rebuild_lines(model, list(fit_params)),
         versions=_versions(),
     )
+
+
+def _splits_matter(machine: BaseEstimator) -> str:
+    """What of a model depends on the rows that its folds hold out."""
+    if hasattr(machine, "predict_proba"):
+        return "Probabilities"
+    return "Prediction intervals" if hasattr(machine, "predict_interval") else ""
 
 
 def contents(
@@ -261,6 +295,11 @@ class Bar(NamedTuple):
     low: float | None
     high: float | None
     verdict: str
+
+
+def standing_of(bars: Sequence[Bar]) -> list[str]:
+    """Which other methods are as good, if they are compared on the same rows."""
+    return standing({one.method: one.verdict for one in bars if one.verdict})
 
 
 def _bars(
@@ -411,12 +450,14 @@ def _settings(
         "estimator": type(machine).__name__,
         "kernel": kernel if isinstance(kernel, str) else _short(repr(kernel)),
         "chosen kernel": None if choice is None else choice.words,
-        "reason": None if choice is None else " ".join(choice.reasons),
+        "kernels tried": None
+        if choice is None or not choice.steps
+        else " ".join(choice_in_words(choice)),
         "chosen class tasks": None if tasks is None else tasks.words,
         "reason for class tasks": None if tasks is None else tasks.reason,
         "folds": n_folds,
         "criterion": machine.criterion,
-        "learned hyperparameters": own.tuned,
+        "learned hyperparameters": _learned(own.tuned, machine),
         "ensemble": None
         if members is None
         else f"{len(members)} machines, each tuned on its own folds; the mean of their "
@@ -427,6 +468,12 @@ def _settings(
     return {name: value for name, value in settings.items() if value is not None}
 
 
+def _learned(free: int, machine: BaseEstimator) -> str:
+    """How many values were learned, and how many were searched if these are more."""
+    searched = len(getattr(machine, "coordinates_", ()))
+    return str(free) if free == searched else f"{free} ({searched} searched)"
+
+
 def _short(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= 160 else text[:159] + "…"
@@ -434,6 +481,7 @@ def _short(text: str) -> str:
 
 def _certificate_terms(one: Certificate) -> dict[str, str]:
     terms = {
+        "why the search ended": one.reason,
         "residual of the final machine": f"{one.final_residual:.1e}",
         "residual of the machines on the folds": f"{one.lower_residual:.1e}",
         "gradient of the validation loss": f"{one.upper_gradient:.1e} of its value",

@@ -12,11 +12,20 @@ from sklearn.metrics import r2_score
 
 from bisvm.core.types import Array, UserData
 from bisvm.reporting.axes import Axis
-from bisvm.reporting.facts import Bar, Gathered, common_facts, contents
+from bisvm.reporting.facts import (
+    Bar,
+    Gathered,
+    common_facts,
+    contents,
+    standing_of,
+)
 from bisvm.reporting.scores import NORMAL
 from bisvm.reporting.words import (
+    WITHOUT_IT,
+    decimals,
     expected_fit_in_words,
     fit_verdict,
+    held_out_verdict,
     verdict_in_words,
 )
 from bisvm.selection.comparison import Entry, paired_difference, predicted_on_folds
@@ -30,6 +39,8 @@ SECTIONS = {
 }
 # Levels of the intervals, and the one that is drawn.
 LEVELS, DRAWN = (0.8, 0.9, 0.95), 0.9
+# Bars of R^2 are drawn from here at the lowest; an arrow marks what is cut off.
+LOWEST = -1.0
 # Points and intervals that are drawn.
 POINTS, BARS = 400, 50
 
@@ -54,8 +65,9 @@ class Fit:
     @property
     def words(self) -> str:
         return (
-            f"R^2 {self.r2:.3f} (95% interval {self.low:.3f} to {self.high:.3f}), root "
-            f"mean squared error {self.rmse:.4g}, mean absolute error {self.mae:.4g}"
+            f"R^2 {decimals(self.r2, 3)} (95% interval {decimals(self.low, 3)} to "
+            f"{decimals(self.high, 3)}), root mean squared error {self.rmse:.4g}, mean "
+            f"absolute error {self.mae:.4g}"
         )
 
 
@@ -114,6 +126,8 @@ def number_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
 
     fit : of held-out rows, or else of the folds; `where` says which
     bars : the compared methods with intervals, and whether they differ from the model
+    lowest : where their axis begins
+    verdict : whether held-out errors are those expected, and a text; or None
     coverage : of the intervals on held-out rows
     plots : frames of predictions, residuals and intervals
     """
@@ -132,21 +146,25 @@ def number_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
         "methods": bool(len(bars) > 1 or found.not_compared),
         "predictions": bool(plots),
     }
-    held_out = rows.y_test is not None
+    held_out, verdict = rows.y_test is not None, None
+    if fit is not None and y_test is not None:
+        verdict = held_out_verdict(machine, rows.y, y_test, fit.r2, fit.rmse)
     return {
         **common_facts(found, X_test),
         "contents": contents(SECTIONS, shown),
         "answer": _answer(fit),
         "fit": fit,
-        "where": "held-out rows"
-        if held_out
-        else "rows, each predicted by a machine trained without it",
+        "where": "held-out rows" if held_out else f"rows, {WITHOUT_IT}",
         "bars": bars,
+        "lowest": _lowest(bars),
+        "standing": standing_of(bars),
+        "verdict": verdict,
         "expected": expected_fit_in_words(machine),
         "train": float(r2_score(rows.y, machine.predict(rows.X))),
         "coverage": coverage,
         "plots": plots,
         "target": _target(rows.y, rows.y_test),
+        "target_range": (float(rows.y.min()), float(rows.y.max())),
     }
 
 
@@ -170,13 +188,19 @@ def _bars(entries: Sequence[Entry], found: Gathered) -> list[Bar]:
             n = len(one.scores)
             error = float(one.scores.std(ddof=1)) / n**0.5 if n > 1 else 0.0
             value = float(one.scores.mean())
-            # A bar is drawn from 0 to 1.
-            low, high = np.clip([value - NORMAL * error, value + NORMAL * error], 0, 1)
+            low, high = value - NORMAL * error, min(value + NORMAL * error, 1.0)
             text = "" if one is own else _verdict(own.scores, one.scores)
-            bars.append(Bar(one.method, value, float(low), float(high), text))
+            bars.append(Bar(one.method, value, low, high, text))
         elif one.cross_validated is not None and rows.y_test is None:
             bars.append(Bar(one.method, one.cross_validated, None, None, ""))
     return bars
+
+
+def _lowest(bars: Sequence[Bar]) -> float:
+    """Where the axis of the bars begins: at 0, or at a tenth below all of them."""
+    ends = [one.value if one.low is None else one.low for one in bars]
+    least = float(np.floor(10.0 * min(ends, default=0.0)) / 10.0)
+    return min(max(least, LOWEST), 0.0)
 
 
 def _verdict(own: Array, other: Array) -> str:

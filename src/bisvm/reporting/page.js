@@ -8,7 +8,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
     return cell.dataset.value === undefined ? cell.textContent : +cell.dataset.value;
   };
   heads.forEach((head, k) => {
-    head.querySelector("button").addEventListener("click", () => {
+    head.querySelector("button")?.addEventListener("click", () => {
       const down = head.getAttribute("aria-sort") !== "descending" &&
         head.classList.contains("number") || head.getAttribute("aria-sort") === "ascending";
       const rows = [...body.rows].sort((a, b) => {
@@ -22,7 +22,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
       head.setAttribute("aria-sort", down ? "descending" : "ascending");
     });
   });
-  if (body.rows.length < 12) continue;
+  if (body.rows.length < 20) continue;
   const label = document.createElement("label");
   const input = document.createElement("input");
   input.type = "search";

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator, is_regressor
 
-from bisvm.core.types import Array, ArrayLike
+from bisvm.core.types import Array, ArrayLike, UserData, UserVector
+from bisvm.data.matrices import RowBlocks, column_scale
 from bisvm.estimators.quality import NO_BETTER, Quality
-from bisvm.search.history import Certificate
+from bisvm.search.history import Certificate, Comparison
+from bisvm.search.kernel_choice import (
+    EACH,
+    GROUPS,
+    LAPLACIAN,
+    LAPLACIAN_EACH,
+    ONE,
+    UNDONE,
+    WORDS,
+    KernelChoice,
+)
 from bisvm.selection.comparison import Entry, disagreement
 
 # What hyperparameters mean, for readers who have not met them.
@@ -27,9 +39,30 @@ MEANINGS: Mapping[str, str] = {
 # Powers of the distance in kernels that have a width for every input.
 POWERS = {"RBF": 2, "Laplacian": 1}
 # Choices of kernel="auto" whose widths are the same for all standardised inputs.
-ONE_WIDTH = ("rbf", "laplacian")
-# C below or above these is called small or large.
-SMALL_C, LARGE_C = 0.1, 10.0
+ONE_WIDTH = (ONE, LAPLACIAN)
+# What richer kernels are compared with.
+SIMPLER = {
+    **dict.fromkeys((ONE, EACH, LAPLACIAN, LAPLACIAN_EACH), "a linear machine"),
+    GROUPS: "one Gaussian kernel for all features",
+}
+# Widths that differ by less, relatively, are the same.
+SAME_WIDTH = 1e-3
+# Level of the intervals of what is measured, and of what is expected on new data. One
+# standard error is the other level at which errors are compared with expected ones.
+LEVEL, ONE_ERROR = 0.95, 0.6827
+# Rows that are held out in turn, in cross-validation.
+WITHOUT_IT = "each predicted by a machine trained without it"
+# Verdicts on another method.
+NO_DIFFERENCE, WORSE, BETTER = (
+    "no difference beyond chance",
+    "bisvm is better",
+    "better than bisvm",
+)
+
+
+def decimals(value: float, digits: int) -> str:
+    """A number with so many decimals, and no minus sign before zeros."""
+    return f"{round(float(value), digits) + 0.0:.{digits}f}"
 
 
 def hyperparameters_of(machine: BaseEstimator) -> dict[str, ArrayLike]:
@@ -40,39 +73,109 @@ def hyperparameters_of(machine: BaseEstimator) -> dict[str, ArrayLike]:
     return {name: getattr(machine, f"{name}_") for name in ("lambda_w", "lambda_f")}
 
 
-def learned_in_words(machine: BaseEstimator) -> list[str]:
-    """A line for every hyperparameter; widths are told in standardised units."""
+def learned_in_words(machine: BaseEstimator, spread: Array | None = None) -> list[str]:
+    """A line for every hyperparameter; widths are told in standardised units.
+
+    spread : `spread_of` the training rows, if they are known
+    """
     return [
-        _widths(machine, name, value) or in_words(name, value, is_regressor(machine))
+        _widths(machine, name, value, spread)
+        or in_words(name, value, is_regressor(machine))
         for name, value in hyperparameters_of(machine).items()
     ]
 
 
-def _widths(machine: BaseEstimator, name: str, value: ArrayLike) -> str | None:
-    """gamma of every input times its standard deviation (squared if Gaussian)."""
-    given = getattr(machine, "feature_scale_", None)
+def spread_of(
+    machine: BaseEstimator, X: UserData, sample_weight: UserVector = None
+) -> Array | None:
+    """The scale to which one width of all inputs is relative, as the kernel has it.
+
+    None for a machine that has no widths for single inputs.
+    """
+    values = hyperparameters_of(machine).get("gamma")
+    if values is None or _standard(machine, values, None) is None:
+        return None
+    weight = None if sample_weight is None else np.asarray(sample_weight)
+    whole = sparse.issparse(X) or isinstance(X, RowBlocks)
+    return column_scale(X if whole else np.asarray(X, dtype=float), weight)
+
+
+def _standard(
+    machine: BaseEstimator, value: ArrayLike, scale: Array | None
+) -> Array | None:
+    """gamma_d s_d^p of the inputs that vary; None if inputs have no gamma of their own.
+
+    p is 2 for a Gaussian kernel and 1 for a Laplacian; s are the standard deviations,
+    unless another scale is given.
+    """
+    deviation = getattr(machine, "feature_scale_", None)
     power = POWERS.get(type(getattr(machine, "kernel_", None)).__name__)
-    if name != "gamma" or given is None or power is None:
+    if deviation is None or power is None:
         return None
-    scale = np.asarray(given, dtype=float)
-    if np.shape(value) != scale.shape or not (scale > 0).any():
+    deviation = np.asarray(deviation, dtype=float)
+    if np.shape(value) != deviation.shape or not (deviation > 0).any():
         return None
-    standard = (np.asarray(value, dtype=float) * scale**power)[scale > 0]
+    unit = deviation if scale is None else np.asarray(scale, dtype=float)
+    standard: Array = (np.asarray(value, dtype=float) * unit**power)[deviation > 0]
+    return standard
+
+
+def _is_same(values: Array | None) -> bool:
+    """Whether all widths are the same, but for rounding errors."""
+    if values is None or not values.min() > 0:
+        return False
+    return bool(values.max() <= (1.0 + SAME_WIDTH) * values.min())
+
+
+def _has_one_width(
+    machine: BaseEstimator, value: ArrayLike, spread: Array | None
+) -> bool:
     choice = getattr(machine, "kernel_choice_", None)
-    count = f", for {len(standard)} inputs"
     if choice is not None and choice.name in ONE_WIDTH:
-        standard = np.exp(np.mean(np.log(standard), keepdims=True))
-        count = f", the same for all {len(scale)} inputs"
+        return True
+    return spread is not None and _is_same(_standard(machine, value, spread))
+
+
+def free_values(machine: BaseEstimator, spread: Array | None = None) -> int:
+    """Number of hyperparameters of the final machine that are not tied to others.
+
+    Widths of single inputs may have been searched, and refused: they are one then.
+    """
+    names = [str(name) for name, _ in getattr(machine, "coordinates_", ())]
+    widths = sum(name.startswith("gamma[") for name in names)
+    value = getattr(machine, "hyperparameters_", {}).get("gamma", 0.0)
+    if widths < 2 or not _has_one_width(machine, value, spread):
+        return len(names)
+    return len(names) - widths + 1
+
+
+def _widths(
+    machine: BaseEstimator, name: str, value: ArrayLike, spread: Array | None
+) -> str | None:
+    """gamma of every input in standardised units, or the one that all share."""
+    standard = _standard(machine, value, None) if name == "gamma" else None
+    if standard is None:
+        return None
+    meaning = MEANINGS["gamma"]
+    one, count = _has_one_width(machine, value, spread), len(standard)
+    shared = None if spread is None else _standard(machine, value, spread)
+    if one and shared is not None and _is_same(shared):
+        return (
+            f"gamma = {shared[0]:.4g} for all {count} inputs, in units of their usual "
+            "spread (standard deviation, or interquartile range / 1.349 if smaller): "
+            f"{meaning}"
+        )
     text = _range(standard).partition(" (")[0]
-    meaning = MEANINGS["gamma"] + _remark("gamma", standard)
-    return f"gamma = {text}{count}, in units of their standard deviations: {meaning}"
+    own = "in units of their standard deviations"
+    if one and _is_same(standard):
+        return f"gamma = {text} for all {count} inputs, {own}: {meaning}"
+    why = " (one width for all, relative to their usual spread)" if one else ""
+    meaning += _remark("gamma", standard)
+    return f"gamma = {text} for {count} inputs, {own}{why}: {meaning}"
 
 
 def in_words(name: str, value: ArrayLike, regression: bool = False) -> str:
-    """One hyperparameter: its value or range, its meaning, and a remark.
-
-    C of a regression is in units of the target: none is large or small by itself.
-    """
+    """One hyperparameter: its value or range, its meaning, and a remark."""
     values = np.asarray(value, dtype=float)
     last = name.split("__")[-1]
     meaning = MEANINGS.get(last, "a parameter of the kernel")
@@ -92,19 +195,14 @@ def _range(values: Array) -> str:
 
 
 def _remark(name: str, values: Array) -> str:
-    if name == "C":
-        typical = float(np.exp(np.mean(np.log(np.maximum(values, 1e-300)))))
-        if typical < SMALL_C:
-            return " (small: a smooth decision)"
-        return " (large: the training rows are fitted closely)" * (typical > LARGE_C)
     if name == "gamma" and values.size > 1 and values.max() > 100 * values.min():
         return " (inputs with a small value hardly matter)"
     return ""
 
 
 def share_in_words(value: float, low: float, high: float, level: int = 95) -> str:
-    """A share with its interval: 80.1% (95% interval 73.3-85.8%)."""
-    return f"{value:.1%} ({level}% interval {100 * low:.1f}-{high:.1%})"
+    """A share with its interval: 80.1% (95% interval 73.3% to 85.8%)."""
+    return f"{value:.1%} ({level}% interval {low:.1%} to {high:.1%})"
 
 
 def expected_in_words(machine: BaseEstimator) -> str | None:
@@ -112,8 +210,7 @@ def expected_in_words(machine: BaseEstimator) -> str | None:
     score = getattr(machine, "expected_score_", None)
     if score is None:
         return None
-    low, high = score.interval()
-    words = share_in_words(score.value, low, high, 90)
+    words = share_in_words(score.value, *score.interval(level=LEVEL))
     return f"Expected accuracy on new data, estimated from the training rows: {words}."
 
 
@@ -122,12 +219,64 @@ def expected_fit_in_words(machine: BaseEstimator) -> str | None:
     score = machine.expected_score_
     if score is None:
         return None
-    (low, high), (least, most) = score.interval(), score.rmse_interval()
+    low, high = score.interval(level=LEVEL)
+    least, most = score.rmse_interval(level=LEVEL)
     return (
-        f"Expected on new data: R^2 {score.value:.3f} (90% interval {low:.3f} to "
-        f"{high:.3f}), root mean squared error {score.rmse:.4g} ({least:.4g} to "
-        f"{most:.4g})."
+        "Expected on new data, estimated from the training rows: R^2 "
+        f"{decimals(score.value, 3)} ({LEVEL:.0%} interval {decimals(low, 3)} to "
+        f"{decimals(high, 3)}), root mean squared error {score.rmse:.4g} ({least:.4g} "
+        f"to {most:.4g})."
     )
+
+
+def held_out_verdict(
+    machine: BaseEstimator, y: Array, y_test: Array, r2: float, rmse: float
+) -> tuple[bool | None, str] | None:
+    """Whether errors on held-out rows are as expected, and why R^2 may not be.
+
+    Returns
+    -------
+    good : whether there is no sign of overfitting; None if there are too few rows
+    text : sentences that say so
+    """
+    score = getattr(machine, "expected_score_", None)
+    if score is None:
+        return None
+    n = len(y_test)
+    least, most = score.rmse_interval(n, LEVEL)
+    _, usual = score.rmse_interval(n, ONE_ERROR)
+    expected = (
+        f"on {n:,} rows, a root mean squared error between {least:.4g} and {most:.4g} "
+        "was expected."
+    )
+    if rmse > most:
+        text = "The search overfits the folds, or the held-out rows are different"
+        return False, f"{text}: {expected}"
+    if rmse > usual:
+        text = f"Too few held-out rows to tell overfitting from chance: {expected}"
+    else:
+        text = f"No sign of overfitting: {expected}"
+    text += _why_r2_differs(score.interval(level=LEVEL), y, y_test, r2)
+    return (None if rmse > usual else True), text
+
+
+def _why_r2_differs(
+    interval: tuple[float, float], y: Array, y_test: Array, r2: float
+) -> str:
+    """A sentence if R^2 differs because the target varies less, or more."""
+    (low, high), own, usual = interval, float(y_test.std()), float(y.std())
+    spread = f"(standard deviation {own:.4g} against {usual:.4g})"
+    if r2 < low and own < usual:
+        return (
+            " R^2 is lower than expected because the held-out numbers vary less than "
+            f"the training numbers {spread}."
+        )
+    if r2 > high and own > usual:
+        return (
+            " R^2 is higher than expected because the held-out numbers vary more than "
+            f"the training numbers {spread}."
+        )
+    return ""
 
 
 def fit_verdict(value: float, low: float) -> str:
@@ -140,8 +289,35 @@ def fit_verdict(value: float, low: float) -> str:
 def verdict_in_words(better: bool, chance: bool) -> str:
     """Whether the model is better than another method."""
     if chance:
-        return "no difference beyond chance"
-    return "bisvm is better" if better else "better than bisvm"
+        return NO_DIFFERENCE
+    return WORSE if better else BETTER
+
+
+def standing(verdicts: Mapping[str, str]) -> list[str]:
+    """Which other methods are better than bisvm, or as good, on the same rows.
+
+    verdicts : of the other methods by name
+    """
+    said = []
+    for verdict, words, more in (
+        (BETTER, "better than bisvm", ""),
+        (NO_DIFFERENCE, "as good as bisvm", f": {NO_DIFFERENCE}"),
+    ):
+        names = [name for name, own in verdicts.items() if own == verdict]
+        if names:
+            verb = "is" if len(names) == 1 else "are"
+            listed = listing(names)
+            listed = f"{listed[0].upper()}{listed[1:]}"
+            said.append(f"{listed} {verb} {words} on these rows{more}.")
+    if not said and verdicts:
+        return ["On these rows, bisvm is better than every other method."]
+    return said
+
+
+def listing(names: Sequence[str]) -> str:
+    """a, b and c."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def answer(held_out: Quality | None, test: Quality | None) -> str | None:
@@ -154,11 +330,27 @@ def answer(held_out: Quality | None, test: Quality | None) -> str | None:
     if shown is None:
         return None
     verdict = held_out or shown
+    where = "held-out rows" if test is shown else f"rows, {WITHOUT_IT}"
+    words = figures_in_words(shown, where)
     if verdict.no_better_than_guessing:
-        return f"{NO_BETTER}: {shown.figures}."
+        return f"{NO_BETTER}: {words}."
     one = shown.measure
     word = "Yes" if one.low > one.guess else "Slightly better than guessing"
-    return f"{word}: {shown.figures}."
+    return f"{word}: {words}."
+
+
+def figures_in_words(quality: Quality, where: str) -> str:
+    """The measure that matters on these rows, and what guessing would give."""
+    n, one = f"{round(float(quality.rows.sum())):,}", quality.measure
+    if quality.constant is not None:
+        return (
+            f"class {quality.constant!r} is predicted for all {n} {where}; "
+            f"{quality.accuracy:.1%} of them belong to it"
+        )
+    return (
+        f"{one.name} {share_in_words(one.value, one.low, one.high)} on {n} {where}; "
+        f"always predicting {quality.largest_class!r} gives {one.guess:.1%}"
+    )
 
 
 def threshold_in_words(machine: BaseEstimator) -> str | None:
@@ -211,3 +403,31 @@ def difference_in_words(own: Entry, other: Entry) -> str | None:
 def certificates_of(machine: BaseEstimator) -> list[Certificate]:
     given = machine.certificate_
     return list(given) if isinstance(given, list) else [given]
+
+
+def choice_in_words(choice: KernelChoice) -> list[str]:
+    """What kernel="auto" has tried: a sentence for each comparison."""
+    return [
+        _step_in_words(step) + (UNDONE if reason.endswith(UNDONE) else "")
+        for step, reason in zip(choice.steps, choice.reasons, strict=True)
+    ]
+
+
+def _step_in_words(step: Comparison) -> str:
+    """What was tried, instead of what, and what held-out rows say."""
+    what = WORDS[step.name]
+    if step.name in SIMPLER:
+        what += f" instead of {SIMPLER[step.name]}"
+    value, errors = step.difference.value, step.difference.in_standard_errors
+    change = "lower" if value > 0 else "higher"
+    loss = f"The held-out loss is {change} by {abs(value):.3g}"
+    # A digit more where it decides.
+    digits = 1 if abs(errors - step.needed) >= 0.05 else 3
+    noise = f"{abs(errors):.{digits}f} standard errors"
+    if step.needed > 0 and value > 0:
+        noise += f"; more than {step.needed:.2g} needed"
+    elif step.needed < 0:
+        noise += f"; it may be higher by up to {-step.needed:g}"
+    sample = "" if step.n_rows is None else f", on a sample of {step.n_rows} rows"
+    taken = "taken" if step.taken else "not taken"
+    return f"{what[0].upper()}{what[1:]}: {taken}. {loss} ({noise}{sample})."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from importlib.util import find_spec
@@ -21,7 +22,7 @@ from bisvm.estimators.importance import Importance
 from bisvm.reporting.facts import Asked, class_facts, gather
 from bisvm.reporting.numbers import number_facts
 from bisvm.reporting.scores import NORMAL, share_of
-from bisvm.reporting.words import share_in_words
+from bisvm.reporting.words import decimals, share_in_words
 
 # Estimators that have a report, and their subclasses.
 REPORTED = (
@@ -39,6 +40,8 @@ UNPRINTABLE = dict.fromkeys(
     ],
     "\ufffd",
 )
+# After these, between letters or digits, a long name may be broken.
+SEPARATOR = re.compile(r"(?<=\w)([_/.\-])(?=\w)")
 del UNPRINTABLE[ord("\n")], UNPRINTABLE[ord("\t")]
 
 
@@ -159,10 +162,15 @@ ConvolutionalSVC, ConvolutionalLinearSVC, or Pipeline
 def page(template: str, **facts: object) -> str:
     """Fill a template; all values are escaped."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
-    from markupsafe import Markup
+    from markupsafe import Markup, escape
 
     def printable(value: object) -> object:
         return value if isinstance(value, Markup) else str(value).translate(UNPRINTABLE)
+
+    def name(text: object) -> Markup:
+        """A name that may be broken after its separators."""
+        shown = str(escape(str(text).translate(UNPRINTABLE)))
+        return Markup(SEPARATOR.sub(r"\1<wbr>", shown))
 
     environment = Environment(
         loader=FunctionLoader(_resource),
@@ -177,6 +185,8 @@ def page(template: str, **facts: object) -> str:
     environment.filters["thousands"] = "{:,}".format
     environment.filters["interval"] = _interval
     environment.filters["seconds"] = _seconds
+    environment.filters["name"] = name
+    environment.filters["decimals"] = decimals
     environment.filters["typeset"] = lambda text: str(text).replace("R^2", "R\u00b2")
     environment.filters["in_words"] = lambda share: share_in_words(*share[:3])
     style, script = _resource("page.css"), _resource("page.js")
@@ -201,7 +211,7 @@ def _hash(text: str) -> str:
 
 def _interval(right: Array) -> str:
     value, low, high, _ = share_of(right)
-    return f"{value:.1%} ({100 * low:.1f}-{high:.1%})"
+    return f"{value:.1%} ({low:.1%} to {high:.1%})"
 
 
 def _seconds(duration: float) -> str:
