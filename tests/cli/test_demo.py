@@ -27,6 +27,10 @@ def test_the_demo_tells_the_whole_story(tmp_path, capsys):
     assert out.index("3. Numbers") < out.index("Report on the breast cancer data")
     # Without a terminal, a line for each step (more for a long one).
     assert len(err.splitlines()) >= 1 + len(entries) and "\r" not in err
+    # A log that repeats a line says that the step goes on, and at last what it found.
+    grids = [line for line in err.splitlines() if "grid search over" in line]
+    assert sum("C = " in line for line in grids) == 2
+    assert all("running" in line or "points; C = " in line for line in grids)
     path = tmp_path / "demo" / "report.html"
     assert str(path) in out
     assert "Can we predict whether a tumour is benign?" in path.read_text("utf-8")

@@ -46,7 +46,9 @@ def test_numbers_are_recognised_and_predicted(folder, capsys):
     assert main(["tune", str(folder / "prices.csv"), *QUICK]) == 0
     lines = capsys.readouterr().out.splitlines()
     page = " ".join(" ".join(lines).split())
-    assert page.startswith("Can 'price' be predicted? Yes. Expected on new data: R^2")
+    assert page.startswith("Can 'price' be predicted? Yes. Expected on new data, ")
+    assert "estimated from the training rows: R^2" in page and "(95% interval" in page
+    assert "on 60 rows, a root mean squared error between" in page
     assert "root mean squared error" in page and "always predicting the mean" in page
     assert len(lines) <= 25
 
@@ -70,6 +72,14 @@ def test_predictions_and_intervals_are_those_of_the_model(folder, capsys):
     assert type(model[-1]).__name__ == "BilevelSVR"
 
 
+def test_an_interval_without_a_number_is_one_of_90_percent(folder, capsys):
+    words = ["predict", str(folder / "model.skops"), str(folder / "prices.csv")]
+    assert main([*words, "--interval", "0.9"]) == 0
+    given = capsys.readouterr().out
+    assert main([*words, "--interval"]) == 0
+    assert capsys.readouterr().out == given
+
+
 def test_the_target_may_be_missing(folder, tmp_path, capsys):
     lines = (folder / "prices.csv").read_text().splitlines()[:6]
     path = tmp_path / "new.csv"
@@ -82,7 +92,7 @@ def test_explain_says_what_it_predicts(folder, capsys):
     assert main(["explain", str(folder / "model.skops")]) == 0
     out = capsys.readouterr().out
     assert "A regression: it predicts a number." in out
-    assert "epsilon" in out and "Expected on new data: R^2" in out
+    assert "epsilon" in out and "R^2" in out
     assert main(["explain", str(folder / "model.skops"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["task"] == "regression"
 
@@ -106,8 +116,8 @@ def test_a_report_on_numbers(folder, tmp_path, capsys):
     words = ["tune", str(folder / "prices.csv"), "--kernel", "linear", "--cv", "3"]
     assert main([*words, "--report", str(path)]) == 0
     out, err = capsys.readouterr()
-    assert "Points of R^2 lost if a column is shuffled" in out
-    assert "higher: more" in out and f"Report: {path}" in err
+    assert "Fall of R^2 if a column is shuffled" in out
+    assert "raises the prediction" in out and f"Report: {path}" in err
     text = path.read_text(encoding="utf-8")
     assert "Can we predict price?" in text and 'id="predictions"' in text
 

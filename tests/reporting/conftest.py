@@ -21,6 +21,8 @@ def harmful_table():
     frame["</script><script>alert(5)</script>"] = 1.0
     for number in range(10):
         frame[f"column {number}"] = rng.normal(size=240).round(3)
+    for number in range(5):
+        frame[f"constant {number}"] = 1.0
     frame.loc[:5, "column 1"] = np.nan
     frame["day"] = np.datetime64("2020-01-01") + rng.integers(0, 300, 240)
     frame["target"] = np.where(y == 1, LABEL, "fine")

@@ -4,7 +4,12 @@ import base64
 from itertools import pairwise
 
 import pytest
+from sklearn.datasets import load_wine
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+import bisvm
+from bisvm import BilevelSVC
 from tests.reporting.browser import Browser, find_chromium
 from tests.reporting.conftest import SCRIPT
 
@@ -65,28 +70,35 @@ def test_headings_go_down_one_at_a_time_and_tables_have_heads(page):
     assert page.evaluate(f"{bare}.length") == 0
 
 
-RELEVANCE = "[...document.querySelectorAll('table.sortable')].at(-1)"
-FIRST = f"[...{RELEVANCE}.tBodies[0].rows].map(r => r.cells[0].textContent)"
+COLUMNS = "document.querySelector('table.sortable.columns')"
+FIRST = f"[...{COLUMNS}.tBodies[0].rows].map(r => r.cells[0].textContent)"
 
 
 def test_tables_sort_and_narrow_down(page):
     before = page.evaluate(FIRST)
     assert before[0] == SCRIPT
-    page.evaluate(f"{RELEVANCE}.tHead.rows[0].cells[0].firstChild.click()")
+    page.evaluate(f"{COLUMNS}.tHead.rows[0].cells[0].firstChild.click()")
     by_name = page.evaluate(FIRST)
     assert sorted(by_name) == sorted(before) and by_name != before
-    head = f"{RELEVANCE}.tHead.rows[0].cells[1]"
+    head = f"{COLUMNS}.tHead.rows[0].cells[2]"
     page.evaluate(f"{head}.firstChild.click()")
     assert page.evaluate(f"{head}.getAttribute('aria-sort')") == "descending"
-    assert page.evaluate(FIRST) == before
+    # The only column with missing values.
+    assert page.evaluate(FIRST)[0] == "column 1"
     page.evaluate(f"{head}.firstChild.click()")
-    assert page.evaluate(FIRST)[-1] == before[0]
+    assert page.evaluate(FIRST)[-1] == "column 1"
     page.evaluate(
-        f"(() => {{ const i = {RELEVANCE}.parentElement.previousSibling.control;"
+        f"(() => {{ const i = {COLUMNS}.parentElement.previousSibling.control;"
         " i.value = 'COLUMN 1'; i.dispatchEvent(new Event('input')); })()"
     )
-    rows = f"[...{RELEVANCE}.tBodies[0].rows].filter(r => !r.hidden).length"
+    rows = f"[...{COLUMNS}.tBodies[0].rows].filter(r => !r.hidden).length"
     assert page.evaluate(rows) == 1
+    # Tables that fit on a screen have no such box.
+    assert page.evaluate("document.querySelectorAll('input[type=search]').length") == 1
+    # A bar has no order of its own.
+    bar = "document.querySelector('table.sortable:not(.columns) th:last-child')"
+    assert page.evaluate(f"{bar}.textContent") == "bar"
+    assert page.evaluate(f"{bar}.querySelector('button') === null")
     assert page.complaints() == []
 
 
@@ -142,6 +154,28 @@ def test_light_dark_wide_and_narrow(page, dark, width):
     picture = base64.b64decode(page.screenshot())
     assert picture.startswith(b"\x89PNG") and len(picture) > 10_000
     page.show()
+
+
+def test_a_phone_shows_whole_tables(page, reported, tmp_path):
+    data = load_wine(as_frame=True)
+    model = make_pipeline(StandardScaler(), BilevelSVC("rbf", learn=(), cv=3))
+    train, test = slice(None, None, 2), slice(1, None, 2)
+    model.fit(data.data[train], data.target[train])
+    path = bisvm.report(
+        model, data.data[train], data.target[train], tmp_path / "wine.html",
+        X_test=data.data[test], y_test=data.target[test],
+    )  # fmt: skip
+    page.show(width=390)
+    page.open(path)
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    wide = "[...document.querySelectorAll('.wide')].filter(e => e.scrollWidth > "
+    labels = f"{wide} e.clientWidth + 1).map(e => e.ariaLabel)"
+    assert page.evaluate(labels) == []
+    # Long names are broken, so that there is room for bars.
+    bar = "document.querySelector('table.sortable .bar').getBoundingClientRect().width"
+    assert page.evaluate(bar) > 50
+    page.show()
+    page.open(reported / "out.html")
 
 
 def contrast(page, text, ground):

@@ -13,7 +13,9 @@ from sklearn.metrics import r2_score
 import bisvm
 from bisvm import BilevelLinearSVR, BilevelSVR
 from bisvm.reporting.dependence import dependences
-from bisvm.reporting.numbers import Axis, fit_of
+from bisvm.reporting.facts import Bar
+from bisvm.reporting.numbers import Axis, _lowest, fit_of
+from bisvm.reporting.words import held_out_verdict
 from bisvm.selection.comparison import (
     NumberRows,
     fixed,
@@ -55,7 +57,13 @@ def test_the_page_has_its_sections_and_says_how_good_it_is(text, model):
     assert f"R² {r2_score(y_test, model.predict(X_test)):.3f}" in words
     assert "Always predicting the mean" in words and "linear regression" in words
     assert "90% prediction intervals of 50 rows" in words
-    assert "points of R² are lost" in words
+    assert "R² falls by 0." in words and "points of R²" not in words
+    assert "Fall of R² if a column is shuffled, on 221 rows, each predicted" in words
+    assert "and the target ranges from 25 to 346" in words
+    assert "root mean squared error between" in words and "-0.000" not in words
+    assert " is as good as bisvm on these rows" in words or "are as good" in words
+    assert "compared row by row, so one may be better" in words
+    assert "Prediction intervals may differ a little" in words
     main = Reader(text.partition("<main>")[2].partition("<footer")[0]).text.lower()
     assert "accuracy" not in main and "class" not in main and "nan" not in main
     assert text.count('class="speck"') == 221 + 221 + 50
@@ -87,6 +95,35 @@ def test_intervals_of_r2_hold_it():
     assert 0.91 < np.mean(inside) < 0.98
     assert fit_of(signal, signal, 0.0).r2 == 1.0
     assert fit_of(np.ones(3), np.zeros(3), 1.0).r2 == 0.0
+
+
+def test_errors_are_held_against_what_was_expected(model):
+    expected = model.expected_score_
+    rmse, r2 = expected.rmse, expected.value
+    usual = held_out_verdict(model, y, y_test, r2, rmse)
+    assert usual[0] is True and usual[1].startswith("No sign of overfitting: on 221")
+    assert "R^2" not in usual[1]
+    least, most = expected.rmse_interval(221, 0.95)
+    assert f"between {least:.4g} and {most:.4g} was expected" in usual[1]
+    few = held_out_verdict(model, y, y_test, r2, 0.99 * most)
+    assert few[0] is None and few[1].startswith("Too few held-out rows")
+    bad = held_out_verdict(model, y, y_test, r2, 1.01 * most)
+    assert bad[0] is False and bad[1].startswith("The search overfits the folds")
+    # The same errors are a larger part of a target that varies less, and vice versa.
+    low, high = expected.interval(level=0.95)
+    calm = held_out_verdict(model, y, 0.7 * y_test, low - 0.1, rmse)[1]
+    assert "R^2 is lower than expected because the held-out numbers vary less" in calm
+    wild = held_out_verdict(model, y, 1.5 * y_test, high + 0.1, rmse)[1]
+    assert "R^2 is higher than expected because the held-out numbers vary more" in wild
+    assert "R^2 is" not in held_out_verdict(model, y, 1.5 * y_test, low - 0.1, rmse)[1]
+
+
+def test_the_axis_of_r2_begins_below_all_intervals():
+    ends = [Bar("a", 0.2, -0.13, 0.5, ""), Bar("b", 0.5, 0.3, 0.7, "")]
+    assert _lowest(ends) == pytest.approx(-0.2)
+    assert _lowest(ends[1:]) == 0.0 and _lowest([]) == 0.0
+    assert _lowest([Bar("c", -7.0, -9.0, -5.0, "")]) == -1.0
+    assert _lowest([Bar("d", -0.31, None, None, "")]) == pytest.approx(-0.4)
 
 
 def test_axes_have_room_for_one_value_and_none_for_infinity():

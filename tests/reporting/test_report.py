@@ -4,6 +4,7 @@ import html
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import NotFittedError
@@ -69,8 +70,7 @@ def test_all_sections_are_there(text):
     page = Reader(text)
     heads = re.findall(r"<h2 id=\"(\w+)\">", text)
     assert heads == [
-        "short", "methods", "classes", "thresholds", "probabilities", "columns",
-        "details",
+        "short", "methods", "classes", "thresholds", "columns", "details",
     ]  # fmt: skip
     assert sum(tag == "img" for tag, _ in page.tags) == 3
     assert sum(tag == "svg" for tag, _ in page.tags) > 20
@@ -87,7 +87,10 @@ def test_all_sections_are_there(text):
         "Certified.",
         "scikit-learn",
         "weight of training errors against a smooth decision",
-        "Log-loss of the probabilities on held-out rows: ",
+        "Methods are compared row by row",
+        "Probabilities may differ a little",
+        "The same predictions, without a search",
+        "each predicted by a machine trained without it",
         "ROC curve, area ",
         "The mean predicted probability",
     ):
@@ -143,7 +146,8 @@ def test_several_classes_a_plain_pipeline_and_no_held_out_rows(tmp_path):
     page = Reader(text)
     assert "No rows were held out to measure the accuracy" in page.text
     score = model[-1].expected_score_.value
-    assert f"estimated from the training rows: {score:.1%} (90% interval" in page.text
+    assert f"estimated from the training rows: {score:.1%} (95% interval" in page.text
+    assert "on 150 rows, each predicted by a machine trained without it" in page.text
     assert "each row predicted by a machine trained without it" in page.text
     assert page.text.count("<Iris>") == 2
     made = {"X": X, "y": y}
@@ -162,6 +166,30 @@ def test_a_linear_machine_with_one_hyperparameter(tmp_path):
     page = Reader(path.read_text(encoding="utf-8"))
     assert "Validation loss around the optimum at C = " in str(page.tags)
     assert "No sign of overfitting" in page.text
+
+
+def test_probabilities_are_drawn_if_there_are_enough_bins(tmp_path):
+    model = BilevelSVC("rbf", cv=3, random_state=0).fit(X[::2], y[::2])
+    given = dict(X_test=np.tile(X[1::2], (2, 1)), y_test=np.tile(y[1::2], 2))
+    drawn = bisvm.report(model, X[::2], y[::2], tmp_path / "a.html", **given, **FEW)
+    text = drawn.read_text(encoding="utf-8")
+    assert 'id="probabilities"' in text and "How often predictions are right" in text
+    # The log-loss is told once, with the figures of the classes.
+    assert Reader(text).text.lower().count("log-loss 0.") == 1
+    few = {name: rows[:119] for name, rows in given.items()}
+    dull = bisvm.report(model, X[::2], y[::2], tmp_path / "b.html", **few, **FEW)
+    text = dull.read_text(encoding="utf-8")
+    assert 'id="probabilities"' not in text and "log-loss 0." in text.lower()
+
+
+def test_names_may_be_broken_and_numbers_may_not(tmp_path):
+    frame = pd.DataFrame(X, columns=["od280/od315_of_wines", "<b>", "a.b", "x-1.5"])
+    model = BilevelLinearSVC(random_state=0).fit(frame, y)
+    path = bisvm.report(model, frame, y, tmp_path / "a.html", **FEW)
+    text = path.read_text(encoding="utf-8")
+    assert "od280/<wbr>od315_<wbr>of_<wbr>wines" in text and "a.<wbr>b" in text
+    assert "&lt;b&gt;" in text and "<b>" not in text
+    assert "<bdi>x-1.5</bdi>" in text
 
 
 def test_filters_of_a_convolutional_machine(tmp_path):

@@ -5,11 +5,26 @@ import pytest
 from sklearn.datasets import make_moons
 
 from bisvm import BilevelSVC
+from bisvm.data.matrices import column_scale
+from bisvm.estimators.importance import Importance
 from bisvm.kernels import RBF, Laplacian
-from bisvm.reporting.words import in_words, learned_in_words
+from bisvm.reporting.importances import most_important
+from bisvm.reporting.words import (
+    NO_DIFFERENCE,
+    answer,
+    choice_in_words,
+    decimals,
+    free_values,
+    in_words,
+    learned_in_words,
+    spread_of,
+    standing,
+)
 from bisvm.search.history import Comparison, PairedDifference
 from bisvm.search.kernel_choice import NOT_GAUSSIAN, KernelChoice
 from bisvm.search.refinement import NESTED, SEPARATE
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 @pytest.mark.parametrize(
@@ -24,17 +39,126 @@ def test_a_range_is_told_where_there_is_one(value, shown):
     assert in_words("gamma", value).startswith(shown)
 
 
-def test_one_width_is_told_as_one_in_standardised_units():
+def heavy_tailed():
+    """Two moons, the second of them in other units and with outliers."""
     X, y = make_moons(80, noise=0.2, random_state=0)
-    model = BilevelSVC("auto", cv=3, random_state=0).fit(X * [1.0, 100.0], y)
-    gamma, scale = model.hyperparameters_["gamma"], model.feature_scale_
-    _, text = learned_in_words(model)
-    standard = np.atleast_1d(gamma) * scale**2
-    if model.kernel_choice_.name == "rbf":
-        assert f"gamma = {standard[0]:.4g}, the same for all 2 inputs" in text
-    else:
-        assert f"{standard.min():.3g} to {standard.max():.3g}, for 2 inputs" in text
-    assert "in units of their standard deviations" in text
+    X[::20, 1] *= 20.0
+    return X * [1.0, 100.0], y
+
+
+@pytest.fixture(scope="module")
+def one_width():
+    """A machine with one width, relative to the scale of every input."""
+    X, y = heavy_tailed()
+    gamma = 0.3 / column_scale(X) ** 2
+    kernel = RBF(gamma=gamma, per_feature=True)
+    return BilevelSVC(kernel, learn=(), cv=3, random_state=0).fit(X, y)
+
+
+def test_one_width_is_told_in_the_units_that_it_has(one_width):
+    X, _ = heavy_tailed()
+    assert column_scale(X)[1] < 0.5 * X[:, 1].std()
+    spread = spread_of(one_width, X)
+    np.testing.assert_array_equal(spread, column_scale(X))
+    _, text = learned_in_words(one_width, spread)
+    assert text.startswith("gamma = 0.3 for all 2 inputs, in units of their usual")
+    assert "interquartile range / 1.349 if smaller" in text
+
+
+def test_without_the_scale_the_range_in_standard_deviations_is_told(one_width):
+    X, _ = heavy_tailed()
+    standard = one_width.hyperparameters_["gamma"] * X.std(axis=0) ** 2
+    _, text = learned_in_words(one_width)
+    assert f"{standard.min():.3g} to {standard.max():.3g} for 2 inputs, in" in text
+    assert "in units of their standard deviations: how" in text
+
+
+def test_widths_that_were_refused_do_not_count(one_width):
+    X, y = heavy_tailed()
+    searched = BilevelSVC("ard", cv=3, random_state=0, max_iter=5).fit(X, y)
+    assert len(searched.coordinates_) == 3
+    spread = spread_of(searched, X)
+    widths = searched.hyperparameters_["gamma"] * column_scale(X) ** 2
+    one = np.ptp(widths) < 1e-3 * widths.min()
+    assert free_values(searched, spread) == (2 if one else 3)
+    searched.hyperparameters_["gamma"] = one_width.hyperparameters_["gamma"]
+    assert free_values(searched, spread) == 2
+    searched.hyperparameters_["gamma"] = np.array([1.0, 2.0])
+    assert free_values(searched, spread) == 3
+    plain = BilevelSVC("rbf", cv=3, random_state=0, max_iter=2).fit(X, y)
+    assert spread_of(plain, X) is None and free_values(plain) == 2
+
+
+def test_c_is_neither_large_nor_small_by_itself():
+    told = in_words("C", 1e4)
+    assert told == "C = 1e+04: weight of training errors against a smooth decision"
+
+
+def test_other_methods_that_are_as_good_are_named():
+    better, same, worse = "better than bisvm", NO_DIFFERENCE, "bisvm is better"
+    told = standing({"guessing": worse, "logistic regression": same, "SVC": same})
+    assert told == [
+        "Logistic regression and SVC are as good as bisvm on these rows: no difference "
+        "beyond chance."
+    ]
+    told = standing({"random forest": better, "boosting": same})
+    assert told[0] == "Random forest is better than bisvm on these rows."
+    assert told[1].startswith("Boosting is as good as bisvm")
+    assert "better than every other method" in standing({"guessing": worse})[0]
+    assert standing({}) == []
+
+
+def importance(measure, values, errors):
+    size, names = len(values), tuple("abc"[: len(values)])
+    figures = np.array(values), np.array(errors), np.zeros(size), np.zeros(size)
+    return Importance(names, *figures, measure, 100)
+
+
+def test_the_most_important_column_may_be_none():
+    clear = importance("accuracy", [0.2, 0.01], [0.01, 0.01])
+    assert most_important(clear) == (
+        "The most important column is a: 20.0 points of accuracy are lost if it is "
+        "shuffled."
+    )
+    unclear = importance("accuracy", [0.012, 0.01], [0.01, 0.01])
+    assert most_important(unclear) == (
+        "No single column is needed beyond chance: 1.2 points of accuracy are lost if "
+        "a, the most important one, is shuffled (95% interval -0.8 to 3.2)."
+    )
+    of_numbers = importance("R^2", [0.179], [0.01])
+    assert "R^2 falls by 0.179 if it is shuffled" in most_important(of_numbers)
+
+
+def test_zero_has_no_sign():
+    assert decimals(-0.0004, 3) == "0.000" and decimals(-0.04, 1) == "0.0"
+    assert decimals(-0.05, 2) == "-0.05" and decimals(np.float64(1.25), 2) == "1.25"
+
+
+def test_rows_of_folds_are_not_called_held_out(one_width):
+    X, y = heavy_tailed()
+    model = BilevelSVC("rbf", cv=3, random_state=0, max_iter=2).fit(X, y)
+    folds = answer(model.quality_, None)
+    assert "on 80 rows, each predicted by a machine trained without it; always" in folds
+    assert "on 80 held-out rows; always" in answer(model.quality_, model.quality_)
+
+
+def test_kernels_that_were_tried_say_against_what():
+    lower, higher = PairedDifference(0.1, 0.08), PairedDifference(-0.1, 0.02)
+    steps = (
+        Comparison(SEPARATE, lower, 4.0, 500),
+        Comparison(NOT_GAUSSIAN, higher, 0.0),
+        Comparison("rbf", lower, 1.0),
+    )
+    assert choice_in_words(KernelChoice("rbf", RBF(), steps)) == [
+        "One width for each feature instead of one for all: not taken. The held-out "
+        "loss is lower by 0.1 (1.2 standard errors; more than 4 needed, on a sample of "
+        "500 rows).",
+        "A Laplacian kernel instead of a Gaussian one: not taken. The held-out loss is "
+        "higher by 0.1 (5.0 standard errors).",
+        "A Gaussian kernel with one width for all features instead of a linear "
+        "machine: taken. The held-out loss is lower by 0.1 (1.2 standard errors; more "
+        "than 1 needed).",
+    ]
 
 
 def test_a_gain_that_a_later_check_refused_says_so():

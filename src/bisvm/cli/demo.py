@@ -67,10 +67,8 @@ def bilevel(rows: Rows, kernel: str, text: str) -> tuple[Entry, BilevelSVC]:
     with ProgressLine(f"bisvm, C and {text}") as step:
 
         def show(progress: Progress) -> None:
-            count = progress.record.number
-            step.detail = (
-                f"{count} evaluations, validation loss {progress.best_value:.4f}"
-            )
+            count, loss = progress.record.number, progress.best_value
+            step.detail = f"{count} evaluations, validation loss {loss:.4f}"
 
         model = BilevelSVC(
             kernel=kernel, cv=rows.folds, callback=show, random_state=SEED

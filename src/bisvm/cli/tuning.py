@@ -161,10 +161,8 @@ def tuned(options: Namespace, task: Task, step: ProgressLine) -> tuple[Pipeline,
         seconds = step.seconds
         machine = model[-1].set_params(callback=None, checkpoint=None)
         trained, loss = machine.n_svm_evaluations_, machine.criterion_value_
-        step.text, step.detail = (
-            what,
-            f"{trained} SVMs trained, validation loss {loss:.4f}",
-        )
+        step.text = what
+        step.detail = f"{trained} SVMs trained, validation loss {loss:.4f}"
     return model, seconds
 
 

@@ -235,6 +235,7 @@ def common_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
         settings=_settings(machine, asked.settings, len(rows.folds), found.own),
         own=found.own,
         entries=[*found.entries, found.own],
+        on_folds=_on_folds(found),
         not_compared=found.not_compared,
         budget=found.budget,
         seconds=found.seconds,
@@ -254,6 +255,12 @@ def common_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
         rebuild=rebuild_lines(model, list(fit_params)),
         versions=_versions(),
     )
+
+
+def _on_folds(found: Gathered) -> bool:
+    """Whether methods can be compared on the folds, or are not compared at all."""
+    others = [one.cross_validated is not None for one in found.entries]
+    return any(others) or not others
 
 
 def _splits_matter(machine: BaseEstimator) -> str:

@@ -40,8 +40,8 @@ UNPRINTABLE = dict.fromkeys(
     ],
     "\ufffd",
 )
-# After these, between letters or digits, a long name may be broken.
-SEPARATOR = re.compile(r"(?<=\w)([_/.\-])(?=\w)")
+# After these, within a long name but not within a number, a line may end.
+SEPARATOR = re.compile(r"(?<=\w)([_/]|[.\-](?=[^\W\d]))(?=\w)")
 del UNPRINTABLE[ord("\n")], UNPRINTABLE[ord("\t")]
 
 
