@@ -27,7 +27,7 @@ from experiments.seed002.mnist_kernels import (
 TITLE = "Table 4.3: MNIST, 3 against 5, the degree of the kernel"
 
 DEGREES = (1, 2, 3, 4, 5)
-MAX_STARTS = 5
+MAX_STARTS = 3
 # Regulariser, its strength, the step.
 SETTINGS: dict[str, tuple[str, float, float]] = {
     "DFO₁": ("dfo_1", 0.01, 0.1),
