@@ -39,6 +39,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from experiments.common import Context
+from experiments.provenance import read_runs
+
 __all__ = ["SOURCES", "Cell", "Row", "Source", "listing", "page", "read"]
 
 RESULTS = Path(__file__).parent / "results"
@@ -256,8 +259,18 @@ def _cells(source: Source) -> Iterator[tuple[str, ...]]:
             row.ours(source.package),
             row.judged(source.package),
             row.protocol,
-            f"{source.package}.{row.experiment}" if row.experiment else "-",
+            _command(source.package, row.experiment),
         )
+
+
+def _command(package: str, experiment: str) -> str:
+    """What makes the result again; "-" if there is no experiment."""
+    if not experiment:
+        return "-"
+    run = read_runs(RESULTS / package).get(experiment)
+    if run is None or run.splits == Context.splits:
+        return f"{package}.{experiment}"
+    return f"{package}.{experiment} --splits {run.splits}"
 
 
 def _summary() -> str:

@@ -125,6 +125,20 @@ def test_a_row_is_not_run_without_its_table(results):
     assert row.judged("seed") == "not run" and row.ours("seed") == "-"
 
 
+def test_the_command_says_how_many_splits(results):
+    for name, splits in (("five", 5), ("usual", 20)):
+        record(results / "seed", name, Run("abc", 1.0, splits, {}))
+    commands = {
+        name: published._command("seed", name) for name in ("five", "usual", "new")
+    }
+    assert commands == {
+        "five": "seed.five --splits 5",
+        "usual": "seed.usual",
+        "new": "seed.new",
+    }
+    assert published._command("seed", "") == "-"
+
+
 def test_a_cell_is_one_cell(results):
     row = Row("Table", "x", 1.0, cell=Cell("table", "x", {"who": "b"}))
     with pytest.raises(ValueError, match="0 rows"):
