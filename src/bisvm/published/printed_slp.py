@@ -15,15 +15,21 @@ is accepted if no pair (h, objective) of the filter dominates it, h being the su
 violations. rho doubles then, and halves otherwise. If the linear program is infeasible,
 all variables but C and theta come from a batch SVM. The answer is the last point.
 
-`SLPFilter` differs in five ways: shares a = alpha / C in place of alpha, logarithms of
-C and gamma, a trust region on the hyperparameters only, a cost of long steps, and exact
-SVMs in place of rejected proposals and at the best theta.
+`SLPFilter` is our variant; docs/methods/one_program.md lists what it changes, and
+experiments/seed004/slp_changes.py measures what each change gains.
 
 The paper does not say how the search stops, how large h may be, nor what the filter
 does when points are swapped. Here the search ends when rho is too small to matter or mu
 is zero; h has an upper limit, as in the filter of Fletcher et al. that the paper cites
 (without one the first steps have an h of 100, and the search never comes back); and the
-filter starts again after a swap, since its pairs belong to another objective.
+filter starts again after a swap, since its pairs belong to another objective. Three
+more choices are ours: rho also halves after an infeasible linear program, where the
+listing keeps it; points are swapped after every so many accepted steps, where the
+listing counts iterations; and b and alpha after a swap come from exact SVMs, solved
+again and then changed point by point. So there are exact SVMs at the start, where a
+linear program is infeasible, and at swaps. An estimator that swaps returns the last
+point or the mean of the later half of the partitions, whichever has the lower mean H
+over all of them.
 """
 
 from __future__ import annotations
@@ -53,8 +59,8 @@ ROUNDING = 1e-12
 class PrintedSLPFilter(BothLevels):
     """Algorithm 2 of Sangnier, Gauthier and Rakotomamonjy (2014), as printed.
 
-    It is here for comparison: with swaps "slp-filter" is as accurate, in half the time.
-    It needs one shared C, and learns every entry of theta separately.
+    It is here for comparison with "slp-filter", our variant. It needs one shared C, and
+    learns every entry of theta separately.
 
     Parameters
     ----------
@@ -362,7 +368,7 @@ class _Search:
         return self.swaps is None and float(self.point.mu.max()) <= ZERO
 
     def retrain(self) -> None:
-        """A batch SVM at C and theta; a smaller radius if that is where we were."""
+        """Go to the batch SVM at C and theta; halve the radius, so that it ends."""
         x = self.program.coordinates(self.point.z)
         self.move(self.program.trained_at(x))
         self.radius *= 0.5

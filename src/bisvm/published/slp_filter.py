@@ -3,12 +3,17 @@
 Algorithm 2 of M. Sangnier, J. Gauthier and A. Rakotomamonjy, "Kernel learning as
 minimization of the single validation estimate", MLSP 2014.
 
-The bilevel program is linearised at a point, and the linear program within an
-infinity-norm trust region on x proposes the next one. A point is the pair (h, H): the
-sum of its constraint violations, and the objective. It is acceptable if no pair in the
-filter is as good in both, and radii double or halve with that. R. Fletcher, N. Gould,
-S. Leyffer, P. Toint and A. Wachter, "Global convergence of a trust-region SQP-filter
-algorithm for general nonlinear programming", SIAM J. Optim. 13, 2002.
+The bilevel program is linearised at a point, and the linear program within an infinity-
+norm trust region on x proposes the next one. A point is the pair (h, H): the sum of its
+constraint violations, and the objective. It is acceptable if no pair in the filter is
+as good in both, up to a small envelope, and if enough of the promised decrease comes
+true; radii double, up to 1, or halve with that. R. Fletcher, N. Gould, S. Leyffer, P.
+Toint and A. Wachter, "Global convergence of a trust-region SQP-filter algorithm for
+general nonlinear programming", SIAM J. Optim. 13, 2002.
+
+Without swaps eps falls from its first value to 1e-8, in passes that are repeated until
+one of them does not lower H. What else is not as the paper prints it is in
+docs/methods/one_program.md.
 
 Feasible points are always known: the exact SVMs at a theta. A search starts there, and
 starts there again if a linear program is infeasible; they also replace a proposal that
