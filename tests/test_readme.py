@@ -1,6 +1,7 @@
 """README and guide are true: names exist. Their programs run in test_docs."""
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,16 @@ REGISTRIES = {
 def test_the_first_program_is_short():
     lines = [line for line in PROGRAMS[0].splitlines() if line.strip()]
     assert len(lines) <= 10
+
+
+def test_names_in_the_text_exist():
+    """`bisvm.X` and `bisvm.tables.X`, in README and in the first pages."""
+    texts = [README, (ROOT / "docs" / "start.md").read_text(encoding="utf-8")]
+    names = {n for t in texts for n in re.findall(r"`(bisvm(?:\.\w+)+)", t)}
+    assert {"bisvm.tables.pipeline_for", "bisvm.SVC", "bisvm.save"} <= names
+    for name in names:
+        *modules, last = name.split(".")
+        assert hasattr(import_module(".".join(modules)), last), name
 
 
 @pytest.mark.parametrize("part", REGISTRIES)
