@@ -1,6 +1,8 @@
 """The report on a target of numbers."""
 
 import re
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -77,6 +79,14 @@ def test_without_held_out_rows_folds_are_drawn(tmp_path):
     assert "All 10 coefficients" in words and "higher values favour" not in words
 
 
+def test_methods_on_folds_have_no_verdicts(tmp_path):
+    linear = BilevelLinearSVR(**QUICK).fit(X, y)
+    path = bisvm.report(linear, X, y, tmp_path / "folds.html")
+    words = " ".join(Reader(path.read_text(encoding="utf-8")).text.split())
+    assert "in cross-validation on the same folds" in words
+    assert "compared with bisvm" not in words and "row by row" not in words
+
+
 def test_several_outputs_have_a_page(tmp_path):
     Y = np.column_stack([y, -y])
     model = BilevelLinearSVR(**QUICK).fit(X, Y)
@@ -109,6 +119,10 @@ def test_errors_are_held_against_what_was_expected(model):
     assert few[0] is None and few[1].startswith("Too few held-out rows")
     bad = held_out_verdict(model, y, y_test, r2, 1.01 * most)
     assert bad[0] is False and bad[1].startswith("The search overfits the folds")
+    # Where no better than the mean was expected, nothing can be overfitted.
+    hopeless = SimpleNamespace(expected_score_=replace(expected, value=-0.01))
+    assert held_out_verdict(hopeless, y, y_test, 0.0, rmse) is None
+    assert held_out_verdict(hopeless, y, y_test, 0.0, 1.01 * most)[0] is False
     # The same errors are a larger part of a target that varies less, and vice versa.
     low, high = expected.interval(level=0.95)
     calm = held_out_verdict(model, y, 0.7 * y_test, low - 0.1, rmse)[1]

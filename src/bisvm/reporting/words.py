@@ -252,6 +252,9 @@ def held_out_verdict(
     if rmse > most:
         text = "The search overfits the folds, or the held-out rows are different"
         return False, f"{text}: {expected}"
+    if not score.value > 0:
+        # There is nothing to overfit: no better than the mean was expected.
+        return None
     if rmse > usual:
         text = f"Too few held-out rows to tell overfitting from chance: {expected}"
     else:
