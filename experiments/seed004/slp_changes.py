@@ -3,8 +3,9 @@
 Two searches on the toy signals of `toy_signals`: algorithm 2 as it is printed
 (`PrintedSLPFilter`), with one of our changes switched on, and ours (`SLPFilter`), with
 one of them switched off. Both have at most 100 linear programs. `CHANGES` lists them.
-Shares in place of alpha cannot be switched off alone in ours; "all of these" switches
-off everything else, so that what remains is the printed algorithm in shares.
+Shares and logarithms cannot be switched off in ours: its row of shares, logarithms and
+natural steps is without the natural steps only. "All of these" switches off everything
+else, so that what remains is close to the printed algorithm in shares.
 
     H           of the exact SVMs at the answer; with swaps the mean over partitions
     accuracy    of the machine trained on all signals, on 1,000 others
