@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib.util import resolve_name
 from pathlib import Path
@@ -95,8 +96,13 @@ MODULES = {dotted_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 MODULES.pop("bisvm")
 
 
-def imports(name: str) -> Iterator[tuple[int, str]]:
+@cache
+def imports(name: str) -> list[tuple[int, str]]:
     """Line and module of every import of ours, at whatever depth in the code."""
+    return list(_imports(name))
+
+
+def _imports(name: str) -> Iterator[tuple[int, str]]:
     path = MODULES[name]
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -218,19 +224,21 @@ def assignments(name: str) -> list[Assignment]:
     return found
 
 
-ASSIGNED = [a for name in MODULES if folder(name) in BELOW for a in assignments(name)]
+@pytest.fixture(scope="module")
+def assigned():
+    return [a for name in MODULES if folder(name) in BELOW for a in assignments(name)]
 
 
-def test_nobody_sets_attributes_of_another_object():
-    others = [one for one in ASSIGNED if not one.own]
+def test_nobody_sets_attributes_of_another_object(assigned):
+    others = [one for one in assigned if not one.own]
     wrong = [one for one in others if (one.file, one.function) not in ASSIGNING]
     assert not wrong, f"make a new object instead: {wrong}"
     needed = {(one.file, one.function) for one in others}
     assert set(ASSIGNING) <= needed, f"not needed: {set(ASSIGNING) - needed}"
 
 
-def test_objects_do_not_change_after_their_constructor():
-    changes = [one for one in ASSIGNED if one.own and one.function not in CONSTRUCTORS]
+def test_objects_do_not_change_after_their_constructor(assigned):
+    changes = [one for one in assigned if one.own and one.function not in CONSTRUCTORS]
     wrong = [one for one in changes if one.owner not in CHANGING]
     assert not wrong, f"return a new value instead: {wrong}"
     needed = {one.owner for one in changes}

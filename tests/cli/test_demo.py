@@ -1,17 +1,34 @@
 """The demonstration runs, says what it found, and draws it."""
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
+from sklearn.model_selection import StratifiedKFold
 
 from bisvm.cli import demo
 from bisvm.selection.comparison import Entry, fixed
+from tests.covering import full
 
 
 def entry(right, tuned=2):
     return Entry("grid search", tuned, "", 0.9, np.array(right, dtype=bool), 1.5)
 
 
-def test_the_demo_tells_the_whole_story(tmp_path, capsys):
+def of_fewer_rows(example, every):
+    """An example of the demo with one in so many of its training rows."""
+    rows, names = example()
+    X, y = rows.X[::every], rows.y[::every]
+    folds = StratifiedKFold(5, shuffle=True, random_state=0).split(X, y)
+    return replace(rows, X=X, y=y, folds=list(folds)), names
+
+
+@pytest.mark.parametrize("every", [2, *full(1)])
+def test_the_demo_tells_the_whole_story(every, tmp_path, monkeypatch, capsys):
+    for name in ("moons", "breast_cancer"):
+        fewer = partial(of_fewer_rows, getattr(demo, name), every)
+        monkeypatch.setattr(demo, name, fewer)
     entries = demo.demonstrate(tmp_path / "demo", size=3)
     out, err = capsys.readouterr()
     assert [one.tuned for one in entries] == [0, 2, 2, 13, 0, 2, 2, 31]

@@ -60,12 +60,29 @@ def test_results_are_printed_and_nothing_is_half_written(
     assert [one.name for one in tmp_path.iterdir()] == ["table.csv"]
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is full")
-def test_standard_output_on_a_full_disk_is_one_line(words):
-    with open("/dev/full", "w") as full:
+needs_full_device = pytest.mark.skipif(
+    not os.path.exists("/dev/full"), reason="no device that is full"
+)
+
+
+@needs_full_device
+def test_standard_output_on_a_full_disk_is_one_line(words, monkeypatch, capsys):
+    with open("/dev/full", "w") as device, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", device)
+        assert main(words) == 1
+        # What is still to be written goes nowhere, without an error.
+        device.write("more")
+        device.flush()
+    assert capsys.readouterr().err.splitlines()[-1] == "bisvm: No space left on device"
+
+
+@pytest.mark.full
+@needs_full_device
+def test_a_process_on_a_full_disk_ends_without_a_second_message(words):
+    with open("/dev/full", "w") as device:
         done = subprocess.run(
             [sys.executable, "-m", "bisvm", *words],
-            stdout=full,
+            stdout=device,
             stderr=subprocess.PIPE,
             text=True,
         )

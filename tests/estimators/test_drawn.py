@@ -1,5 +1,6 @@
 """Progress as it is really drawn: by rich, in a notebook; and examples of callbacks."""
 
+import io
 import os
 import re
 import runpy
@@ -79,6 +80,23 @@ print(len(model.history_))
 """
 
 
+def assert_one_line(shown, times):
+    """It was rewritten so many times, and ended once."""
+    assert shown.count("\r") == times > 1
+    assert shown.count("\n") == 1 and shown.endswith("\n")
+    assert "loss" in shown and "best" in shown
+
+
+def test_one_line_that_is_rewritten_in_what_jupyter_puts_in_place_of_a_stream(
+    monkeypatch,
+):
+    stream = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
+    monkeypatch.setattr(sys, "stderr", stream)
+    model = BilevelSVC("rbf", verbose=1, **QUICK).fit(X, y)
+    assert_one_line(stream.getvalue(), len(model.history_))
+
+
+@pytest.mark.full
 def test_one_line_that_is_rewritten_in_a_notebook(tmp_path):
     pytest.importorskip("ipykernel")
     from jupyter_client.manager import start_new_kernel
@@ -97,10 +115,7 @@ def test_one_line_that_is_rewritten_in_a_notebook(tmp_path):
         client.stop_channels()
         manager.shutdown_kernel(now=True)
     assert reply["content"]["status"] == "ok"
-    shown = streams["stderr"]
-    assert shown.count("\r") == int(streams["stdout"]) > 1
-    assert shown.count("\n") == 1 and shown.endswith("\n")
-    assert "loss" in shown and "best" in shown
+    assert_one_line(streams["stderr"], int(streams["stdout"]))
 
 
 def test_the_example_of_mlflow_logs_every_evaluation(monkeypatch, capsys):

@@ -39,7 +39,7 @@ def linear_data(n=150, seed=0):
 
 @pytest.fixture(scope="module")
 def moons():
-    X, y = make_moons_with_noise(240, random_state=4)
+    X, y = make_moons_with_noise(140, n_noise=3, random_state=4)
     return X, y, BilevelSVC(random_state=0).fit(X, y)
 
 

@@ -191,7 +191,7 @@ def test_a_lower_level_that_was_not_solved_is_not_called_converged():
 @pytest.mark.usefixtures("usual_searches")
 @pytest.mark.parametrize("every", [60, *full(3)])
 def test_a_climb_that_is_stopped_anywhere_returns_the_best_point_it_told_of(every):
-    X, y = make_moons_with_noise(150, n_noise=4, random_state=0)
+    X, y = make_moons_with_noise(100, n_noise=2, random_state=0)
     settings = {"kernel": "ard", "cv": 3, "random_state": 0}
     stages = [record.stage for record in BilevelSVC(**settings).fit(X, y).history_]
     assert stages[-1] == "final descent"

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
+from joblib.externals.loky import get_reusable_executor
 
 from bisvm import BilevelLinearSVC, BilevelSVC
 from tests.covering import full
@@ -45,6 +46,12 @@ def test_eight_fits_at_once_in_threads(alone, rounds):
             assert_same(pool.map(fitted, range(8)), alone)
 
 
+def test_in_a_worker_of_loky(alone):
+    with get_reusable_executor(max_workers=1) as worker:
+        assert_same(worker.map(fitted, range(2)), alone[:2])
+
+
+@pytest.mark.full
 def test_in_workers_of_loky(alone):
     found = Parallel(n_jobs=2, backend="loky")(delayed(fitted)(k) for k in range(2))
     assert_same(found, alone[:2])

@@ -22,8 +22,8 @@ def test_every_gradient_agrees_or_is_left_out_for_a_reason():
 
 
 def test_the_published_rule_is_steeper_than_the_slope():
-    X, y = make_classification(150, 4, flip_y=0.2, random_state=1)
-    line = jacobian.slopes_along(X, np.where(y == 1, 1, -1), points=15)
+    X, y = make_classification(80, 4, flip_y=0.2, random_state=1)
+    line = jacobian.slopes_along(X, np.where(y == 1, 1, -1), points=9)
     exact, published = (line.slopes[rule] for rule in jacobian.RULES)
     assert not np.allclose(exact, published)
     # With every vector at its bound both are the same.
@@ -33,11 +33,11 @@ def test_the_published_rule_is_steeper_than_the_slope():
 
 
 def test_large_problems_in_small():
-    X, y = make_classification(400, 6, random_state=0)
+    X, y = make_classification(120, 6, random_state=0)
     table = large.connect4(X, np.where(y == 1, 1, -1))
     assert [row[0].split(",")[0] for row in table.rows[:2]] == [
         "BilevelLinearSVC",
         "FoldNewton",
     ]
-    row = large.tune_sparse(2000, 30)
-    assert row[0] == "2,000 x 30" and row[5] > 60.0
+    row = large.tune_sparse(800, 30)
+    assert row[0] == "800 x 30" and row[5] > 60.0

@@ -16,10 +16,10 @@ import pytest
 from bisvm import BilevelLinearSVC, BilevelSVC
 from bisvm.bilevel.objective import WarmStart
 from bisvm.bilevel.problem import Evaluation
-from bisvm.kernels import RBF
 from bisvm.machines.approximation import Approximation
 from bisvm.search.checkpoint import APPLICATION_ID, FORMAT, Stored, open_checkpoint
 from bisvm.search.packing import described, digest, packed, sealed, unpacked, unsealed
+from tests.covering import full
 from tests.disks import full_disk
 from tests.problems import sparse_twin, toy_data
 from tests.search.runs import (
@@ -343,17 +343,36 @@ def test_what_a_run_has_decided_is_kept(tmp_path):
         assert file.extra is None
 
 
-def test_digests_tell_apart_and_are_the_same_in_every_process():
-    program = (
-        "import numpy as np; from bisvm.search.packing import digest, described; "
-        "from bisvm import kernels; print(digest(np.arange(50.0), 'a'), "
-        "described(kernels.RBF(gamma=np.arange(1.0, 40.0))))"
-    )
+PLAIN = """
+import numpy as np
+from bisvm.search.packing import described, digest
+
+class Part:
+    def get_params(self, deep):
+        return {"gamma": np.arange(1.0, 40.0), "names": {"b": 1, "a": object()}}
+
+print(digest(np.arange(50.0), "a"), described(Part()))
+"""
+# The start of a process with a kernel takes longer.
+KERNEL = """
+import numpy as np
+from bisvm.kernels import RBF
+from bisvm.search.packing import described
+
+print(described(RBF(gamma=np.arange(1.0, 40.0))))
+"""
+
+
+@pytest.mark.parametrize("program", [PLAIN, *full(KERNEL)], ids=["plain", "kernel"])
+def test_digests_are_the_same_in_every_process(program, capsys):
     told = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout
-    kernel = RBF(gamma=np.arange(1.0, 40.0))
-    assert told == f"{digest(np.arange(50.0), 'a')} {described(kernel)}\n"
+    exec(program, {})
+    assert told == capsys.readouterr().out
+
+
+def test_digests_tell_apart():
     parts = [X, X.T, X[:-1], sparse_twin(X), y, y.astype(str), y.astype(object), None]
     assert len({digest(part) for part in parts}) == len(parts)
     long = np.arange(1000.0)

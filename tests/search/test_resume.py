@@ -42,7 +42,11 @@ def nothing(progress):
 
 # What is fitted, on which data, and whether to stop at every evaluation or at some.
 CASES = {
-    "the whole refine": (svc("ard"), make_moons_with_noise(200, random_state=0), 11),
+    "the whole refine": (
+        svc("ard"),
+        make_moons_with_noise(140, n_noise=3, random_state=0),
+        11,
+    ),
     "by way of samples": (svc(cv=2, max_iter=3), MOONS, 1),
     "on landmarks": (svc(approximation="nystroem", max_iter=3), MOONS, 1),
     "no refine": (svc("ard", starts=1, max_iter=8), toy_data(60), 3),

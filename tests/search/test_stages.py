@@ -101,9 +101,14 @@ def test_nothing_to_learn_is_one_evaluation():
 # --- samples --------------------------------------------------------------------------
 
 
-def test_many_rows_are_searched_by_way_of_a_sample():
+@pytest.fixture(scope="module")
+def of_many_rows():
     search = make_search(MOONS)
-    found, trace = tune(search, "auto", rng())
+    return search, *tune(search, "auto", rng())
+
+
+def test_many_rows_are_searched_by_way_of_a_sample(of_many_rows):
+    search, found, trace = of_many_rows
     names = [record.stage for record in search.observer.records]
     assert (
         names.index("shared values") > names.index("subsample") > names.index("start")
@@ -112,12 +117,10 @@ def test_many_rows_are_searched_by_way_of_a_sample():
     assert found.tried_starts.n_rows == sample_sizes(1000)[0] and found.converged
 
 
-def test_a_search_is_a_function_of_its_answers():
+def test_a_search_is_a_function_of_its_answers(of_many_rows):
     """The same questions in the same order, whenever it is run."""
-    runs = []
-    for _ in range(2):
-        search = make_search(MOONS)
-        found, trace = tune(search, "auto", rng())
+    again, runs = make_search(MOONS), []
+    for search, found, trace in (of_many_rows, (again, *tune(again, "auto", rng()))):
         asked = [(r.theta.tobytes(), r.stage, r.value) for r in search.observer.records]
         runs.append((asked, told(found.best), found.fitted.tobytes(), trace.n_solved))
     assert runs[0] == runs[1]
