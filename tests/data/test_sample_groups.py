@@ -56,7 +56,7 @@ def test_hypergradients_of_smooth_losses(kernel, loss, intercept):
     np.testing.assert_allclose(sparse(theta)[1], gradient, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("most", [8, *full(20)])
+@pytest.mark.parametrize("most", [5, *full(20)])
 @pytest.mark.parametrize(
     "kernel, intercept", crossed(["linear", "rbf"], INTERCEPTS, strength=1)
 )
@@ -80,7 +80,7 @@ def test_hypergradients_of_the_exact_hinge(kernel, intercept, most):
             # A kink within the differences.
             agree.append(False)
     print(f"{sum(agree)} of {len(agree)} agree")
-    assert len(agree) >= 8 and np.mean(agree) > 0.8
+    assert len(agree) >= min(most, 8) and np.mean(agree) > 0.8
 
 
 def test_chunks_have_the_same_hypergradient():

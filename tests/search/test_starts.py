@@ -119,7 +119,7 @@ MACHINES = {
     ),
     "linear": lambda: BilevelLinearSVC(random_state=0),
     "per feature": lambda: BilevelLinearSVC(
-        regularization="per_feature", random_state=0
+        regularization="per_feature", max_iter=5, random_state=0
     ),
 }
 
