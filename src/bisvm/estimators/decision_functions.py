@@ -50,6 +50,18 @@ class DecisionFunctions:
         out += self.intercept
         return out
 
+    def values_of_parts(
+        self, X: Matrix, kernels: Sequence[tuple[Kernel, Array]], n_parts: int
+    ) -> Array:
+        """Return decision values (n, q) if machines are so many parts of equal size.
+
+        kernels : every kernel with the numbers of the machines that it serves in each
+            part
+        """
+        first = np.arange(n_parts)[:, None] * (len(self.intercept) // n_parts)
+        blocks = [(kernel, (first + own).ravel()) for kernel, own in kernels]
+        return self.values(X, blocks)
+
     def part(self, number: int, n_parts: int) -> DecisionFunctions:
         """Return one of so many parts of equal size, with the points that it uses."""
         size = len(self.intercept) // n_parts

@@ -12,12 +12,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from bisvm.core.interrupts import plain_interrupts
 from bisvm.core.types import Array, Matrix, UserData, UserVector
 from bisvm.core.warning import warn_user
 from bisvm.criteria import get_criterion
 from bisvm.data.columns import chosen, decisions
-from bisvm.data.matrices import stack
 from bisvm.estimators.arguments import ClassifierArguments, Goal
 from bisvm.estimators.class_inputs import class_factors
 from bisvm.estimators.expected_score import (
@@ -37,7 +35,7 @@ from bisvm.estimators.importance import (
     check_rows_of_fit,
     judge_of_splits,
 )
-from bisvm.estimators.inputs import Given, in_blocks, validate_inputs
+from bisvm.estimators.inputs import Given
 from bisvm.estimators.prediction_sets import EQUAL, Folds, folds_of
 from bisvm.estimators.quality import Quality, held_out_quality
 from bisvm.estimators.split_machines import check_coverage, refuse_leave_one_out
@@ -339,9 +337,7 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
             class_conditional=bool(class_conditional),
             smoothing=bool(smoothing),
         )
-        with plain_interrupts():
-            found = stack(p_values, validate_inputs(self, in_blocks(X)))
-        return np.asarray(found > alpha + EQUAL)
+        return np.asarray(self._by_rows(p_values, X) > alpha + EQUAL)
 
     def _p_values(
         self, X: Matrix, class_conditional: bool, smoothing: bool = False
@@ -378,9 +374,8 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
         # The threshold is part of the final machine only.
         of_scores = self._decisions_of, self._log_proba
         verdict = ClassVerdict(len(self.classes_), *of_scores, self.threshold_)
-        machines = [folds.machine(split) for split in range(folds.n_splits)]
         given = held_out.split, held_out.y, self._kernel_blocks(), verdict
-        return judge_of_splits(machines, *given), row
+        return judge_of_splits(folds.machines, folds.n_splits, *given), row
 
     def _judge_of_new(self, y: Array) -> tuple[RowJudge, Array]:
         known = np.flatnonzero(np.isin(y, self.classes_))

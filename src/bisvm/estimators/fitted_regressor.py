@@ -219,11 +219,8 @@ class FittedRegressor(RegressorMixin, FittedMachine, RegressorArguments):
         row = check_rows_of_fit(X, held_out.row)
         assert held_out.y is not None
         verdict = NumberVerdict(held_out.y.var(axis=0), folds.center, folds.scale)
-        machines = [
-            folds.machines.part(k, folds.n_splits) for k in range(folds.n_splits)
-        ]
         given = held_out.split, held_out.y, self._kernel_blocks(), verdict
-        return judge_of_splits(machines, *given), row
+        return judge_of_splits(folds.machines, folds.n_splits, *given), row
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

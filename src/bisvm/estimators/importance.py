@@ -194,7 +194,8 @@ class RowJudge:
 
 
 def judge_of_splits(
-    machines: Sequence[DecisionFunctions],
+    machines: DecisionFunctions,
+    n_splits: int,
     split: Array,
     y: Array,
     kernels: Sequence[tuple[Kernel, Array]],
@@ -202,15 +203,16 @@ def judge_of_splits(
 ) -> RowJudge:
     """Return a judge of the rows that splits hold out.
 
-    machines : of every split
+    machines : of all splits, in the order of the splits
     split : (n,), numbers of the splits that hold out the rows
     kernels : every kernel with the tasks that it serves
     """
+    of_splits = [machines.part(k, n_splits) for k in range(n_splits)]
     parts = [
         (partial(machine.values, kernels=kernels), np.flatnonzero(split == k))
-        for k, machine in enumerate(machines)
+        for k, machine in enumerate(of_splits)
     ]
-    vectors = float(np.mean([machine.coef.shape[0] for machine in machines]))
+    vectors = float(np.mean([machine.coef.shape[0] for machine in of_splits]))
     return RowJudge(parts, y, vectors, verdict)
 
 

@@ -202,11 +202,8 @@ class RegressionFolds:
         kernels : every kernel with the outputs that it serves
         scaled : whether residuals are scaled locally
         """
-        n_outputs = len(self.scale)
-        first = np.arange(self.n_splits)[:, None] * n_outputs
-        blocks = [(kernel, (first + own).ravel()) for kernel, own in kernels]
-        values = self.machines.values(X, blocks)
-        shaped = values.reshape(len(values), self.n_splits, n_outputs)
+        values = self.machines.values_of_parts(X, kernels, self.n_splits)
+        shaped = values.reshape(len(values), self.n_splits, len(self.scale))
         natural = self.center + self.scale * shaped
         if not scaled:
             return np.stack(self.held_out.bounds(natural, alpha), axis=-1)

@@ -115,19 +115,9 @@ class Folds:
         kernels : every kernel with the class tasks that it serves
         log_proba : from decision values of the class tasks to log-probabilities
         """
-        first = np.arange(self.n_splits)[:, None] * self.n_tasks
-        blocks = [(kernel, (first + tasks).ravel()) for kernel, tasks in kernels]
-        values = self.machines.values(X, blocks)
+        values = self.machines.values_of_parts(X, kernels, self.n_splits)
         scores = [-log_proba(own) for own in np.split(values, self.n_splits, axis=1)]
         return self.held_out.p_values(scores, class_conditional, smoothing)
-
-    @property
-    def n_tasks(self) -> int:
-        return len(self.machines.intercept) // self.n_splits
-
-    def machine(self, split: int) -> DecisionFunctions:
-        """Return the machines of one split alone, in the order of class tasks."""
-        return self.machines.part(split, self.n_splits)
 
 
 def folds_of(

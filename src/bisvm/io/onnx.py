@@ -136,8 +136,8 @@ def _convert_regression(scope: Foreign, operator: Foreign, container: Foreign) -
     _check_opset(container)
     graph, (out,) = Graph(scope, container), operator.outputs
     x = graph.cast(operator.inputs[0].full_name, "double")
-    number = "float" if "Float" in type(out.type).__name__ else "double"
-    graph.cast(_scores(graph, operator.raw_operator, x), number, out.full_name)
+    values = _scores(graph, operator.raw_operator, x)
+    graph.cast(values, _number_type(out), out.full_name)
 
 
 def _columns_kept(operator: Foreign) -> None:
@@ -192,6 +192,11 @@ def _shapes(operator: Foreign) -> None:
         one.type.shape = [rows, n_classes]
 
 
+def _number_type(output: Foreign) -> str:
+    """The type of the numbers of an output."""
+    return "float" if "Float" in type(output.type).__name__ else "double"
+
+
 def _check_opset(container: Foreign) -> None:
     if container.target_opset < LEAST_OPSET:
         raise ValueError(
@@ -205,8 +210,7 @@ def _convert(scope: Foreign, operator: Foreign, container: Foreign) -> None:
     label, scores, *probabilities = operator.outputs
     x = graph.cast(operator.inputs[0].full_name, "double")
     decisions = _decisions(graph, model, _scores(graph, model, x))
-    single = "Float" in type(scores.type).__name__
-    number = "float" if single else "double"
+    number = _number_type(scores)
     graph.cast(decisions, number, scores.full_name)
     for one in probabilities:
         graph.cast(_probabilities(graph, model, decisions), number, one.full_name)

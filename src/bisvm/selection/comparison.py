@@ -337,25 +337,15 @@ def fixed(machine: BaseEstimator) -> BaseEstimator | None:
             image_shape=machine.image_shape_, learn=None, **nothing, **strengths
         )
     own = getattr(machine, "machine_", machine)
-    if is_regressor(own):
-        return _fixed_regressor(own, nothing)
-    kind = own.multi_class_
-    # Held-out rows scale the decision values of pairs of classes, and no others.
-    cv = own.cv if kind == "ovo" and len(own.classes_) > 2 else 2
-    held = clone(own).set_params(
-        C=own.C_, learn=(), cv=cv, starts=1, n_jobs=None, multi_class=kind, **nothing
-    )
-    if "kernel" in held.get_params(deep=False) and not own._pairwise:
-        held.set_params(kernel=own.kernel_)
-    return held
-
-
-def _fixed_regressor(own: BaseEstimator, nothing: dict[str, None]) -> BaseEstimator:
     held = clone(own).set_params(
         C=own.C_, learn=(), cv=2, starts=1, n_jobs=None, **nothing
     )
-    if own.epsilon_ is not None:
-        held.set_params(epsilon=own.epsilon_)
     if "kernel" in held.get_params(deep=False) and not own._pairwise:
         held.set_params(kernel=own.kernel_)
-    return held
+    if is_regressor(own):
+        return held if own.epsilon_ is None else held.set_params(epsilon=own.epsilon_)
+    kind = own.multi_class_
+    if kind == "ovo" and len(own.classes_) > 2:
+        # Held-out rows scale the decision values of pairs of classes, and no others.
+        held.set_params(cv=own.cv)
+    return held.set_params(multi_class=kind)
