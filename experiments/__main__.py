@@ -9,7 +9,7 @@ from pathlib import Path
 
 from experiments import Experiment, discover, named, published
 from experiments.common import Context
-from experiments.provenance import Run, read_runs, record, snapshot, stale
+from experiments.provenance import Run, read_runs, record, refactored, snapshot, stale
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -23,6 +23,10 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
+    if options.refactored:
+        refused = refactored(options.output, options.refactored)
+        print(refused or "Noted: results of that commit are not stale.")
+        return int(bool(refused))
     if options.page:
         path = Path(__file__).parents[1] / "docs" / "published.md"
         path.write_text(published.page(), encoding="utf-8")
@@ -112,6 +116,11 @@ def _parser() -> argparse.ArgumentParser:
         "--stale",
         action="store_true",
         help="list results that are older than the code they rest on",
+    )
+    parser.add_argument(
+        "--refactored",
+        metavar="REVISION",
+        help="note that the library gives the same answers as at that commit, if so",
     )
     parser.add_argument(
         "--splits", type=_count, default=20, help="random splits (default: 20)"

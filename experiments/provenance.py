@@ -6,6 +6,14 @@ while it ran. A part is a folder of `src/bisvm`, or a file of `experiments`. Com
 docstrings and empty lines do not count. A result is stale if a digest differs.
 
     python -m experiments --stale
+
+A change of structure makes no result stale. Whoever made one runs
+
+    python -m experiments --refactored REVISION
+
+which compares the answers of some 270 fits with those of that commit (`tools.same`). If
+none differs by more than a relative 1e-9, `same_answers.json` notes that the digests of
+before and after stand for each other. Seconds are not compared.
 """
 
 from __future__ import annotations
@@ -16,16 +24,27 @@ import io
 import json
 import sys
 import tokenize
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-from tools.version import ROOT, commit
+from tools.same.__main__ import main as compare_answers
+from tools.version import ROOT, check_out, commit, short
 
-__all__ = ["Run", "read_runs", "record", "snapshot", "stale"]
+__all__ = [
+    "Run",
+    "SameAnswers",
+    "read_runs",
+    "record",
+    "refactored",
+    "snapshot",
+    "stale",
+]
 
 FILE = "runs.json"
+SAME = "same_answers.json"
 LIBRARY = Path("src/bisvm")
 # Digits of a digest: two different codes share one with probability 2^-40.
 DIGITS = 10
@@ -52,13 +71,39 @@ class Run:
         code = {part: before[part] for part in imported() if part in before}
         return cls(commit(), round(seconds, 1), splits, code)
 
-    def changed(self) -> list[str]:
-        """Parts of the code that are not what they were."""
+    def changed(self, same: Sequence[SameAnswers] = ()) -> list[str]:
+        """Parts of the code that are not what they were.
+
+        same : changes that left all answers as they were, in their order
+        """
         return [
             part
             for part, then in self.code.items()
-            if part not in _NOT_RESULTS and digest(part) != then
+            if part not in _NOT_RESULTS
+            and digest(part) not in _as_good(part, then, same)
         ]
+
+
+@dataclass(frozen=True)
+class SameAnswers:
+    """Two commits that give the same answers.
+
+    code : digests of the parts of the library that differ, before and after
+    """
+
+    before: str
+    after: str
+    code: dict[str, list[str]]
+
+
+def _as_good(part: str, then: str, same: Sequence[SameAnswers]) -> set[str]:
+    """The digest of a part, and those of later code with the same answers."""
+    found = {then}
+    for change in same:
+        before, after = change.code.get(part, ("", ""))
+        if before in found:
+            found.add(after)
+    return found
 
 
 def record(folder: Path, name: str, run: Run) -> Path:
@@ -87,31 +132,79 @@ def stale(results: Path, packages: Iterable[str]) -> dict[str, str]:
     Results that are as their code would make them are left out.
     """
     reasons = {}
+    same = read_same(results)
     for package in packages:
         runs = read_runs(results / package)
         for page in sorted((results / package).glob("*.md")):
-            reason = _reason(runs.get(page.stem))
+            reason = _reason(runs.get(page.stem), same)
             if reason:
                 reasons[f"{package}.{page.stem}"] = reason
     return reasons
 
 
-def _reason(run: Run | None) -> str:
+def _reason(run: Run | None, same: Sequence[SameAnswers]) -> str:
     if run is None:
         return "made before runs were recorded"
-    changed = run.changed()
+    changed = run.changed(same)
     return f"changed since {run.commit}: {', '.join(changed)}" if changed else ""
+
+
+# --- changes of structure -------------------------------------------------------------
+
+
+def read_same(results: Path) -> list[SameAnswers]:
+    """Changes that left all answers as they were, in their order."""
+    path = results / SAME
+    if not path.is_file():
+        return []
+    return [SameAnswers(**fields) for fields in json.loads(path.read_text("utf-8"))]
+
+
+def refactored(results: Path, revision: str) -> str:
+    """Compare the library's answers with those of a commit; note it if they are equal.
+
+    Returns
+    -------
+    refused : str
+        Why nothing was noted; "" if it was.
+    """
+    before, after = short(revision), commit()
+    if not before:
+        return f"There is no commit {revision!r}; `git log` lists them."
+    if after.endswith("+"):
+        return "The library has uncommitted changes: commit them first."
+    with TemporaryDirectory() as folder:
+        check_out(before, Path(folder))
+        then = snapshot(Path(folder))
+    differ = {
+        part: [then[part], now]
+        for part, now in snapshot().items()
+        if part.startswith(str(LIBRARY)) and then.get(part, now) != now
+    }
+    if not differ:
+        return f"The library is that of {before}."
+    if compare_answers(["--against", before]):
+        return "Answers differ: results have to be computed again."
+    changes = [*read_same(results), SameAnswers(before, after, differ)]
+    lines = [f"  {json.dumps(asdict(one))}" for one in changes]
+    body = ",\n".join(lines)
+    (results / SAME).write_text(f"[\n{body}\n]\n", encoding="utf-8")
+    return ""
 
 
 # --- digests --------------------------------------------------------------------------
 
 
-def snapshot() -> dict[str, str]:
-    """Digests of all code that a run may import, as it is on disk."""
-    folders = {path.parent for path in (ROOT / LIBRARY).rglob("*.py")}
-    files = (ROOT / "experiments").rglob("*.py")
-    parts = sorted(path.relative_to(ROOT).as_posix() for path in (*folders, *files))
-    return {part: digest(part) for part in parts}
+def snapshot(root: Path | None = None) -> dict[str, str]:
+    """Digests of all code that a run may import, as it is on disk.
+
+    root : folder of the repository; by default this one
+    """
+    root = ROOT if root is None else root
+    folders = {path.parent for path in (root / LIBRARY).rglob("*.py")}
+    files = (root / "experiments").rglob("*.py")
+    parts = sorted(path.relative_to(root).as_posix() for path in (*folders, *files))
+    return {part: _digest(root / part) for part in parts}
 
 
 def imported() -> list[str]:
@@ -147,7 +240,10 @@ def _own_path(file: str | None) -> Path | None:
 @cache
 def digest(part: str) -> str:
     """Of a file, or of all Python files of a folder; "" if there is none."""
-    path = ROOT / part
+    return _digest(ROOT / part)
+
+
+def _digest(path: Path) -> str:
     files = [path] if path.is_file() else sorted(path.glob("*.py"))
     if not files:
         return ""

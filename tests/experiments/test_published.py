@@ -8,7 +8,15 @@ import pytest
 
 from experiments import discover, provenance, published
 from experiments.__main__ import main
-from experiments.provenance import Run, bare, digest, read_runs, record, stale
+from experiments.provenance import (
+    Run,
+    bare,
+    digest,
+    read_runs,
+    record,
+    refactored,
+    stale,
+)
 from experiments.published import Cell, Row
 
 ROOT = Path(__file__).parents[2]
@@ -236,6 +244,41 @@ def test_a_changed_part_makes_a_result_stale(tmp_path, monkeypatch):
     code.write_text("x = 2\n")
     digest.cache_clear()
     assert "code.py" in stale(tmp_path, ["seed"])["seed.table"]
+    digest.cache_clear()
+
+
+def test_a_change_that_left_all_answers_as_they_were_makes_nothing_stale(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(provenance, "ROOT", tmp_path)
+    folder = tmp_path / "src" / "bisvm" / "core"
+    results = tmp_path / "results"
+    folder.mkdir(parents=True)
+    (results / "seed").mkdir(parents=True)
+    (results / "seed" / "table.md").write_text("# Table\n")
+    (folder / "code.py").write_text("x = 1\n")
+    digest.cache_clear()
+    run = Run("abc", 1.0, 20, {"src/bisvm/core": digest("src/bisvm/core")})
+    record(results / "seed", "table", run)
+    monkeypatch.setattr(provenance, "short", lambda revision: "abc")
+    monkeypatch.setattr(provenance, "commit", lambda: "def")
+
+    def old_code(revision, to):
+        (to / "src" / "bisvm" / "core").mkdir(parents=True)
+        (to / "src" / "bisvm" / "core" / "code.py").write_text("x = 1\n")
+
+    monkeypatch.setattr(provenance, "check_out", old_code)
+    (folder / "code.py").write_text("x = 2 - 1\n")
+    digest.cache_clear()
+    monkeypatch.setattr(provenance, "compare_answers", lambda words: 1)
+    assert "Answers differ" in refactored(results, "abc")
+    assert list(stale(results, ["seed"])) == ["seed.table"]
+    monkeypatch.setattr(provenance, "compare_answers", lambda words: 0)
+    assert refactored(results, "abc") == ""
+    assert stale(results, ["seed"]) == {}
+    (folder / "code.py").write_text("x = 3\n")
+    digest.cache_clear()
+    assert list(stale(results, ["seed"])) == ["seed.table"]
     digest.cache_clear()
 
 

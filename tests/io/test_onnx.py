@@ -180,3 +180,19 @@ def test_regression(model, target):
     session = runtime.InferenceSession(single.SerializeToString())
     (found,) = session.run(None, {"X": rows.astype(np.float32)})
     np.testing.assert_allclose(found, expected, rtol=1e-3)
+
+
+def test_whole_numbers_give_doubles():
+    from skl2onnx import convert_sklearn
+    from skl2onnx.common.data_types import Int64TensorType
+
+    rows = np.round(2 * X).astype(np.int64)
+    for model, target in ((BilevelSVR(**QUICK), X[:, 2]), (BilevelSVC(**QUICK), Y)):
+        model.fit(rows, target)
+        bisvm.to_onnx(model)  # registers the converters
+        written = convert_sklearn(
+            model, initial_types=[("X", Int64TensorType([None, 4]))]
+        )
+        session = runtime.InferenceSession(written.SerializeToString())
+        numbers = session.run(None, {"X": rows})[0 if target.dtype == float else 1]
+        assert numbers.dtype == np.float64

@@ -3,15 +3,21 @@
 python -m tools.same                      all cases
 python -m tools.same --only 'kernel/*'    some; a plain word means every name with it
 python -m tools.same --record             write today's answers to the file
+python -m tools.same --against REVISION   compare with those of another commit, which
+                                          are computed first, on this machine
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from tools.same import answers
@@ -27,6 +33,7 @@ from tools.same.compare import (
     rewordings,
     summary,
 )
+from tools.version import ROOT, check_out, short
 
 if TYPE_CHECKING:
     from tools.same.kinds import Case
@@ -51,6 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
         print("\n".join(names))
         return 0
     made, recorded = answers.read()
+    if options.against:
+        made, recorded = answers_at(options.against, options.only)
     for one in other_circumstances(made, answers.circumstances()):
         print(f"note: {one}: the last digits may differ.")
     run = Run(recorded)
@@ -76,6 +85,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--only", metavar="PATTERN", help="cases to run; several: a,b")
     parser.add_argument("--record", action="store_true", help="write the answers")
+    parser.add_argument(
+        "--against", metavar="REVISION", help="commit to compare with, such as HEAD"
+    )
     parser.add_argument("--list", action="store_true", help="name the cases")
     parser.add_argument("--times", action="store_true", help="name the slowest cases")
     return parser
@@ -87,6 +99,30 @@ def chosen(names: Iterable[str], only: str | None) -> list[str]:
         return list(names)
     patterns = [one if "*" in one else f"*{one}*" for one in only.split(",")]
     return [name for name in names if any(fnmatchcase(name, p) for p in patterns)]
+
+
+def answers_at(
+    revision: str, only: str | None
+) -> tuple[dict[str, Any], dict[str, Answer]]:
+    """Compute the answers of another commit, with its own cases, and read them."""
+    name = short(revision)
+    if not name:
+        raise SystemExit(f"There is no commit {revision!r}; `git log` lists them.")
+    with TemporaryDirectory() as folder:
+        code = Path(folder)
+        check_out(name, code)
+        path = code / answers.FILE.relative_to(ROOT)
+        path.unlink(missing_ok=True)
+        words = ["--record", *(["--only", only] if only else [])]
+        subprocess.run(
+            [sys.executable, "-m", "tools.same", *words],
+            cwd=code,
+            env={**os.environ, "PYTHONPATH": f"{code / 'src'}{os.pathsep}{code}"},
+            stdout=subprocess.DEVNULL,
+            check=False,
+        )
+        made, found = answers.read(path)
+    return {**made, "commit": name}, found
 
 
 class Run:

@@ -5,10 +5,13 @@ With optimality r(x, theta) = 0 and H = H(F(x, theta)),
     dH/dtheta = P dF/dtheta - lambda' dr/dtheta,     (dr/dx)' lambda = (dF/dx)' P,
 
 P = dH/dF. One linear solve per column, with the matrix of a Newton step, however many
-hyperparameters there are: `Linearization.adjoint` of a machine (`machines/`). The same
-lambda gives the error of H at an x that is not quite optimal: lambda' r(x), to first
-order. After that correction the error is of second order, so that a loose solution is
-enough.
+hyperparameters there are: `Linearization.adjoint` of a machine (`machines/`). Kernels
+take their part of the gradient from `Machine.sensitivity`; C and other weights take
+theirs from `Machine.weights_sensitivity`, by way of `Regularization.pullback`.
+
+The same lambda gives the error of H at an x that is not quite optimal: lambda' r(x), to
+first order. After that correction the error is of second order, so that a loose
+solution is enough.
 """
 
 from __future__ import annotations

@@ -158,7 +158,8 @@ def make_toy_signals(
         sum_t s(t)^2 = 10^(snr_db / 10) E sum_t (sigma z(t))^2.
 
     Frequencies, lengths, noise and the number of training signals are those of the
-    paper, which does not give `spread`, `shift` and `width`.
+    paper, which does not give `spread`, `shift` and `width`. The window tapers the
+    pattern alone: the paper can also be read as if it tapered the noise.
 
     Parameters
     ----------

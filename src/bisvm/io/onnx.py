@@ -120,9 +120,7 @@ def register() -> ModuleType:
 def _regression_shapes(operator: Foreign) -> None:
     """One output in the precision of the inputs."""
     inputs, n_outputs = operator.inputs[0], len(_intercept(operator.raw_operator))
-    types = import_module("skl2onnx.common.data_types")
-    double = isinstance(inputs.type, types.DoubleTensorType)
-    kind = types.DoubleTensorType if double else types.FloatTensorType
+    kind = _kind_of_numbers(inputs)
     operator.outputs[0].type = kind([inputs.get_first_dimension(), n_outputs])
 
 
@@ -171,9 +169,7 @@ def _parse(
     operator = scope.declare_local_operator(f"Bisvm{type(model).__name__}", model)
     operator.inputs.append(inputs[0])
     label = types.StringTensorType if _is_text(model) else types.Int64TensorType
-    number = type(inputs[0].type)
-    single = issubclass(number, types.FloatTensorType)
-    score = types.FloatTensorType if single else types.DoubleTensorType
+    score = _kind_of_numbers(inputs[0])
     outputs = [("label", label), ("scores", score)]
     if _calibration(model) is not None:
         outputs.append(("probabilities", score))
@@ -190,6 +186,13 @@ def _shapes(operator: Foreign) -> None:
     scores.type.shape = [rows] if n_classes == 2 else [rows, n_classes]
     for one in probabilities:
         one.type.shape = [rows, n_classes]
+
+
+def _kind_of_numbers(inputs: Foreign) -> Foreign:
+    """Floats for inputs in single precision, doubles for all others."""
+    types = import_module("skl2onnx.common.data_types")
+    single = isinstance(inputs.type, types.FloatTensorType)
+    return types.FloatTensorType if single else types.DoubleTensorType
 
 
 def _number_type(output: Foreign) -> str:

@@ -1,4 +1,7 @@
-"""Losses by name."""
+"""Look losses up by name.
+
+The tables of names are in `pointwise.py` and `residual.py`, beside the losses.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 May import `core`. A new optimizer is a subclass of `Optimizer`, in its own file, with a
 name in `OPTIMIZERS` (`base.py`). Optimizers that are only needed to repeat a paper are
-in `published`; their names are in the same table.
+in `published`; those with a name have it in the same table. An optimizer that replaces
+the whole descent, because it also moves the machines, has a method `descent_method`.
 
 Every optimizer has ``minimize(fun, x0, bounds)`` and returns SciPy's `OptimizeResult`
 with one set of status codes:

@@ -27,9 +27,7 @@ more choices are ours: rho also halves after an infeasible linear program, where
 listing keeps it; points are swapped after every so many accepted steps, where the
 listing counts iterations; and b and alpha after a swap come from exact SVMs, solved
 again and then changed point by point. So there are exact SVMs at the start, where a
-linear program is infeasible, and at swaps. An estimator that swaps returns the last
-point or the mean of the later half of the partitions, whichever has the lower mean H
-over all of them.
+linear program is infeasible, and at swaps. The answer is the last point.
 """
 
 from __future__ import annotations
@@ -59,8 +57,9 @@ ROUNDING = 1e-12
 class PrintedSLPFilter(BothLevels):
     """Algorithm 2 of Sangnier, Gauthier and Rakotomamonjy (2014), as printed.
 
-    It is here for comparison with "slp-filter", our variant. It needs one shared C, and
-    learns every entry of theta separately.
+    It is here for comparison with "slp-filter", our variant, and has no name of its
+    own: pass ``optimizer=PrintedSLPFilter()``. It needs one shared C, and learns every
+    entry of theta separately.
 
     Parameters
     ----------

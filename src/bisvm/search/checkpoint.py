@@ -1,12 +1,13 @@
 """Checkpoints: files of evaluations, from which a fit can be resumed.
 
-A checkpoint is one SQLite file. For every search it has a table of questions (all that
-an evaluation depends on) and answers. A search is a deterministic function of the
-answers that it gets. So a fit that is started again asks the same questions in the same
-order. The table answers them as far as it goes. Further evaluations are computed, and
-each is written to the table before the search sees it. An answer and the warm start of
-the next evaluation are written in one transaction, so the table is consistent however
-the process ends.
+A checkpoint is one SQLite file. For every search it has a table of numbered questions
+(all that an evaluation depends on) and answers. A search is a deterministic function of
+the answers that it gets. So a fit that is started again asks the same questions in the
+same order, and question number k gets answer number k, as far as the table goes; a
+question that differs from the one on file is an error. Further evaluations are
+computed, and each is written to the table before the search sees it. An answer and the
+warm start of the next evaluation are written in one transaction, so the table is
+consistent however the process ends.
 """
 
 from __future__ import annotations

@@ -202,6 +202,9 @@ class TriedStarts:
 class Certificate:
     """How good the answer is; `print` it to have it in words.
 
+    `Tuned.certificate` of `results.py` makes it, and decides whether the search has
+    converged.
+
     Attributes
     ----------
     lower_residual : largest optimality residual of the lower level on the splits
