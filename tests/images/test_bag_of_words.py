@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
+import sys
 
 import numpy as np
 import pytest
@@ -273,13 +273,6 @@ def test_not_fitted(images):
 
 
 def test_missing_opencv_is_named(images, monkeypatch):
-    imported = builtins.__import__
-
-    def without_opencv(name, *arguments, **options):
-        if name == "cv2":
-            raise ImportError("No module named 'cv2'")
-        return imported(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without_opencv)
+    monkeypatch.setitem(sys.modules, "cv2", None)
     with pytest.raises(ImportError, match="pip install opencv-python-headless"):
         BagOfVisualWords().fit(images)

@@ -28,6 +28,12 @@ def test_data_are_those_of_predict_interval(model):
     assert data.covered == inside and 0.7 < inside < 0.9
 
 
+def test_a_pipeline_of_one_step_is_its_machine(model):
+    inputs = model[0].transform(X[1::2])
+    alone = interval_data(make_pipeline(model[-1]), inputs, y[1::2])
+    assert alone.low.tolist() == interval_data(model, X[1::2], y[1::2]).low.tolist()
+
+
 def test_it_draws(model):
     plt = pytest.importorskip("matplotlib.pyplot")
     display = IntervalDisplay.from_estimator(model, X[1::2], y[1::2])

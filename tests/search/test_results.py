@@ -21,8 +21,10 @@ from bisvm.search.results import (
     Searched,
     SolvedSplits,
     Tuned,
+    all_or_none,
     fold_machines,
     held_out_values,
+    mean_over_splits,
     solved_splits,
     train,
     train_at,
@@ -146,6 +148,30 @@ def test_a_threshold_shifts_all_decision_values():
     assert moved.competitors[0].values.tolist() == [[1.5, 2.5]]
     both = one.with_competitors([one, None, moved], [0.0, 1.0, 2.0])
     assert [part.needed for part in both.competitors] == [0.0, 2.0]
+
+
+def test_all_parts_or_none():
+    assert all_or_none([1, 2]) == [1, 2]
+    assert all_or_none([1, None]) == all_or_none([]) == []
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_means_are_over_the_splits_that_hold_a_row_out(shape):
+    held_out = np.array([0, 1]), np.array([1, 2])
+    data = make_data(DATA.X[:4], np.arange(4) % 2)
+    data = replace(data, splits=[(np.array([3]), rows) for rows in held_out])
+    where = np.array([[1, 0], [1, 1], [0, 1], [0, 0]], dtype=bool)
+    columns = np.zeros(2, dtype=int), np.arange(2)
+    # In the order of `where`: row 1 has a value of both splits.
+    part = HeldOut(where, *columns, np.array([1.0, 2.0, 4.0, 8.0]), np.zeros(4))
+
+    def measure(rows, scores):
+        assert scores.shape == (len(rows), 1)
+        return scores.reshape(-1, *shape)
+
+    mean = mean_over_splits(data, [part], [part.values], measure, shape)
+    expected = np.array([1.0, 3.0, 8.0, np.nan]).reshape(-1, *shape)
+    np.testing.assert_array_equal(mean, expected)
 
 
 # --- the machines of the splits -------------------------------------------------------

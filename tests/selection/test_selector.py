@@ -140,8 +140,9 @@ def test_labels_by_chance_keep_nothing(machine):
     assert not selector.fit(inputs, labels).support_.any()
     with pytest.warns(UserWarning, match="No features were selected"):
         assert selector.transform(inputs).shape == (200, 0)
-    with pytest.warns(UserWarning, match="min_features=1 keeps"):
+    with pytest.warns(UserWarning, match="min_features=1 keeps") as warned:
         selector.set_params(min_features=1).fit(inputs, labels)
+    assert warned[0].filename == __file__
     assert selector.support_.sum() == 1
     assert selector.shares_[selector.support_] == selector.shares_.max()
 

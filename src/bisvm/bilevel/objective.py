@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,6 +22,7 @@ from bisvm.core.parts import INVERSE_WIDTH, DegenerateError, Value
 from bisvm.core.space import Space
 from bisvm.core.threads import one_blas_thread
 from bisvm.core.types import Array, ArrayLike
+from bisvm.core.warning import warn_user
 from bisvm.criteria import CriterionValue, Points, StructuralRisk
 from bisvm.criteria.priors import Prior
 from bisvm.data.columns import FoldColumns
@@ -193,10 +193,8 @@ class Objective:
                     double = replace(warm, rounding=math.inf)
                     found, warm = self._attempt(point, double, tol)
             except DegenerateError as error:
-                warnings.warn(
-                    f"{error} The search turns back and keeps the best point so far.",
-                    UserWarning,
-                    stacklevel=2,
+                warn_user(
+                    f"{error} The search turns back and keeps the best point so far."
                 )
         if found is None:
             # The linear systems have no solution: a step that must not be taken.

@@ -6,7 +6,7 @@ May import `search` and all that it may import. A new argument is a field in
 `class_inputs.py` or `number_inputs.py`; `training_rows.py` drops rows of weight zero.
 Fitted attributes are set in `fitted_machine.py`, those of classifiers in `fitted.py`
 and those of regressors in `fitted_regressor.py`. `stock_svc.py` has the arguments of
-scikit-learn's SVC.
+scikit-learn's SVC, `pipelines.py` the last step of a pipeline.
 """
 
 from bisvm.estimators.bilevel_objective import BilevelObjective

@@ -32,7 +32,7 @@ from bisvm.estimators.expected_score import (
     sums,
     variance_factor,
 )
-from bisvm.search.results import HeldOut, scores_of_splits
+from bisvm.search.results import HeldOut, all_or_none, mean_over_splits
 from bisvm.search.settings import Data
 
 TINY = float(np.finfo(float).tiny)
@@ -107,8 +107,8 @@ def expected_fit(
 
     All rows count alike, as in `score`. None without held-out rows.
     """
-    known = [part for part in parts if part is not None]
-    if not known or len(known) < len(parts):
+    known = all_or_none(parts)
+    if not known:
         return None, None
     judge = _SquaredErrors(data, known)
     hits, judged = judge.hits([part.values for part in known])
@@ -181,13 +181,13 @@ class _SquaredErrors:
     def by_output(self, values: Sequence[Array]) -> Array:
         """Mean squared errors (n, n_outputs) over splits; NaN for other rows."""
         tasks = self._data.tasks
-        total, times = np.zeros(tasks.shape), np.zeros((len(tasks), 1))
-        for rows, scores in scores_of_splits(self._data, self._parts, values):
-            total[rows] += (tasks[rows] - scores) ** 2
-            times[rows] += 1.0
-        with np.errstate(invalid="ignore"):
-            mean: Array = total / times
-        return mean
+        return mean_over_splits(
+            self._data,
+            self._parts,
+            values,
+            lambda rows, scores: (tasks[rows] - scores) ** 2,
+            tasks.shape[1:],
+        )
 
     def hits(self, values: Sequence[Array]) -> tuple[Array, Array]:
         """Minus the mean squared error of every row (n,), and which are judged."""

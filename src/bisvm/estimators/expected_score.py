@@ -33,7 +33,7 @@ from scipy import stats
 
 from bisvm.core.types import Array
 from bisvm.data.columns import chosen, decisions
-from bisvm.search.results import Competitors, HeldOut, scores_of_splits
+from bisvm.search.results import Competitors, HeldOut, all_or_none, mean_over_splits
 from bisvm.search.settings import Data, TaskKind
 
 # Probability of the intervals that are shown.
@@ -147,8 +147,8 @@ def expected_score(
     All rows count alike, as in `score`. None without held-out rows, or if no row has a
     decision value in all class tasks.
     """
-    known = [part for part in parts if part is not None]
-    if not known or len(known) < len(parts):
+    known = all_or_none(parts)
+    if not known:
         return None, None
     judge = _Judge(multi_class, data, known, pair_scale)
     hits, judged = judge.hits([part.values for part in known])
@@ -203,12 +203,14 @@ class _Judge:
 
     def hits(self, values: Sequence[Array]) -> tuple[Array, Array]:
         """How often every row was right (n,), and which rows were judged at all."""
-        right, times = np.zeros(len(self._y)), np.zeros(len(self._y))
-        for rows, scores in scores_of_splits(self._data, self._parts, values):
-            predicted = chosen(decisions(scores, *self._kind), np.arange(self._kind[0]))
-            right[rows] += predicted == self._y[rows]
-            times[rows] += 1
-        return right / np.maximum(times, 1.0), times > 0
+        often = mean_over_splits(self._data, self._parts, values, self._right)
+        judged = np.isfinite(often)
+        return np.where(judged, often, 0.0), judged
+
+    def _right(self, rows: Array, scores: Array) -> Array:
+        """Whether the class predicted from the scores is that of the row."""
+        predicted = chosen(decisions(scores, *self._kind), np.arange(self._kind[0]))
+        return np.asarray(predicted == self._y[rows])
 
     def is_constant(self, hits: Array, judged: Array) -> bool:
         """Whether all rows of one class are right, and no others."""

@@ -29,7 +29,7 @@ from scipy.special import xlogy
 from bisvm.core.types import Array
 from bisvm.data.columns import decisions
 from bisvm.search.history import CONSTANT_ERRORS, ENOUGH_ROWS, Certificate
-from bisvm.search.results import HeldOut, scores_of_splits
+from bisvm.search.results import HeldOut, all_or_none, scores_of_splits
 from bisvm.search.settings import Data, TaskKind
 
 # From this share of the largest class on, accuracy says little: a constant prediction
@@ -403,8 +403,8 @@ def held_out_quality(
     log_proba : from decision values to log-probabilities, if they are calibrated
     certificates : of all sets of hyperparameters
     """
-    known = [part for part in parts if part is not None]
-    if not known or len(known) < len(parts):
+    known = all_or_none(parts)
+    if not known:
         return None
     kind = len(data.classes), multi_class, pair_scale
     values = [part.values for part in known]

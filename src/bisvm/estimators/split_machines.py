@@ -16,7 +16,7 @@ from scipy import sparse
 from bisvm.core.types import Array, Matrix
 from bisvm.data.leave_one_out import is_leave_one_out
 from bisvm.estimators.decision_functions import DecisionFunctions
-from bisvm.search.results import FoldMachines
+from bisvm.search.results import FoldMachines, all_or_none
 from bisvm.search.settings import Data
 
 # Coefficients are stored as a sparse matrix if so few of them are not zero: it then
@@ -45,8 +45,8 @@ class SplitMachines:
 
         parts : machines of the splits, for every set of hyperparameters
         """
-        known = [part for part in parts if part is not None]
-        if not known or len(known) < len(parts):
+        known = all_or_none(parts)
+        if not known:
             return None
         columns = _columns_of_splits(data, known)
         used = np.flatnonzero((columns >= 0).all(axis=1))

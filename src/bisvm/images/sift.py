@@ -16,6 +16,7 @@ from types import ModuleType
 
 import numpy as np
 
+from bisvm.core.optional import optional_module
 from bisvm.core.types import Array
 
 # OpenCV's bins are 3/2 as wide as the "size" of a key point.
@@ -26,15 +27,7 @@ SMOOTHING = 1 / 6
 
 def opencv() -> ModuleType:
     """Return the module cv2, or raise an ImportError that says how to install it."""
-    try:
-        import cv2
-    except ImportError as error:
-        raise ImportError(
-            "Visual words need OpenCV, which is not installed: "
-            "pip install opencv-python-headless"
-        ) from error
-    module: ModuleType = cv2
-    return module
+    return optional_module("cv2", "Visual words", "opencv-python-headless")
 
 
 class DenseSIFT:

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bisvm import __version__
 from bisvm.core.files import whole_file
+from bisvm.core.optional import optional_module
 from bisvm.core.types import Matrix
 from bisvm.io.limits import check_sizes
 
@@ -176,12 +177,7 @@ def load(
 
 
 def _skops() -> ModuleType:
-    try:
-        return import_module("skops.io")
-    except ImportError as error:
-        raise ImportError(
-            "Model files need skops, which is not installed: pip install skops"
-        ) from error
+    return optional_module("skops.io", "Model files", "skops")
 
 
 def _guarded(path: Path, read: Callable[[], Result]) -> Result:

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import bisvm
+from bisvm.core.optional import optional_module
 from bisvm.core.types import Array, UserData
 from bisvm.data.columns import pair_members
 from bisvm.data.matrices import dense
@@ -84,12 +85,7 @@ def to_onnx(model: BaseEstimator, X: UserData = None, **options: object) -> Fore
 
 def register() -> ModuleType:
     """Register our estimators with skl2onnx, and return skl2onnx."""
-    try:
-        skl2onnx = import_module("skl2onnx")
-    except ImportError as error:
-        raise ImportError(
-            "ONNX models need skl2onnx, which is not installed: pip install skl2onnx"
-        ) from error
+    skl2onnx = optional_module("skl2onnx", "ONNX models", "skl2onnx")
     for name in ESTIMATORS:
         skl2onnx.update_registered_converter(
             getattr(bisvm, name),

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from bisvm.estimators.pipelines import last_step
 from bisvm.plots.canvas import INK, LIGHT, MEDIUM, Display, horizontal_bars, log_axis
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def relevance_data(
     data : RelevanceData
     """
     check_is_fitted(estimator)
-    machine = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    machine = last_step(estimator)
     relevance = getattr(machine, "relevance_", None)
     if relevance is None:
         raise ValueError(

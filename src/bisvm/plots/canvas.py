@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
 from sklearn.base import BaseEstimator
 
+from bisvm.core.optional import optional_module
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -82,13 +84,9 @@ class Display(Generic[Data]):
 
 
 def _new_axes(size: tuple[float, float]) -> tuple[Figure, Axes]:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            "Plots need matplotlib, which is not installed: pip install matplotlib"
-        ) from error
-    return plt.subplots(figsize=size, layout="constrained")
+    plt = optional_module("matplotlib.pyplot", "Plots", "matplotlib")
+    made: tuple[Figure, Axes] = plt.subplots(figsize=size, layout="constrained")
+    return made
 
 
 def literal(text: object, most: int = 48) -> str:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from bisvm.core.types import Array, UserData, UserVector
+from bisvm.estimators.pipelines import inputs_of_last_step, last_step
 from bisvm.plots.canvas import INK, LIGHT, MEDIUM, Display, hide_frame
 
 if TYPE_CHECKING:
@@ -53,9 +53,7 @@ def interval_data(
     data : IntervalData
     """
     check_is_fitted(estimator)
-    machine, inputs = estimator, X
-    if isinstance(estimator, Pipeline):
-        machine, inputs = estimator[-1], estimator[:-1].transform(X)
+    machine, inputs = last_step(estimator), inputs_of_last_step(estimator, X)
     if not hasattr(machine, "predict_interval"):
         raise ValueError(
             f"{type(machine).__name__} has no intervals; expected a fitted BilevelSVR "

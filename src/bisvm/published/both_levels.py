@@ -21,7 +21,7 @@ from bisvm.search.descent import (
     Plan,
     Search,
     View,
-    descent_at,
+    end_of,
     evaluate,
     evaluate_elsewhere,
     with_landmarks,
@@ -150,11 +150,7 @@ class _OnBothLevels:
         levels = Levels(search.objective, view, value, search.seed, landmarks=landmarks)
         assert isinstance(search.optimizer, BothLevels)
         result = search.optimizer.search(levels, view.reduce(plan.theta))
-        end = view.expand(result.x)
-        best, trace = evaluate(search, trace, end, stage, tentative=tentative)
-        slope = view.pullback(end, best.gradient)
-        result = OptimizeResult({**result, "fun": best.value, "jac": slope})
-        return descent_at(search, best, view, result), trace
+        return end_of(search, trace, plan, view, result)
 
 
 descend_on_both_levels = _OnBothLevels()

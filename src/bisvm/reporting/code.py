@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler
 
+from bisvm.estimators.pipelines import last_step
 from bisvm.selection.comparison import fixed
 from bisvm.tables import ColumnTypes
 
@@ -25,7 +26,7 @@ def relearn_lines(model: BaseEstimator, fit_params: Sequence[str] = ()) -> list[
 
     fit_params : names of the arguments that `fit` got in addition to X and y
     """
-    lines = _lines(model, _machine(model), "the settings of the search")
+    lines = _lines(model, last_step(model), "the settings of the search")
     return [*lines, _fit_line(model, "X", fit_params)]
 
 
@@ -33,7 +34,7 @@ def rebuild_lines(
     model: BaseEstimator, fit_params: Sequence[str] = ()
 ) -> list[str] | None:
     """Code that fits at the learned values; None if no estimator can have them."""
-    machine = _machine(model)
+    machine = last_step(model)
     held = fixed(machine)
     if held is None:
         return None
@@ -48,10 +49,6 @@ def rebuild_lines(
 def _fit_line(model: BaseEstimator, rows: str, names: Sequence[str]) -> str:
     step = f"{model.steps[-1][0]}__" if isinstance(model, Pipeline) else ""
     return f"model.fit({', '.join([rows, 'y', *(f'{step}{n}={n}' for n in names)])})"
-
-
-def _machine(model: BaseEstimator) -> BaseEstimator:
-    return model[-1] if isinstance(model, Pipeline) else model
 
 
 def _lines(model: BaseEstimator, machine: BaseEstimator, comment: str) -> list[str]:

@@ -22,6 +22,7 @@ from bisvm.core.types import Array, UserData, UserVector
 from bisvm.data.matrices import RowBlocks
 from bisvm.estimators.importance import Importance
 from bisvm.estimators.inputs import in_blocks
+from bisvm.estimators.pipelines import inputs_of_last_step, last_step
 from bisvm.estimators.quality import Quality
 from bisvm.plots import relevance_data
 from bisvm.reporting import pictures
@@ -149,7 +150,7 @@ def gather(
     progress: Callable[[str], None],
 ) -> Gathered:
     """Fit other methods, and collect what all pages need."""
-    machine = model[-1] if isinstance(model, Pipeline) else model
+    machine = last_step(model)
     rows = _rows(model, machine, X, y, X_test, y_test, fit_params)
     if seconds is None:
         seconds = max((record.seconds for record in machine.history_), default=0.0)
@@ -377,8 +378,7 @@ def _rows(
     """Inputs as the machine sees them, after the pipeline, one row for each sample."""
 
     def inputs(X: UserData) -> UserData:
-        if isinstance(model, Pipeline) and len(model) > 1:
-            X = model[:-1].transform(X)
+        X = inputs_of_last_step(model, X)
         shape = np.shape(X) if isinstance(X, np.ndarray) else ()
         return X.reshape(shape[0], -1) if len(shape) > 2 else in_blocks(X)
 

@@ -8,6 +8,7 @@ from sklearn.pipeline import Pipeline
 
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.estimators.importance import Importance
+from bisvm.estimators.pipelines import inputs_of_last_step, last_step
 from bisvm.reporting.words import LEVEL, decimals
 from bisvm.tables import ColumnTypes
 from bisvm.tables.preparing import columns_of
@@ -37,25 +38,22 @@ def column_importance(
     X_test, y_test : rows that were held out; they are used if there are enough
     groups : of the rows X, which belong together
     """
-    machine = model[-1] if isinstance(model, Pipeline) else model
+    machine = last_step(model)
     # Machines on precomputed kernels, images and rows in blocks have none.
     if not hasattr(machine, "importance") or machine.n_features_in_ > MOST_COLUMNS:
         return None
     names = _names(model, machine)
     try:
         if y_test is not None and len(y_test) >= ENOUGH_ROWS:
-            found = machine.importance(_inputs(model, X_test), y_test, names)
+            inputs = inputs_of_last_step(model, X_test)
+            found = machine.importance(inputs, y_test, names)
         else:
-            found = machine.importance(_inputs(model, X), None, names, groups)
+            inputs = inputs_of_last_step(model, X)
+            found = machine.importance(inputs, None, names, groups)
     except ValueError:
         return None
     shown: Importance = found
     return shown
-
-
-def _inputs(model: BaseEstimator, X: UserData) -> UserData:
-    inner = isinstance(model, Pipeline) and len(model) > 1
-    return model[:-1].transform(X) if inner else X
 
 
 def _names(model: BaseEstimator, machine: BaseEstimator) -> list[str] | None:
@@ -74,7 +72,7 @@ def coefficients(model: BaseEstimator) -> dict[str, float] | None:
     if the input rises by its standard deviation; the largest first. None for other
     machines.
     """
-    machine = model[-1] if isinstance(model, Pipeline) else model
+    machine = last_step(model)
     coef, scale = getattr(machine, "coef_", None), machine.feature_scale_
     if coef is None or scale is None or len(coef) != 1:
         return None

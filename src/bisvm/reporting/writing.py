@@ -13,12 +13,13 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_regressor
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from bisvm.core.files import whole_file
+from bisvm.core.optional import not_installed
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.estimators.importance import Importance
+from bisvm.estimators.pipelines import last_step
 from bisvm.reporting.facts import Asked, class_facts, gather
 from bisvm.reporting.numbers import number_facts
 from bisvm.reporting.scores import NORMAL, share_of
@@ -222,10 +223,7 @@ def check_can_report(path: Path, details: bool = False) -> None:
     """Raise an error now if a report could not be written later."""
     for package in ("jinja2", *(("matplotlib",) if details else ())):
         if find_spec(package) is None:
-            raise ImportError(
-                f"A report needs {package}, which is not installed: pip install "
-                f"{package}"
-            )
+            raise not_installed("Reports", package)
     folder = path.resolve().parent
     if not folder.is_dir():
         raise ValueError(f"There is no folder {str(folder)!r} for the report.")
@@ -235,7 +233,7 @@ def check_can_report(path: Path, details: bool = False) -> None:
 
 def _check(model: BaseEstimator, path: Path, details: bool) -> None:
     check_can_report(path, details)
-    machine = model[-1] if isinstance(model, Pipeline) and len(model) else model
+    machine = last_step(model)
     if not any(kind.__name__ in REPORTED for kind in type(machine).__mro__):
         raise TypeError(
             f"report takes a fitted {', '.join(REPORTED)}, or a Pipeline that ends "

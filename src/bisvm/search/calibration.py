@@ -36,7 +36,12 @@ from scipy.special import log_expit
 from bisvm.core.types import Array
 from bisvm.data.columns import decisions, pooled_pairs
 from bisvm.data.targets import class_pairs
-from bisvm.search.results import HeldOut, scores_of_splits
+from bisvm.search.results import (
+    HeldOut,
+    all_or_none,
+    mean_over_splits,
+    scores_of_splits,
+)
 from bisvm.search.settings import Data, Settings
 
 # Bounds of a, with decision values of mean square one. At the lower one they say
@@ -84,8 +89,8 @@ class Calibration:
 
 def mean_calibration(parts: Sequence[Calibration | None]) -> Calibration | None:
     """Return the calibration of a mean of machines: the means of their scales."""
-    known = [part for part in parts if part is not None]
-    if not known or len(known) < len(parts):
+    known = all_or_none(parts)
+    if not known:
         return None
     pairs = [one.pair_scale for one in known if one.pair_scale is not None]
     scale, widest = (
@@ -105,9 +110,9 @@ def calibrate(
     calibration : Calibration, or None without held-out rows
     shift : (n_tasks,), what is to be added to the machine's intercepts
     """
-    known, n_tasks = [part for part in parts if part is not None], data.tasks.shape[1]
+    known, n_tasks = all_or_none(parts), data.tasks.shape[1]
     none = np.zeros(n_tasks)
-    if not known or len(known) < len(parts):
+    if not known:
         return None, none
     pairs = settings.task_kind == "ovo" and len(data.classes) > 2
     rows, scores = _held_out(data, known, pairs)
@@ -142,18 +147,16 @@ def held_out_losses(
     probabilities.
     """
     calibration, shift = calibrate(settings, data, parts)
-    known = [part for part in parts if part is not None]
-    if calibration is None or not known:
+    if calibration is None:
         return None
-    total, count = np.zeros((2, len(data.y)))
+    known = all_or_none(parts)
     kind = len(data.classes), settings.task_kind, calibration.pair_scale
-    for rows, scores in scores_of_splits(data, known, [one.values for one in known]):
+
+    def losses(rows: Array, scores: Array) -> Array:
         logs = calibration.log_proba(decisions(scores + shift, *kind))
-        total[rows] -= logs[np.arange(len(rows)), data.y[rows]]
-        count[rows] += 1.0
-    with np.errstate(invalid="ignore"):
-        losses: Array = total / count
-    return losses
+        return np.asarray(-logs[np.arange(len(rows)), data.y[rows]])
+
+    return mean_over_splits(data, known, [one.values for one in known], losses)
 
 
 def _held_out(data: Data, parts: Sequence[HeldOut], pairs: bool) -> tuple[Array, Array]:

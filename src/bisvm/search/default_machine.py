@@ -32,6 +32,7 @@ from bisvm.search.results import (
     Searched,
     Trained,
     Tuned,
+    all_or_none,
     scores_of_splits,
 )
 from bisvm.search.settings import Data, Settings, problem_of
@@ -95,8 +96,8 @@ class DefaultMachine:
             What a search has found: its kernel and class tasks, the rows that it was
             found on, all or a sample, and the results.
         """
-        parts = [one.held_out for one in searched if one.held_out is not None]
-        if len(parts) < len(searched) or not all(one.judged for one in searched):
+        parts = all_or_none([one.held_out for one in searched])
+        if not parts or not all(one.judged for one in searched):
             return True
         found = next(scores_of_splits(data, parts, [p.values for p in parts]), None)
         own = data.in_folds().with_tasks(self.settings.task_kind)

@@ -485,10 +485,18 @@ def _descend(search: Search, trace: Trace, plan: Plan) -> tuple[Descent, Trace]:
         oracle, view.reduce(plan.theta), view.bounds, plan.previous, view.balls
     )
     if best is None:
-        theta = view.expand(result.x)
-        best, trace = evaluate(search, trace, theta, stage, tentative=tentative)
-        slope = view.pullback(theta, best.gradient)
-        result = OptimizeResult({**result, "fun": best.value, "jac": slope})
+        return end_of(search, trace, plan, view, result)
+    return descent_at(search, best, view, result), trace
+
+
+def end_of(
+    search: Search, trace: Trace, plan: Plan, view: View, result: OptimizeResult
+) -> tuple[Descent, Trace]:
+    """Evaluate H where an optimizer has ended, and return the end of its descent."""
+    theta = view.expand(result.x)
+    best, trace = evaluate(search, trace, theta, plan.stage, tentative=plan.tentative)
+    slope = view.pullback(theta, best.gradient)
+    result = OptimizeResult({**result, "fun": best.value, "jac": slope})
     return descent_at(search, best, view, result), trace
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from itertools import islice
+from typing import TypeVar
 
 import numpy as np
 
@@ -45,6 +46,8 @@ EFFORT = 0.2
 RELATIVE_WORK = 0.5
 # Number of competitors that are kept, for no more rows than COMPETITOR_ROWS.
 COMPETITORS = 40
+
+Part = TypeVar("Part")
 
 
 # --- the final machine ----------------------------------------------------------------
@@ -247,6 +250,12 @@ class HeldOut:
         return replace(self, competitors=competitors)
 
 
+def all_or_none(parts: Sequence[Part | None]) -> list[Part]:
+    """Return all parts, or none of them if one is missing."""
+    known = [part for part in parts if part is not None]
+    return known if len(known) == len(parts) else []
+
+
 def scores_of_splits(
     data: Data,
     parts: Sequence[HeldOut],
@@ -275,6 +284,28 @@ def scores_of_splits(
         kept = known.all(axis=1) if complete else known.any(axis=1)
         if kept.any():
             yield rows[kept], scores[kept]
+
+
+def mean_over_splits(
+    data: Data,
+    parts: Sequence[HeldOut],
+    values: Sequence[Array],
+    measure: Callable[[Array, Array], Array],
+    shape: tuple[int, ...] = (),
+) -> Array:
+    """Return the mean over the splits that hold a row out; NaN for other rows.
+
+    measure : from rows and their scores to what is averaged, (rows, *shape)
+    shape : of what is averaged for one row
+    """
+    n = len(data.tasks)
+    total, times = np.zeros((n, *shape)), np.zeros((n, *[1] * len(shape)))
+    for rows, scores in scores_of_splits(data, parts, values):
+        total[rows] += measure(rows, scores)
+        times[rows] += 1.0
+    with np.errstate(invalid="ignore"):
+        mean: Array = total / times
+    return mean
 
 
 def held_out_values(search: Search, trace: Trace, descent: Descent) -> HeldOut | None:

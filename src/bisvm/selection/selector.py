@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 )
 
 from bisvm.core.types import Array, Matrix, UserData, UserVector
+from bisvm.core.warning import warn_user
 from bisvm.estimators import BilevelLinearSVC, BilevelSVC
 from bisvm.estimators.arguments import RandomState
 from bisvm.estimators.class_inputs import check_class_labels
@@ -230,12 +231,10 @@ class FeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         self.support_ = self.shares_ >= self.threshold
         least = min(self.min_features, len(self.support_))
         if self.support_.sum() < least:
-            warnings.warn(
+            warn_user(
                 f"{self.support_.sum()} features were chosen in {self.threshold:.0%} "
                 f"of the half-samples; min_features={self.min_features} keeps the "
-                "most frequent ones. They may be random.",
-                UserWarning,
-                stacklevel=3,
+                "most frequent ones. They may be random."
             )
             order = np.lexsort((-self.relevance_, -self.shares_))
             self.support_[order[:least]] = True
