@@ -43,6 +43,14 @@ def test_auto_takes_the_whole_matrix_of_few_rows_and_landmarks_of_many():
     assert size("auto", 5000, 1e9, possible=False) is None
 
 
+def test_larger_active_sets_reach_landmarks_with_fewer_rows():
+    assert size("auto", 3000, 1e10, active=2.5) is not None
+    assert not size("auto", 3000, 1e10, active=2.5).needed
+    many = size("auto", 5000, 1e10, active=2.5)
+    assert many.needed and many.exact_rows == 3200
+    assert not size("auto", 5000, 1e10).needed
+
+
 @pytest.mark.parametrize("n", [10_000, 100_000, 1_000_000])
 @pytest.mark.parametrize("max_memory", [1e9, 4e9])
 def test_landmarks_fit_into_the_memory_allowed(n, max_memory):

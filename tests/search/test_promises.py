@@ -71,7 +71,7 @@ def test_other_splits_are_judged_by_their_own_rows(monkeypatch):
     monkeypatch.setattr(promises, "LARGE", 0)
     search = many_widths(alike())
     shared, trace = shared_values(search)
-    start = (search.objective.theta0,)
+    start = {"first values": search.objective.theta0}
     step, after = refused_by_split(search, trace, search.objective, shared.best, start)
     (chosen,) = [e for e in after.remembered.values() if e is not shared.best][-1:]
     columns = search.objective.problem.columns
@@ -93,7 +93,8 @@ def test_what_other_splits_leave_open_is_found_on_all(monkeypatch):
 def test_few_machines_and_single_splits_are_searched_at_once(monkeypatch):
     search = many_widths(MOONS)
     shared, trace = shared_values(search)
-    ask = (search, trace, search.objective, shared.best, (shared.best.theta,))
+    starts = {"shared values": shared.best.theta}
+    ask = (search, trace, search.objective, shared.best, starts)
     assert refused_by_split(*ask) == (None, trace)
     monkeypatch.setattr(promises, "LARGE", 0)
     alone, _ = search.objective.on_split(0, trace.warm)

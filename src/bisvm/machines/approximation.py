@@ -23,8 +23,9 @@ from bisvm.machines.landmarks import landmarks_for
 Choice = Literal["auto", "none", "nystroem"]
 CHOICES = ("auto", "none", "nystroem")
 
-# Up to this number of rows "auto" takes the whole Gram matrix, if it fits. Beyond it a
-# search on landmarks takes no longer, even if it needs as many as are allowed.
+# Up to this number of rows of two classes "auto" takes the whole Gram matrix if it fits.
+# Beyond it a search on landmarks takes no longer, even if it needs as many as are
+# allowed. Machines with larger active sets reach that with fewer rows.
 EXACT_ROWS = 8000
 # The same for machines that separate one of several classes, whose active sets are
 # smaller: so many rows in all at most, since products with the whole matrix take n^2
@@ -144,7 +145,8 @@ def resolve_approximation(
     more_grams : int
         Gram matrices that a sum or product of kernels holds besides its own.
     active : float
-        Share of the rows that the active set of one machine can hold, about.
+        Size of a machine's active set, relative to that with two classes, about: the
+        time of a Newton step depends on it.
     possible : bool
         Whether the machine can be restricted to landmarks at all.
     in_blocks : bool
@@ -171,7 +173,8 @@ def resolve_approximation(
     if in_blocks and not exactly:
         return _in_blocks(limit, n, n_columns, more_grams)
     needed = gram_bytes(n, n_columns, more_grams)
-    if exactly or (choice == "auto" and n <= EXACT_ROWS):
+    exact_rows = int(EXACT_ROWS / max(active, 1.0))
+    if exactly or (choice == "auto" and n <= exact_rows):
         if needed <= limit.bytes:
             few = not exactly and n >= MANY_ROWS
             kept = n > KEPT_ROWS
@@ -182,6 +185,7 @@ def resolve_approximation(
         words = f"{_gram_words(n, needed)}{limit}: {_landmarks(found)}.{_advice(limit)}"
         return replace(found, limited=words, warns=True)
     found = _on_landmarks(limit, n, n_columns, more_grams)
+    found = replace(found, exact_rows=min(found.exact_rows, exact_rows))
     if choice == "auto" and n * active <= EXACT_ROWS and n <= MOST_EXACT_ROWS:
         needed = gram_bytes(n, n_columns, more_grams, active)
         if needed <= limit.bytes:

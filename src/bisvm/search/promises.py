@@ -1,7 +1,8 @@
 """Cheap checks whether separate values are worth a search on all rows and splits.
 
 - On a sample of many rows: the search on all rows is left out if the gain on the sample
-  would be less than `PROMISING_ERRORS` standard errors on all rows.
+  would be less than `PROMISING_ERRORS` standard errors on all rows. Otherwise the sample
+  says which of several starts is worth a search on all rows.
 - On one of several splits: its held-out rows choose theta, and the loss on those of the
   other splits, which were not used, must fall. The search on all splits nevertheless
   starts again from the beginning: started at the theta of one split, it missed moons
@@ -10,9 +11,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.random import RandomState
@@ -35,15 +36,30 @@ ROWS_PER_VALUE = 25
 # Rows times machines of an evaluation from which on those of one split save time.
 # Below, an evaluation takes about as long whatever the number of machines.
 LARGE = 5000
+# Starts whose searches on the sample end at H this near to the lowest, relative to it,
+# are equally good: the first of them is taken.
+ALIKE = 1e-3
 
 
-def refused_on_sample(
+@dataclass(frozen=True)
+class Promise:
+    """What a cheap check says of separate values.
+
+    refused : the comparison that speaks against them; None if they are left open
+    starts : from where a search on all rows is worth its time, by name
+    """
+
+    refused: Comparison | None
+    starts: Mapping[str, Array]
+
+
+def promise_of_sample(
     search: Search,
     trace: Trace,
-    starts: Sequence[Array],
+    starts: Mapping[str, Array],
     random_state: RandomState,
-) -> Comparison | None:
-    """What a sample says against separate values; None if it leaves them open.
+) -> Promise:
+    """Search for separate values on a sample, if there are many rows.
 
     trace : of the search on all rows, where a stop leaves it
 
@@ -55,16 +71,20 @@ def refused_on_sample(
     size = max(SAMPLE_ROWS, ROWS_PER_VALUE * len(objective.theta0))
     rows = None if n < 2 * size else sampled_rows(objective, size, random_state)
     if rows is None:
-        return None
+        return Promise(None, starts)
     part = Objective(objective.problem.subsample(rows))
     stage, many = f"{SEPARATE} of a sample", search.on(part.for_many())
+    first = next(iter(starts.values()))
     with _stops_at(trace):
-        one, own = evaluate(search.on(part), Trace(), starts[0], stage, tentative=True)
-        best = _best_end(many, replace(own, remembered={}), starts, stage)
-    gain = PairedDifference.between(part.judged(one), part.judged(best))
+        one, own = evaluate(search.on(part), Trace(), first, stage, tentative=True)
+        ends = _ends(many, replace(own, remembered={}), starts, stage)
+    lowest = min(ends.values(), key=lambda end: end.value)
+    gain = PairedDifference.between(part.judged(one), part.judged(lowest))
     needed = PROMISING_ERRORS * (size / n) ** 0.5
     step = Comparison(SEPARATE, gain, needed, n_rows=size)
-    return None if step.taken else step
+    limit = lowest.value + ALIKE * abs(lowest.value)
+    best = next(name for name, end in ends.items() if end.value <= limit)
+    return Promise(None if step.taken else step, {best: starts[best]})
 
 
 def refused_by_split(
@@ -72,7 +92,7 @@ def refused_by_split(
     trace: Trace,
     judge: Objective,
     shared: Evaluation,
-    starts: Sequence[Array],
+    starts: Mapping[str, Array],
 ) -> tuple[Comparison | None, Trace]:
     """What other splits say against values that one split chose; None if nothing.
 
@@ -87,9 +107,8 @@ def refused_by_split(
     first = int(judge.problem.columns.split.min())
     part, warm = search.objective.on_split(first, trace.warm)
     with _stops_at(trace):
-        found = _best_end(
-            search.on(part), Trace(warm), starts, f"{SEPARATE} of a split"
-        )
+        ends = _ends(search.on(part), Trace(warm), starts, f"{SEPARATE} of a split")
+    found = min(ends.values(), key=lambda end: end.value)
     at, trace = evaluate(search, trace, found.theta, SEPARATE, tentative=True)
     others = part.share_weights == 0
     gain = _gain_on(others, judge.judged(shared), judge.judged(at))
@@ -118,15 +137,15 @@ def _stops_at(trace: Trace) -> Iterator[None]:
         raise stop.with_trace(trace) from None
 
 
-def _best_end(
-    search: Search, trace: Trace, starts: Sequence[Array], stage: str
-) -> Evaluation:
-    """The lowest end of the descents from all starts."""
-    ends = []
-    for start in starts:
+def _ends(
+    search: Search, trace: Trace, starts: Mapping[str, Array], stage: str
+) -> dict[str, Evaluation]:
+    """Where the descents from all starts end, by the name of the start."""
+    ends = {}
+    for name, start in starts.items():
         found, trace = search.descend(trace, start, stage, tentative=True)
-        ends.append(found.best)
-    return min(ends, key=lambda end: end.value)
+        ends[name] = found.best
+    return ends
 
 
 def _gain_on(rows: Array, simple: Evaluation, rich: Evaluation) -> PairedDifference:

@@ -43,7 +43,7 @@ from bisvm.search.descent import (
 )
 from bisvm.search.history import Comparison, PairedDifference
 from bisvm.search.observer import StopSearch, Trace
-from bisvm.search.promises import SEPARATE, refused_by_split, refused_on_sample
+from bisvm.search.promises import SEPARATE, promise_of_sample, refused_by_split
 from bisvm.search.single_features import single_feature_start
 from bisvm.search.starts import FAR
 
@@ -83,16 +83,17 @@ def refine(
     It has several starts (`separate_starts`). Whether a richer model is worth it shows
     at loose tolerances, and only the last one is searched to the end. It must pass the
     nested cross-validation. What a sample of many rows, or one split of many machines,
-    refuses is not tried on all of them (`promises`).
+    refuses is not tried on all of them (`promises`); of several starts a sample leaves
+    the best.
     """
     objective = search.objective
     starts = separate_starts(objective, shared.best)
     loose = search.on(objective.for_many(), loosened=LOOSER)
-    refused = refused_on_sample(search, trace, [*starts.values()], random_state)
-    if refused is not None:
-        return replace(shared, steps=(refused,)), trace
+    promise = promise_of_sample(search, trace, starts, random_state)
+    if promise.refused is not None:
+        return replace(shared, steps=(promise.refused,)), trace
     try:
-        found, step, many = _separate(loose, trace, objective, shared, starts)
+        found, step, many = _separate(loose, trace, objective, shared, promise.starts)
     except StopSearch as stop:
         raise stop.with_trace(replace(trace, warm=stop.trace.warm)) from None
     trace = replace(many, best=trace.best, remembered=trace.remembered)
@@ -126,8 +127,7 @@ def _separate(
     May raise StopSearch.
     """
     many = replace(trace, remembered={})
-    thetas = [*starts.values()]
-    refused, many = refused_by_split(loose, many, judge, shared.best, thetas)
+    refused, many = refused_by_split(loose, many, judge, shared.best, starts)
     if refused is not None:
         return None, refused, many
     tries = []
