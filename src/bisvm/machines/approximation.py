@@ -23,8 +23,8 @@ from bisvm.machines.landmarks import landmarks_for
 Choice = Literal["auto", "none", "nystroem"]
 CHOICES = ("auto", "none", "nystroem")
 
-# Up to this number of rows of two classes "auto" takes the whole Gram matrix if it fits.
-# Beyond it a search on landmarks takes no longer, even if it needs as many as are
+# Up to this number of rows of two classes "auto" takes the whole Gram matrix, if it
+# fits. Beyond it a search on landmarks takes no longer, even if it needs as many as are
 # allowed. Machines with larger active sets reach that with fewer rows.
 EXACT_ROWS = 8000
 # The same for machines that separate one of several classes, whose active sets are

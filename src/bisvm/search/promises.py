@@ -1,8 +1,8 @@
 """Cheap checks whether separate values are worth a search on all rows and splits.
 
-- On a sample of many rows: the search on all rows is left out if the gain on the sample
-  would be less than `PROMISING_ERRORS` standard errors on all rows. Otherwise the sample
-  says which of several starts is worth a search on all rows.
+- On a sample of many rows: the search on all rows is left out if the gain on the
+  sample would be less than `PROMISING_ERRORS` standard errors on all rows. Otherwise
+  the sample says which of several starts is worth a search on all rows.
 - On one of several splits: its held-out rows choose theta, and the loss on those of the
   other splits, which were not used, must fall. The search on all splits nevertheless
   starts again from the beginning: started at the theta of one split, it missed moons

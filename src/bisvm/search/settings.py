@@ -47,8 +47,8 @@ Starts: TypeAlias = Literal["auto"] | int | Sequence[Mapping[str, Any]]
 # so many times as many features: their Newton steps then are faster.
 WIDE_ROWS = 2000
 WIDE = 2
-# Active rows of a regression relative to those with two classes: losses of residuals are
-# curved at nearly all rows, the default loss of labels at 20 to 60% of them.
+# Active rows of a regression relative to those with two classes: losses of residuals
+# are curved at nearly all rows, the default loss of labels at 20 to 60% of them.
 ACTIVE_RESIDUALS = 2.5
 # An argument as the user gave it.
 Argument: TypeAlias = Any
