@@ -114,6 +114,10 @@ def check_class_labels(
     instead : for regression
     """
     labels = np.ravel(y)
+    if labels.dtype.kind == "S":
+        raise ValueError(
+            "Unknown label type: y holds bytes. Make them text, np.char.decode(y)."
+        )
     if labels.dtype == object and not all(isinstance(one, str) for one in labels):
         kinds = sorted({type(one).__name__ for one in labels})
         raise ValueError(
