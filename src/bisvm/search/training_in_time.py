@@ -39,7 +39,7 @@ PASSES_FACTOR = 2.0
 
 
 @dataclass(frozen=True)
-class _Size:
+class _MachineSize:
     """Rows and landmarks of a machine; `whole` if it is trained on all rows."""
 
     rows: int
@@ -96,7 +96,7 @@ def train_in_time(
         Trains a machine with at most so many landmarks on all rows.
     """
 
-    def trained(size: _Size) -> Trained | None:
+    def trained(size: _MachineSize) -> Trained | None:
         if size.whole:
             return on_all_rows(size.landmarks)
         rows = sampled_rows(Objective(problem), size.rows, RandomState(seed))
@@ -121,12 +121,12 @@ def train_in_time(
     return ready
 
 
-def _sizes(rule: Approximation, n: int) -> list[_Size]:
+def _sizes(rule: Approximation, n: int) -> list[_MachineSize]:
     """Machines on samples, and on all n rows, in the order of their training time."""
     samples = sorted({min(FIRST_ROWS, rule.sample_rows), rule.sample_rows})
     return [
-        *(_Size(rows, rule.most) for rows in samples if 2 * rows <= n),
-        *(_Size(n, most, True) for most in sorted({rule.most, rule.final})),
+        *(_MachineSize(rows, rule.most) for rows in samples if 2 * rows <= n),
+        *(_MachineSize(n, most, True) for most in sorted({rule.most, rule.final})),
     ]
 
 
