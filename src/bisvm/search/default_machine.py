@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn import config_context
 
 from bisvm.bilevel.objective import Objective
 from bisvm.core.types import Array, Matrix
@@ -237,10 +238,12 @@ def _machines(
 ) -> list[tuple[Array, GaussianMachine]]:
     """For every column, the rows that it is trained on, and its machine."""
     found = []
-    for labels, weight in zip(columns.labels.T, columns.train.T, strict=True):
-        rows = np.flatnonzero(weight > 0)
-        own = labels[rows], weight[rows]
-        found.append((rows, _machine(settings, data, data.X[rows], *own, values)))
+    # Checks of input that has been checked take longer than a small machine.
+    with config_context(assume_finite=True, skip_parameter_validation=True):
+        for labels, weight in zip(columns.labels.T, columns.train.T, strict=True):
+            rows = np.flatnonzero(weight > 0)
+            own = labels[rows], weight[rows]
+            found.append((rows, _machine(settings, data, data.X[rows], *own, values)))
     return found
 
 
