@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn import config_context
@@ -47,6 +47,9 @@ FEWER = 8
 # Seconds that it takes at least, by the square of the rows: ten nanoseconds for a value
 # of the kernel, of every row and support vector, if one row in ten is one.
 LEAST_SECONDS = 1e-9
+# Settings of scikit-learn: its checks of input that has been checked take longer than a
+# small machine.
+UNCHECKED = {"assume_finite": True, "skip_parameter_validation": True}
 # Standard errors by which what a search has found until then must be better.
 NEEDED_ERRORS = 1.0
 
@@ -115,11 +118,12 @@ class DefaultMachine:
         if not inside.any():
             return False
         rows, scores = (part[inside] for part in found)
-        columns = own.split_columns(own.tasks).of_split(0)
+        own = replace(own, splits=own.splits[:1])
+        columns = own.split_columns(own.tasks)
         if len(columns.task) < own.tasks.shape[1]:
             return False
         machines = _machines(self.settings, own, self.values, columns)
-        default = np.column_stack([one.values(own.X[rows]) for _, one in machines])
+        default = _values(machines, own.X[rows])
         weight = data.held_weight[rows]
         errors = (
             _errors(self.settings, own, rows, default),
@@ -162,7 +166,7 @@ class DefaultMachine:
         columns = data.split_columns(data.tasks)
         machines = _machines(self.settings, data, self.values, columns)
         coef, intercept = _coefficients(machines, columns.train.shape)
-        values = np.column_stack([one.values(data.X) for _, one in machines])
+        values = _values(machines, data.X)
         where, kind = columns.outside, (columns.task, columns.split)
         own = values[where]
         held_out = HeldOut(where, *kind, own, np.full_like(own, np.nan))
@@ -238,13 +242,18 @@ def _machines(
 ) -> list[tuple[Array, GaussianMachine]]:
     """For every column, the rows that it is trained on, and its machine."""
     found = []
-    # Checks of input that has been checked take longer than a small machine.
-    with config_context(assume_finite=True, skip_parameter_validation=True):
+    with config_context(**UNCHECKED):
         for labels, weight in zip(columns.labels.T, columns.train.T, strict=True):
             rows = np.flatnonzero(weight > 0)
             own = labels[rows], weight[rows]
             found.append((rows, _machine(settings, data, data.X[rows], *own, values)))
     return found
+
+
+def _values(machines: Sequence[tuple[Array, GaussianMachine]], X: Matrix) -> Array:
+    """Decision values, in a column for every machine."""
+    with config_context(**UNCHECKED):
+        return np.column_stack([one.values(X) for _, one in machines])
 
 
 def _coefficients(
