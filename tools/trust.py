@@ -136,13 +136,22 @@ def figures(shown: str) -> str:
 def result(known: Mapping[str, Mapping[str, Any]]) -> Result:
     """The table of all promises that have been checked."""
     rows = [
-        [what, f"`{one['command']}`", one["printed"], verdict(one), one["commit"]]
+        [
+            what,
+            f"`{one['command']}`",
+            one["printed"],
+            verdict(one),
+            one["load"],
+            one["commit"],
+        ]
         for what, one in known.items()
     ]
-    columns = ("what", "command", "printed", "", "commit")
+    columns = {"what": "", "command": "", "printed": "", "verdict": ""}
+    columns |= {"load": ".0f", "commit": ""}
     notes = [
-        "Made by `python -m tools.trust --write`, on a computer with "
-        f"{os.cpu_count()} processors that others used as well.",
+        f"Made by `python -m tools.trust --write`, on {os.cpu_count()} processors. The "
+        "load is how many processes wanted them at the end of a command: seconds on "
+        "the wall are longer by as much as it exceeds the processors.",
     ]
     return Result([Table("What was promised and checked", columns, rows)], notes=notes)
 
