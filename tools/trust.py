@@ -112,6 +112,8 @@ def checked(promise: Promise) -> dict[str, Any]:
     if words[0] == "python":
         words[0] = sys.executable
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(done.stdout, done.stderr, file=sys.stderr)
     return {
         "command": promise.command,
         "printed": figures(done.stdout),

@@ -140,7 +140,9 @@ def _check_are_classes(classes: Array, codes: Array, folds: int) -> None:
     members = np.bincount(codes)
     rare = int(np.sum(members < folds))
     # Booleans and text are never numbers to be predicted, nor are codes 0, 1, 2, ...
-    numbers = classes.dtype.kind in "iuf" and classes[-1] - classes[0] >= len(classes)
+    numbers = classes.dtype.kind in "iuf"
+    # As floats: the difference of two integers may be none of their type.
+    numbers = numbers and float(classes[-1]) - float(classes[0]) >= len(classes)
     if not numbers or len(classes) <= MANY_CLASSES or 2 * rare <= len(classes):
         return
     raise ValueError(
