@@ -336,7 +336,8 @@ def test_the_only_member_of_a_class_is_in_all_training_parts(rules):
     np.testing.assert_array_equal(held_out, np.delete(np.arange(23), 7))
     for train, validation in splits:
         assert len(train) + len(validation) == 23
-        assert set(y[validation]) == {0, 1}
+        # scikit-learn's splitter of groups stratifies as well as it can.
+        assert set(y[validation]) == {0, 1} or "groups" in rules
 
 
 def test_the_only_member_of_a_class_does_not_tell_of_its_group():

@@ -496,3 +496,19 @@ def test_kernels_without_one_gamma_say_so(kernel, why):
     assert not hasattr(model, "gamma_")
     with pytest.raises(AttributeError, match=why):
         _ = model.gamma_
+
+
+def test_relevance_of_pairs_is_that_of_slopes():
+    """Machines of two classes are summed over their own vectors alone."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(90, 3))
+    model = BilevelSVC("rbf", learn=(), multi_class="ovo", random_state=0)
+    model.fit(points, np.arange(90) % 5)
+    assert np.mean(model.dual_coef_ != 0) < 0.5
+    step, slopes = 1e-5, []
+    for j in range(3):
+        ends = [points + sign * step * np.eye(3)[j] for sign in (1, -1)]
+        above, below = (model._scores(one) for one in ends)
+        slopes.append(np.mean(((above - below) / (2 * step) * points[:, j].std()) ** 2))
+    expected = np.array(slopes) / np.sum(slopes)
+    np.testing.assert_allclose(model.relevance_, expected, rtol=1e-5)

@@ -56,6 +56,10 @@ def test_every_part_by_itself(part, estimator):
         check_input(replace(Input(estimator), **{part: name}))
 
 
+def test_three_labels_as_far_apart_as_integers_can_be():
+    assert check_input(Input("linear", labels="large", n_classes=3, n=24)) == "fitted"
+
+
 def test_an_outlier_in_the_only_column():
     check_input(Input("ard", numbers="outlier", d=1))
 

@@ -4,9 +4,11 @@ import pickle
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.fixes import parse_version
 
 from bisvm.hinge import IncrementalSVC, leave_one_out
 from bisvm.kernels import Linear
@@ -54,8 +56,17 @@ def test_a_pickled_machine_goes_on():
     assert model.intercept_ == again.intercept_
 
 
+def flawed_checks(estimator):
+    """Before 1.7 this check gave two classes other names after it shuffled the rows."""
+    if parse_version(sklearn.__version__) >= parse_version("1.7"):
+        return {}
+    return {"check_sample_weight_equivalence_on_dense_data": "compares other classes"}
+
+
 # "scale" does not know of weights: with a width that is given they are copies of rows.
-@parametrize_with_checks([IncrementalSVC(gamma=0.5)])
+@parametrize_with_checks(
+    [IncrementalSVC(gamma=0.5)], expected_failed_checks=flawed_checks
+)
 def test_conventions_of_scikit_learn(estimator, check):
     check(estimator)
 

@@ -48,6 +48,7 @@ def test_no_thresholds_between_three_classes():
 
 
 def test_dependence_is_that_of_scikit_learn(model, monkeypatch):
+    pytest.importorskip("sklearn", "1.7", reason="custom_values")
     monkeypatch.setattr("bisvm.reporting.dependence.ROWS", 1000)
     (found,) = dependences(model, X[:100], ["0"])
     grid = np.array([float(text) for text in found.labels])

@@ -149,6 +149,7 @@ def test_axes_have_room_for_one_value_and_none_for_infinity():
 
 
 def test_dependence_is_that_of_scikit_learn(model):
+    pytest.importorskip("sklearn", "1.7", reason="custom_values")
     (own,) = dependences(model, X[:100], ["2"])
     assert own.unit == "number" and own.what == "mean prediction"
     ((name, values),) = own.curves

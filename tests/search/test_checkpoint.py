@@ -17,6 +17,7 @@ from bisvm import BilevelLinearSVC, BilevelSVC
 from bisvm.bilevel.objective import WarmStart
 from bisvm.bilevel.problem import Evaluation
 from bisvm.machines.approximation import Approximation
+from bisvm.search import checkpoint
 from bisvm.search.checkpoint import APPLICATION_ID, FORMAT, Stored, open_checkpoint
 from bisvm.search.packing import described, digest, packed, sealed, unpacked, unsealed
 from tests.covering import full
@@ -244,6 +245,19 @@ def test_damaged_files_are_refused_or_do_no_harm(whole, copy):
 @pytest.mark.full
 def test_a_thousand_damaged_files(whole, copy):
     print(f"{fuzz(whole, copy, 1000)} of 1000 refused, the others did no harm")
+
+
+def test_a_file_that_ends_too_early_is_damaged(tmp_path):
+    """Whichever code SQLite gives it, which depends on its version."""
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHORT_READ
+    with pytest.raises(ValueError, match="damaged"):
+        with checkpoint._translated_errors(tmp_path):
+            raise error
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_WRITE
+    with pytest.raises(OSError, match="cannot be read or written"):
+        with checkpoint._translated_errors(tmp_path):
+            raise error
 
 
 def test_what_is_missing_or_nonsense_is_refused(whole, copy):

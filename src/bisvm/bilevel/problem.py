@@ -202,6 +202,11 @@ class Problem:
         """Whether all machines are restricted to landmarks."""
         return self.approximation is not None and self.approximation.needed
 
+    @property
+    def in_blocks(self) -> bool:
+        """Whether features of landmarks are computed in blocks of rows."""
+        return self.approximation is not None and self.approximation.in_blocks
+
     def subsample(self, rows: Array) -> Problem:
         """Return the program on some of the rows, without landmarks if they are few."""
         columns, rule = self.columns, self.approximation

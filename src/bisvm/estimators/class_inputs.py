@@ -114,6 +114,10 @@ def check_class_labels(
     instead : for regression
     """
     labels = np.ravel(y)
+    if labels.dtype.kind == "S":
+        raise ValueError(
+            "Unknown label type: y holds bytes. Make them text, np.char.decode(y)."
+        )
     if labels.dtype == object and not all(isinstance(one, str) for one in labels):
         kinds = sorted({type(one).__name__ for one in labels})
         raise ValueError(
@@ -136,7 +140,9 @@ def _check_are_classes(classes: Array, codes: Array, folds: int) -> None:
     members = np.bincount(codes)
     rare = int(np.sum(members < folds))
     # Booleans and text are never numbers to be predicted, nor are codes 0, 1, 2, ...
-    numbers = classes.dtype.kind in "iuf" and classes[-1] - classes[0] >= len(classes)
+    numbers = classes.dtype.kind in "iuf"
+    # As floats: the difference of two integers may be none of their type.
+    numbers = numbers and float(classes[-1]) - float(classes[0]) >= len(classes)
     if not numbers or len(classes) <= MANY_CLASSES or 2 * rare <= len(classes):
         return
     raise ValueError(

@@ -41,6 +41,9 @@ from bisvm.search.units import Found
 SLOPE_ROWS = 500
 # Rows times class tasks of these means, and the fewest rows for many tasks.
 SLOPES, FEW_SLOPE_ROWS = 20_000, 100
+# Share of the vectors below which slopes of a machine are computed on its own ones, as
+# of two classes among many.
+FEW_VECTORS = 0.5
 # Attributes that only one of the two kinds of machines has.
 _ONE_KIND = ("coef_", "support_", "support_vectors_", "n_support_", "dual_coef_")
 
@@ -378,8 +381,12 @@ class FittedMachine(CallbackSupportMixin, MachineArguments):
         for kernel, block in self._kernel_blocks():
             gram = kernel.gram(X, vectors)
             for k in block:
-                weights = Factors(np.ones((X.shape[0], 1)), self.dual_coef_[[k]].T)
-                gradient = kernel.pullback(X, vectors, gram, weights, inputs=True)
+                beta, Z, K = self.dual_coef_[[k]].T, vectors, gram
+                used = np.flatnonzero(beta)
+                if len(used) < FEW_VECTORS * len(beta):
+                    beta, Z, K = beta[used], vectors[used], gram[:, used]
+                weights = Factors(np.ones((X.shape[0], 1)), beta)
+                gradient = kernel.pullback(X, Z, K, weights, inputs=True)
                 if gradient.X is None:
                     raise ValueError(
                         f"{type(kernel).__name__}.pullback(..., inputs=True) returned "

@@ -66,8 +66,7 @@ def _picture(
     """Save the figure of these axes, as SVG, or as PNG where shades matter."""
     import matplotlib.pyplot as plt
 
-    figure = ax.get_figure(root=True)
-    assert figure is not None
+    figure = ax.figure.figure  # of a subfigure, the whole figure
     try:
         with warnings.catch_warnings(), plt.rc_context({"svg.hashsalt": "bisvm"}):
             # Names may have letters that matplotlib's font lacks.

@@ -221,10 +221,15 @@ def open_checkpoint(
 
 
 def _is_of_the_disk(error: BaseException) -> bool:
-    """Whether SQLite could not read or write, on a full disk say."""
+    """Whether SQLite could not read or write, on a full disk say.
+
+    SQLite 3.53 says so of a file that was cut off as well.
+    """
     said = ("disk", "readonly", "unable to open")
     operational = isinstance(error, sqlite3.OperationalError)
-    return operational and any(words in str(error) for words in said)
+    code = getattr(error, "sqlite_errorcode", None)
+    cut_off = code == sqlite3.SQLITE_IOERR_SHORT_READ
+    return operational and not cut_off and any(words in str(error) for words in said)
 
 
 @contextmanager

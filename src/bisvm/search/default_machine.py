@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from sklearn import config_context
 
 from bisvm.bilevel.objective import Objective
 from bisvm.core.types import Array, Matrix
@@ -39,10 +40,16 @@ from bisvm.search.settings import Data, Settings, problem_of
 
 # Largest cache of LIBSVM for values of the kernel, in bytes.
 CACHE = 5e8
-# Rows of a task from which on its time is estimated, by training on one row in eight,
-# since it grows with their square.
+# Rows of a task from which on its time is estimated, by training on about so many, and
+# then on one row in eight if there may be time for all: it grows with their square.
 FEW_ROWS = 2000
 FEWER = 8
+# Seconds that it takes at least, by the square of the rows: ten nanoseconds for a value
+# of the kernel, of every row and support vector, if one row in ten is one.
+LEAST_SECONDS = 1e-9
+# Settings of scikit-learn: its checks of input that has been checked take longer than a
+# small machine.
+UNCHECKED = {"assume_finite": True, "skip_parameter_validation": True}
 # Standard errors by which what a search has found until then must be better.
 NEEDED_ERRORS = 1.0
 
@@ -77,10 +84,14 @@ class DefaultMachine:
         if settings.multi_class == "auto":
             settings = settings.with_tasks("ovo")
         data = data.with_tasks(settings.task_kind)
-        values = _default_values(settings, data)
-        if _expected_seconds(settings, data, values) > limit:
-            return None
         columns = training_columns(data.tasks, data.weight, data.targets)
+        sizes = np.count_nonzero(columns.train, axis=0)
+        many = sizes.max() >= FEW_ROWS
+        if many and LEAST_SECONDS * (sizes.astype(float) ** 2).sum() > limit:
+            return None
+        values = _default_values(settings, data)
+        if many and _expected_seconds(settings, data, values, columns, limit) > limit:
+            return None
         machines = _machines(settings, data, values, columns)
         x = Coefficients(*_coefficients(machines, columns.train.shape))
         return cls(settings, data, values, x, time.perf_counter() - began)
@@ -107,11 +118,12 @@ class DefaultMachine:
         if not inside.any():
             return False
         rows, scores = (part[inside] for part in found)
-        columns = own.split_columns(own.tasks).of_split(0)
+        own = replace(own, splits=own.splits[:1])
+        columns = own.split_columns(own.tasks)
         if len(columns.task) < own.tasks.shape[1]:
             return False
         machines = _machines(self.settings, own, self.values, columns)
-        default = np.column_stack([one.values(own.X[rows]) for _, one in machines])
+        default = _values(machines, own.X[rows])
         weight = data.held_weight[rows]
         errors = (
             _errors(self.settings, own, rows, default),
@@ -154,7 +166,7 @@ class DefaultMachine:
         columns = data.split_columns(data.tasks)
         machines = _machines(self.settings, data, self.values, columns)
         coef, intercept = _coefficients(machines, columns.train.shape)
-        values = np.column_stack([one.values(data.X) for _, one in machines])
+        values = _values(machines, data.X)
         where, kind = columns.outside, (columns.task, columns.split)
         own = values[where]
         held_out = HeldOut(where, *kind, own, np.full_like(own, np.nan))
@@ -199,18 +211,30 @@ def _default_values(settings: Settings, data: Data) -> Hyperparameters:
     return values
 
 
-def _expected_seconds(settings: Settings, data: Data, values: Hyperparameters) -> float:
-    """How long the training will take, by that of the largest task on some rows."""
-    columns = training_columns(data.tasks, data.weight, data.targets)
+def _expected_seconds(
+    settings: Settings,
+    data: Data,
+    values: Hyperparameters,
+    columns: FoldColumns,
+    limit: float,
+) -> float:
+    """How long the training will take, by that of the largest task on some rows.
+
+    If it is more than the limit, it is not known how much more.
+    """
     sizes = np.count_nonzero(columns.train, axis=0)
-    if sizes.max() < FEW_ROWS:
-        return 0.0
-    largest, some = int(sizes.argmax()), slice(None, None, FEWER)
-    began = time.perf_counter()
-    labels, weight = columns.labels[some, largest], columns.train[some, largest]
-    if data.targets.members(labels[:, None], weight[:, None])[0] > 0:
-        _machine(settings, data, data.X[some], labels, weight, values)
-    return (time.perf_counter() - began) * FEWER * FEWER * len(sizes)
+    largest, expected = int(sizes.argmax()), 0.0
+    steps = {max(len(columns.train) // FEW_ROWS, FEWER), FEWER}
+    for step in sorted(steps, reverse=True):
+        if expected > limit:
+            break
+        some = slice(None, None, step)
+        labels, weight = columns.labels[some, largest], columns.train[some, largest]
+        began = time.perf_counter()
+        if data.targets.members(labels[:, None], weight[:, None])[0] > 0:
+            _machine(settings, data, data.X[some], labels, weight, values)
+        expected = (time.perf_counter() - began) * step**2 * len(sizes)
+    return expected
 
 
 def _machines(
@@ -218,11 +242,18 @@ def _machines(
 ) -> list[tuple[Array, GaussianMachine]]:
     """For every column, the rows that it is trained on, and its machine."""
     found = []
-    for labels, weight in zip(columns.labels.T, columns.train.T, strict=True):
-        rows = np.flatnonzero(weight > 0)
-        own = labels[rows], weight[rows]
-        found.append((rows, _machine(settings, data, data.X[rows], *own, values)))
+    with config_context(**UNCHECKED):
+        for labels, weight in zip(columns.labels.T, columns.train.T, strict=True):
+            rows = np.flatnonzero(weight > 0)
+            own = labels[rows], weight[rows]
+            found.append((rows, _machine(settings, data, data.X[rows], *own, values)))
     return found
+
+
+def _values(machines: Sequence[tuple[Array, GaussianMachine]], X: Matrix) -> Array:
+    """Decision values, in a column for every machine."""
+    with config_context(**UNCHECKED):
+        return np.column_stack([one.values(X) for _, one in machines])
 
 
 def _coefficients(

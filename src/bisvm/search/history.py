@@ -32,7 +32,7 @@ ENOUGH_ROWS = 6
 ELSEWHERE = 10.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Record:
     """One evaluation of the upper level.
 

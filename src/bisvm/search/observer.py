@@ -167,6 +167,7 @@ class Observer:
     deadline : reading at which the final machine should be trained, or None
     final_share : time that it takes to train the final machine, as a share of an
         evaluation on all rows
+    most_final : seconds that are kept for the final machine at most
     n_observations, power : those of all rows, and how the time grows with them
     callback : called with a `Progress`; True stops
     verbose : see `progress`
@@ -186,6 +187,7 @@ class Observer:
         began: float | None = None,
         deadline: float | None = None,
         final_share: float = 0.0,
+        most_final: float = np.inf,
         n_observations: int = 1,
         power: float = 1.0,
         callback: Callable[[Progress], object] | None = None,
@@ -197,9 +199,10 @@ class Observer:
         self.began = time.perf_counter() if began is None else began
         self.deadline = deadline
         self._final_share, self._power = final_share, power
+        self._most_final = most_final
         self._n_observations = n_observations
         # Estimates of the time that the final machine takes, the last one counts.
-        self._final_seconds = [0.0]
+        self._final_seconds = [most_final if most_final < np.inf else 0.0]
         self.records: list[Record] = []
         self.nested_records: list[Record] = []
         self._callback, self._verbose, self._model = callback, verbose, model
@@ -255,7 +258,8 @@ class Observer:
         """Estimate the time of the final machine by that of an evaluation."""
         more = self._n_observations / max(len(evaluation.shares), 1)
         share = self._final_share * max(more, 1.0) ** self._power
-        self._final_seconds.append(share * evaluation.seconds)
+        seconds = min(share * evaluation.seconds, self._most_final)
+        self._final_seconds.append(seconds)
 
     def end(self) -> None:
         """End the live line of progress."""

@@ -67,6 +67,14 @@ def default_machine(name: str) -> Reason:
     return Reason(f"{TIME_STOP} The model is a default {name}: nothing was tuned.")
 
 
+def trained_on_sample(size: int) -> Reason:
+    """Return that time did not suffice to train the final machine on all rows."""
+    return Reason(
+        f"{TIME_STOP} The model is trained on a sample of {size} rows.",
+        "Raise time_limit.",
+    )
+
+
 def converged_on_sample(size: int) -> Reason:
     """Return that a search converged on a sample, but not on all rows after it."""
     return Reason(

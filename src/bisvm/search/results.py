@@ -24,7 +24,7 @@ from bisvm.machines.model import Frame, RowFrame
 from bisvm.search.descent import Descent, Search
 from bisvm.search.history import Certificate, Hyperparameters, Record
 from bisvm.search.observer import COMPETITOR_ROWS, StopSearch, Trace
-from bisvm.search.reasons import LOWER_LIMIT
+from bisvm.search.reasons import LOWER_LIMIT, trained_on_sample
 from bisvm.search.refinement import can_refit, refit_without_splits
 from bisvm.search.settings import Data, Settings, problem_of
 from bisvm.solvers.base import STATUSES, Solution, Solver
@@ -63,6 +63,7 @@ class Trained:
     residual : largest violation of optimality
     status : how its solver ended
     left_out : what landmarks leave out of the kernel, if it was approximated
+    n_rows : rows of the sample that it was trained on for want of time; None for all
     """
 
     values: Hyperparameters
@@ -71,6 +72,7 @@ class Trained:
     residual: float
     status: str
     left_out: LeftOut | None = None
+    n_rows: int | None = None
 
     @classmethod
     def of(
@@ -496,6 +498,9 @@ class Tuned(Searched):
             beaten_by=descent.beaten_by,
             held_out_rows=self._held_out_rows,
         )
+        if final.n_rows is not None:
+            why = trained_on_sample(final.n_rows)
+            return replace(found, converged=False, why=why)
         if not found.converged or found.doubt is None:
             return found
         return replace(found, converged=False, why=found.doubt)

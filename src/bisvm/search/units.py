@@ -12,6 +12,7 @@ to communicate at every evaluation.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ from numpy.random import RandomState
 
 from bisvm.bilevel.objective import Objective
 from bisvm.bilevel.problem import Problem
+from bisvm.core.deadlines import OutOfTime, until
 from bisvm.core.threads import one_blas_thread, worker_threads
 from bisvm.core.types import Array
 from bisvm.core.warning import warn_user
@@ -51,6 +53,7 @@ from bisvm.search.observer import Observer
 from bisvm.search.reasons import TIME_STOP
 from bisvm.search.results import (
     Searched,
+    Trained,
     Tuned,
     fold_machines,
     held_out_values,
@@ -72,14 +75,20 @@ from bisvm.search.task_choice import (
     rows_to_choose_by,
     task_kinds,
 )
+from bisvm.search.training_in_time import ready_by, train_in_time
 
 # How often units are begun again if their workers die with the data. A cluster that
 # loses them three times will do so again.
 ATTEMPTS = 3
 # Time of the final machine as a share of an evaluation on five splits: with n instead
 # of 0.8 n rows a factorisation takes twice as long, and there is one instead of five.
-# With landmarks (True) it has twice as many of them.
+# With landmarks (True) it has twice as many of them. In blocks five splits take no
+# longer than one.
 FINAL_SHARES = {False: 0.5, True: 1.0}
+FINAL_SHARE_IN_BLOCKS = 4.0
+# Largest part of a time limit that is kept for it on rows in blocks; what it then does
+# with less time than it needs: see `training_in_time`.
+MOST_KEPT = 0.5
 
 Out = TypeVar("Out")
 Callback = Callable[[Progress], object]
@@ -183,6 +192,11 @@ class Work:
             name=name,
             best_values={},
         )
+
+    @property
+    def jobs(self) -> int:
+        """How many units are computed at a time."""
+        return int(effective_n_jobs(self.n_jobs))
 
     def __sizeof__(self) -> int:
         """Bytes of the data: joblib's Dask backend sends what is large only once."""
@@ -356,7 +370,9 @@ def _chosen_on_sample(work: Work) -> _Chosen:
     rows = rows_to_choose_by(work.data, int(work.seeds[0]))
     rows = np.arange(len(work.data.y)) if rows is None else rows
     sample = replace(work.on_sample(rows), name=f"{work.name}sample ", best_values={})
-    found = _chosen(sample)
+    # Steps on all rows follow, and the final machine.
+    reserved = max(work.reserved, MOST_KEPT * (work.settings.time_limit or 0.0))
+    found = _chosen(replace(sample, reserved=reserved))
     if stopped(found.searched):
         return found
     solves = sum(one.solves for one in found.searched)
@@ -442,13 +458,16 @@ def tune_unit(work: Work, number: int, start: int | None) -> Outcome:
         return [], None
     with one_blas_thread(), worker_threads(work.threads):
         problem = problem_of(settings, data, data.tasks[:, tasks], work.approximation)
-        objective = _objective(settings, problem)
+        objective, in_blocks = _objective(settings, problem), problem.in_blocks
         observer = Observer(
             began=began,
             deadline=deadline,
-            final_share=FINAL_SHARES[problem.approximated],
+            final_share=FINAL_SHARE_IN_BLOCKS
+            if in_blocks
+            else FINAL_SHARES[problem.approximated],
+            most_final=MOST_KEPT * limit if in_blocks and limit else np.inf,
             n_observations=len(objective.share_weights),
-            power=1.0 if problem.approximated else 2.0,
+            power=1.0 if problem.approximated or problem.model.linear else 2.0,
             callback=work.callback,
             verbose=settings.verbose,
             model=_model_maker(work, number, objective),
@@ -496,12 +515,28 @@ def finish_unit(work: Work, number: int, searched: Searched) -> Tuned:
     values, fitted = searched.values, searched.descent.fitted
     with one_blas_thread(), worker_threads(work.threads):
         problem = problem_of(settings, data, data.tasks[:, tasks], work.approximation)
-        folds, solved = None, solved_splits(Objective(problem), searched)
+        waiting = math.ceil((len(work.sets) - number) / max(work.jobs, 1))
+        deadline = ready_by(work.began, settings.time_limit, waiting)
+        deadline = deadline if problem.in_blocks else None
+        folds, solved = None, None
+        with suppress(OutOfTime), until(deadline):
+            solved = solved_splits(Objective(problem), searched)
         if solved is not None:
             folds = fold_machines(problem, searched.descent.best, solved, data.splits)
             fitted = solved.start(problem.columns)
-        landmarks = _final_landmarks(problem, searched)
-        trained = train(settings, data, problem, values, tasks, fitted, landmarks)
+
+        given = settings, data, problem, values, tasks
+
+        def on_all_rows(most: int | None = None) -> Trained:
+            rows = _final_landmarks(problem, searched)
+            return train(*given, fitted, rows if rows is None else rows[:most])
+
+        seed = int(work.seeds[number])
+        trained = (
+            on_all_rows()
+            if deadline is None
+            else train_in_time(*given, seed, deadline, on_all_rows)
+        )
     return Tuned.of(searched, trained, folds)
 
 

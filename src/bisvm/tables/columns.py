@@ -287,7 +287,7 @@ def _far_moment(cell: object, form: str | None) -> np.datetime64:
         if found.tzinfo is not None:
             found = found.astimezone(UTC).replace(tzinfo=None)
     except (ValueError, OverflowError):
-        return np.datetime64("NaT")
+        return np.datetime64("NaT", "us")
     far = not NANOSECOND_YEARS[0] <= found.year <= NANOSECOND_YEARS[1]
     return np.datetime64(found if far else "NaT", "us")
 
