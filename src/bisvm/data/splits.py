@@ -1,4 +1,8 @@
-"""Splits: what `cv` asks for, drawn or checked, as pairs of row numbers."""
+"""Splits: what `cv` asks for, drawn or checked, as pairs of row numbers.
+
+Folds are drawn here (`_folds`). They keep the rows of one of the `groups` of `fit`
+together, and spread those of one of its `sample_groups` over all folds (`spread`).
+"""
 
 from __future__ import annotations
 

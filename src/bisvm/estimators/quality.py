@@ -2,13 +2,15 @@
 
 Accuracy alone misleads where one class is frequent: always predicting it is right
 nearly every time. Let N be the confusion matrix, n_c the rows of class c, and g the
-largest class. Predictions are better than guessing if one of these exceeds two:
+largest class. Predictions are better than guessing if one of these exceeds two, and if
+the held-out loss of a search is lower than that of a constant by more than two standard
+errors (`Certificate.gain_over_constant`):
 
     z_accuracy = (a - b) / sqrt(a + b),
     a = sum over c != g of N_cc,   b = n_g - N_gg,
 
 the rows that only the machine has right and those that only "always g" has right
-(McNemar 1947), and
+(McNemar 1947), or
 
     z_balanced = (mean over c of N_cc / n_c - 1 / K) / sqrt(sum q_c (1 - q_c) / n_c) K,
 

@@ -8,6 +8,10 @@ question that differs from the one on file is an error. Further evaluations are
 computed, and each is written to the table before the search sees it. An answer and the
 warm start of the next evaluation are written in one transaction, so the table is
 consistent however the process ends.
+
+A file belongs to one fit (`Identity`): its versions of bisvm and NumPy, its settings
+but those in `FREE`, and digests of its data, splits and random numbers. The file of
+another fit is refused, with a list of what differs.
 """
 
 from __future__ import annotations
