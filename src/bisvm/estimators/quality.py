@@ -54,11 +54,10 @@ class Measure(NamedTuple):
     high: float
     guess: float
 
-    @property
-    def in_words(self) -> str:
-        low, high = 100 * self.low, 100 * self.high
-        interval = f"95% interval {low:.1f}-{high:.1f}%"
-        return f"{self.name} {self.value:.1%} ({interval})"
+
+def share_in_words(value: float, low: float, high: float, level: int = 95) -> str:
+    """Return a share with its interval: 80.1% (95% interval 73.3% to 85.8%)."""
+    return f"{value:.1%} ({level}% interval {low:.1%} to {high:.1%})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,17 +251,18 @@ class Quality:
     def largest_class(self) -> str:
         return str(self.classes[int(self.rows.argmax())])
 
-    @property
-    def figures(self) -> str:
-        """The measure that matters, in words, and what guessing would give."""
-        n, one = round(float(self.rows.sum())), self.measure
-        guess = f"always predicting {self.largest_class!r} gives {one.guess:.1%}"
+    def figures_on(self, where: str = "held-out rows") -> str:
+        """The measure that matters on these rows, and what guessing would give."""
+        n, one = f"{round(float(self.rows.sum())):,}", self.measure
         if self.constant is not None:
             return (
-                f"class {self.constant!r} is predicted for all {n} held-out rows, and "
+                f"class {self.constant!r} is predicted for all {n} {where}; "
                 f"{self.accuracy:.1%} of them belong to it"
             )
-        return f"{one.in_words} on {n} held-out rows; {guess}"
+        return (
+            f"{one.name} {share_in_words(one.value, one.low, one.high)} on {n} "
+            f"{where}; always predicting {self.largest_class!r} gives {one.guess:.1%}"
+        )
 
     @property
     def doubt(self) -> str:
@@ -272,9 +272,10 @@ class Quality:
     @property
     def headline(self) -> str:
         """The verdict, and the measure that matters."""
+        said = self.figures_on()
         if self.no_better_than_guessing:
-            return f"{self.doubt}: {self.figures}."
-        return f"{self.figures[0].upper()}{self.figures[1:]}."
+            return f"{self.doubt}: {said}."
+        return f"{said[0].upper()}{said[1:]}."
 
     @property
     def remarks(self) -> list[str]:

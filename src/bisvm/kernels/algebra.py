@@ -92,10 +92,7 @@ class Sum(_Combination):
 
     def validate(self) -> Self:
         super().validate()
-        if self.scale not in ("log", "linear"):
-            raise ValueError(
-                f"scale={self.scale!r} is not known; expected 'log' or 'linear'."
-            )
+        self.check_choice("scale", ("log", "linear"))
         if self.vanishes:
             raise ValueError("All weights of a sum of kernels are zero: k = 0.")
         return self

@@ -111,23 +111,6 @@ class Optimizer(Part):
         )
         return self._minimize(problem, previous)
 
-    def check_choice(self, name: str, choices: tuple[str, ...]) -> None:
-        """Raise a ValueError if this argument is none of the choices.
-
-        Parameters
-        ----------
-        name : str
-            Name of the constructor's argument.
-        choices : tuple of str
-            What it may be.
-        """
-        given = getattr(self, name)
-        if given not in choices:
-            raise ValueError(
-                f"{type(self).__name__}: {name} must be one of {choices}; got "
-                f"{given!r}."
-            )
-
     def accuracy(self, evaluation: int) -> float | None:
         """Return the accuracy to ask of an oracle, unless an evaluation names another.
 

@@ -31,7 +31,6 @@ _HOMES = {
     "SLPFilter": "slp_filter",
     "SpectralGradient": "gradient",
     "SwapHoldout": "swapping",
-    "SwappingHoldOut": "hold_out",
     "VariableMetricBundle": "bundle",
 }
 

@@ -10,7 +10,6 @@ import numpy as np
 from bisvm.core.parts import Parameters
 from bisvm.core.types import Array, ArrayLike, Matrix
 from bisvm.transforms.arguments import (
-    check_choice,
     check_seed,
     sizes,
     unbounded_parameter,
@@ -54,15 +53,15 @@ class _Convolution(GridTransform):
 
     def validate(self) -> Self:
         sizes(self, "stride", self.dimensions)
-        check_choice(self, "padding", ("valid", "same"))
+        self.check_choice("padding", ("valid", "same"))
         if self.normalize is not None:
-            check_choice(self, "normalize", ("ball",))
+            self.check_choice("normalize", ("ball",))
         if self.filters is not None:
             self._check_filters()
             return self
         self.check_count("n_filters")
         sizes(self, "filter_shape", self.dimensions)
-        check_choice(self, "start", STARTS)
+        self.check_choice("start", STARTS)
         check_seed(self)
         return self
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from bisvm.core.types import Array, Matrix
 from bisvm.data.matrices import is_sparse
-from bisvm.transforms.arguments import check_choice
 from bisvm.transforms.base import Column, Transform, TransformGradient
 
 Function = Callable[[Array], Array]
@@ -69,7 +68,7 @@ class Nonlinearity(Transform):
         self.kind = kind
 
     def validate(self) -> Self:
-        check_choice(self, "kind", FUNCTIONS)
+        self.check_choice("kind", FUNCTIONS)
         return self
 
     def trace(self, columns: Sequence[Column]) -> Sequence[Column]:
@@ -121,7 +120,7 @@ class Normalize(Transform):
         self.eps = eps
 
     def validate(self) -> Self:
-        check_choice(self, "over", ("sample", "channels"))
+        self.check_choice("over", ("sample", "channels"))
         self.check_positive("eps")
         return self
 

@@ -9,7 +9,7 @@ from typing import Literal, Self
 import numpy as np
 
 from bisvm.core.types import Array, Matrix
-from bisvm.transforms.arguments import check_choice, sizes
+from bisvm.transforms.arguments import sizes
 from bisvm.transforms.base import TransformGradient
 from bisvm.transforms.grids import GridTransform, Windows, sample_blocks
 
@@ -38,7 +38,7 @@ class _Pool(GridTransform):
         sizes(self, "window", self.dimensions)
         if self.stride is not None:
             sizes(self, "stride", self.dimensions)
-        check_choice(self, "kind", ("mean", "max", "energy"))
+        self.check_choice("kind", ("mean", "max", "energy"))
         return self
 
     def apply(self, X: Matrix) -> Array:
