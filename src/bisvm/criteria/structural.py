@@ -201,6 +201,6 @@ class StructuralRisk(Criterion):
         unknown = set(self._names() or ()) - set(known) - ends
         if unknown:
             raise ValueError(
-                f"on={sorted(unknown)[0]!r} is no parameter that is learned; learned "
-                f"are {', '.join(map(repr, known)) or 'none'}."
+                f"on={sorted(unknown)[0]!r} is not a parameter that is learned; "
+                f"learned are {', '.join(map(repr, known)) or 'none'}."
             )

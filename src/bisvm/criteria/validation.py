@@ -210,7 +210,7 @@ def required(points: Points | None, criterion: Criterion) -> Points:
     """Return the points, for a criterion that needs them."""
     if points is None:
         raise ValueError(
-            f"{criterion!r} is no mean over margins: it needs their labels. Pass "
+            f"{criterion!r} is not a mean over margins: it needs their labels. Pass "
             "points=Points(labels, task, column, row)."
         )
     return points

@@ -195,7 +195,7 @@ class _ArraySource:
 
 
 def _rows_in(n_bytes: int, X: UserData) -> int:
-    """Rows that take so many bytes as float64, with their indices if X is sparse."""
+    """Number of rows that take `n_bytes` as float64, with indices if X is sparse."""
     n, d = X.shape
     in_row = 16 * X.nnz / max(n, 1) if sparse.issparse(X) else 8 * d
     return max(1, int(n_bytes / max(in_row, 1)))

@@ -338,7 +338,7 @@ class Quality:
 
 
 def cut(name: str, width: int) -> str:
-    """Return a name of at most so many characters."""
+    """Return a name, cut to at most `width` characters."""
     return name if len(name) <= width else f"{name[: width - 3]}..."
 
 

@@ -60,7 +60,7 @@ class ActiveSet:
     bias : whether there is a b.
     p, alpha, b, gap, state : as above.
     margin : the system of the points in MARGIN.
-    outer, outer_balance : what points that are no part of the problem, and stay as they
+    outer, outer_balance : what points outside of the problem, which stay as they
         are, add to f (n,) and to y'alpha; usually zero.
     updates : how often the gaps were updated since they were computed from scratch.
     """

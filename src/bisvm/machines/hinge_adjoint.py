@@ -27,7 +27,7 @@ def multipliers(
 ) -> tuple[np.ndarray, float]:
     """v_M and mu for block = K_MM and g = (K P)_M; mu = 0 if no intercept is free.
 
-    Vectors that depend on others are no part of the system: they have v = 0.
+    Vectors that depend on others are left out of the system: they have v = 0.
     """
     v = np.zeros(len(g))
     if not len(g):

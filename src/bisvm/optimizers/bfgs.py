@@ -47,7 +47,7 @@ _LEAST_CURVATURE = 1e-10
 _FLOOR = 1e-6
 # Part of the predicted decrease that an error of H may reach.
 _LOOSE = 0.03
-# A rise of so many times the error that H is said to have may be that error.
+# A rise of H by up to this many times its stated error may be that error.
 _DOUBT = 3.0
 # Coordinates up to which B is a matrix: 2 MB. Beyond, the last steps stand for it.
 _DENSE = 500

@@ -43,7 +43,7 @@ import numpy as np
 from bisvm.core.compiling import njit
 from bisvm.core.types import Array
 
-# Rounding that is no violation, relative to the terms of a constraint.
+# Rounding that does not count as a violation, relative to the terms of a constraint.
 _ROUNDING = 1e-13
 # A normal whose part orthogonal to the others is smaller than this depends on them.
 _DEPENDENT = 1e-12

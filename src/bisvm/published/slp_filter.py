@@ -71,7 +71,7 @@ MOST_RADIUS = 1.0
 # The relaxation shrinks by this factor, down to the last one.
 SHARPER = 1e-2
 LAST_EPS = 1e-8
-# A penalty grows by this factor, up to so many times the first.
+# A penalty grows by this factor, up to this many times the first.
 HEAVIER, LAST_PENALTY = 10.0, 1e4
 # What a step as long as the radius costs: a share of the last decrease promised.
 STEP_COST = 0.02
@@ -143,7 +143,7 @@ class SLPFilter(BothLevels):
             H at x, called at every accepted point. In a search with swaps it gets the
             columns as well.
         swaps : Swaps, optional
-            Swaps of points after every so many accepted steps. H then belongs to a
+            Swaps of points after a number of accepted steps. H then belongs to a
             partition: the answer is the last point, not the best.
 
         Returns

@@ -61,7 +61,7 @@ NO_DIFFERENCE, WORSE, BETTER = (
 
 
 def decimals(value: float, digits: int) -> str:
-    """A number with so many decimals, and no minus sign before zeros."""
+    """A number with this many decimals, and no minus sign before zeros."""
     return f"{round(float(value), digits) + 0.0:.{digits}f}"
 
 

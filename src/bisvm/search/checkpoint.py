@@ -249,11 +249,11 @@ def _translated_errors(path: Path) -> Iterator[None]:
         raise _damaged(path, words) from None
     except UnicodeDecodeError:
         # A message of SQLite that quotes the file.
-        raise _damaged(path, "it has bytes that are no text") from None
+        raise _damaged(path, "it has bytes that are not text") from None
 
 
 def _damaged(path: Path, why: str) -> ValueError:
-    return ValueError(f"{path} is no checkpoint, or a damaged one: {why}. {_NEW}")
+    return ValueError(f"{path} is not a checkpoint, or is damaged: {why}. {_NEW}")
 
 
 def _begun(
@@ -311,7 +311,7 @@ def _check_format(path: Path, connection: sqlite3.Connection) -> None:
     ours = connection.execute("pragma application_id").fetchone()[0]
     found = connection.execute("pragma user_version").fetchone()[0]
     if ours != APPLICATION_ID:
-        raise ValueError(f"{path} is no checkpoint of bisvm. {_NEW}")
+        raise ValueError(f"{path} is not a checkpoint of bisvm. {_NEW}")
     if found != FORMAT:
         raise ValueError(
             f"{path} has format {found}, and this version of bisvm reads {FORMAT}. "
