@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -388,6 +389,7 @@ class CalibratedLogistic(Criterion):
 # --- combinations ---------------------------------------------------------------------
 
 
+@dataclass(eq=False, repr=False)
 class Blend(Criterion):
     """H = first + weight * second, on the same held-out points.
 
@@ -402,15 +404,9 @@ class Blend(Criterion):
     weight : float, default=0.5
     """
 
-    def __init__(
-        self,
-        first: str | Criterion = "calibrated_logistic",
-        second: str | Criterion = "calibrated_mse",
-        weight: float = 0.5,
-    ):
-        self.first = first
-        self.second = second
-        self.weight = weight
+    first: str | Criterion = "calibrated_logistic"
+    second: str | Criterion = "calibrated_mse"
+    weight: float = 0.5
 
     @property
     def _parts(self) -> tuple[Criterion, Criterion]:

@@ -1,7 +1,8 @@
 """The linear machine: f = w'x + b, on dense or sparse rows, in memory or in blocks.
 
-Its linear systems R + X'D X come last: factorised among the features or among the
-active points, or solved by conjugate gradients.
+Its linear systems, with the matrix R + X'D X, come last in this file: they are
+factorised over the features or over the active points, or solved by conjugate
+gradients.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, Self
 
 import numpy as np
@@ -19,33 +20,22 @@ from bisvm.transforms.filters import STARTS
 from bisvm.transforms.grids import GridTransform, Windows
 
 
+@dataclass(eq=False, repr=False)
 class _Convolution(GridTransform):
     """A convolution of signals or images."""
 
     linear = True
 
-    def __init__(
-        self,
-        filters: ArrayLike | None = None,
-        *,
-        n_filters: int = 4,
-        filter_shape: int | Sequence[int] = 5,
-        start: Literal["cosine", "delta", "patches", "random"] = "cosine",
-        shape: Sequence[int] | None = None,
-        stride: int | Sequence[int] = 1,
-        padding: Literal["valid", "same"] = "valid",
-        normalize: Literal["ball"] | None = None,
-        random_state: int = 0,
-    ):
-        self.filters = filters
-        self.n_filters = n_filters
-        self.filter_shape = filter_shape
-        self.start = start
-        self.shape = shape
-        self.stride = stride
-        self.padding = padding
-        self.normalize = normalize
-        self.random_state = random_state
+    filters: ArrayLike | None = None
+    _: KW_ONLY
+    n_filters: int = 4
+    filter_shape: int | Sequence[int] = 5
+    start: Literal["cosine", "delta", "patches", "random"] = "cosine"
+    shape: Sequence[int] | None = None
+    stride: int | Sequence[int] = 1
+    padding: Literal["valid", "same"] = "valid"
+    normalize: Literal["ball"] | None = None
+    random_state: int = 0
 
     @property
     def needs_data(self) -> bool:

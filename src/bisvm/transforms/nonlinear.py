@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, Self
 
 import numpy as np
@@ -89,6 +90,7 @@ class Nonlinearity(Transform):
         return TransformGradient(np.empty(0), slope(X) * np.reshape(cotangent, X.shape))
 
 
+@dataclass(eq=False, repr=False)
 class Normalize(Transform):
     """z = u / sqrt(eps + |u|^2), with u = x, or u = x - mean(x).
 
@@ -108,16 +110,10 @@ class Normalize(Transform):
     array([[0.6, 0.8]])
     """
 
-    def __init__(
-        self,
-        over: Literal["sample", "channels"] = "sample",
-        *,
-        center: bool = False,
-        eps: float = 1e-8,
-    ):
-        self.over = over
-        self.center = center
-        self.eps = eps
+    over: Literal["sample", "channels"] = "sample"
+    _: KW_ONLY
+    center: bool = False
+    eps: float = 1e-8
 
     def validate(self) -> Self:
         self.check_choice("over", ("sample", "channels"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, Self
 
 import numpy as np
@@ -14,21 +15,15 @@ from bisvm.transforms.base import TransformGradient
 from bisvm.transforms.grids import GridTransform, Windows, sample_blocks
 
 
+@dataclass(eq=False, repr=False)
 class _Pool(GridTransform):
     """A pooling of signals or images."""
 
-    def __init__(
-        self,
-        window: int | Sequence[int] = 2,
-        kind: Literal["mean", "max", "energy"] = "mean",
-        *,
-        stride: int | Sequence[int] | None = None,
-        shape: Sequence[int] | None = None,
-    ):
-        self.window = window
-        self.kind = kind
-        self.stride = stride
-        self.shape = shape
+    window: int | Sequence[int] = 2
+    kind: Literal["mean", "max", "energy"] = "mean"
+    _: KW_ONLY
+    stride: int | Sequence[int] | None = None
+    shape: Sequence[int] | None = None
 
     @property
     def linear(self) -> bool:  # type: ignore[override]
