@@ -24,8 +24,8 @@ class Precomputed(Kernel):
 
     The matrix holds all points, including those to be predicted. In a sum or product
     the kernel takes its row numbers from one column: `Precomputed(K).on([0]) +
-    RBF().on([1, 2])`. It has no parameters: C is its scale. Its derivative with respect
-    to a row number is zero.
+    RBF().on([1, 2])`. It has no parameters; C takes the place of a scale. Its
+    derivative with respect to a row number is zero.
 
     Parameters
     ----------

@@ -421,7 +421,7 @@ class Quartic(Loss):
                0                                   s < -1
 
     Twice continuously differentiable, and equal to the hinge outside the interval:
-    points beyond it have no curvature and drop out of every linear system.
+    points outside have no curvature and drop out of every linear system.
 
     Parameters
     ----------

@@ -141,15 +141,15 @@ def resolve_approximation(
     n, n_columns : int
         Rows, and training problems on them.
     max_memory : float or None
-        Bytes. With it the result is the same on every computer. Without it, the result
-        says whether it depends on the free memory.
+        Bytes. With a number the decision is the same on every computer. With None it
+        may depend on the free memory, and the result says whether it does.
     jobs : int
         Problems that share the free memory.
     more_grams : int
         Gram matrices that a sum or product of kernels holds besides its own.
     active : float
-        Size of a machine's active set, relative to that with two classes, about: the
-        time of a Newton step depends on it.
+        Approximate size of a machine's active set, relative to that with two classes:
+        the time of a Newton step depends on it.
     possible : bool
         Whether the machine can be restricted to landmarks at all.
     in_blocks : bool

@@ -75,9 +75,9 @@ def report(
     The report says whether the target can be predicted, how well, and by which columns.
     It compares the model with usual methods on the same rows. A report on numbers draws
     predictions, errors and intervals of held-out rows.
-    Technical details are folded: settings, learned values, certificate, and the Python
-    code that rebuilds the model. Names and values from the data are shown as text and
-    never run.
+    A folded section has the technical details: settings, learned values, certificate,
+    and the Python code that rebuilds the model. Names and values from the data are
+    escaped.
 
     Parameters
     ----------
