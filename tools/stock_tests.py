@@ -29,7 +29,7 @@ _WORDS = "the same error in other words"
 _SPARSE = "sparse rows are predicted here, whatever the machine was trained on"
 _DEPRECATED = "about warnings that scikit-learn gives of its own future"
 DESELECTED: dict[str, str] = {
-    "-sigmoid-": "'sigmoid' is no kernel, and is refused",
+    "-sigmoid-": "'sigmoid' is not a kernel, and is refused",
     "test_tweak_params": _PRIVATE,
     "test_gamma_scale": f"{_PRIVATE} (_gamma; here it is gamma_)",
     "test_svc_raises_error_internal_representation": _PRIVATE,

@@ -379,7 +379,7 @@ def test_usage_errors_exit_with_two(words, capsys):
         (["tune", "iris.csv", "--drop", "wrong"], "no column 'wrong'"),
         (["tune", "iris.csv", "--task", "regression"], "regression needs numbers"),
         (["tune", "iris.csv", "--save", "no/where.skops"], "no such folder"),
-        (["predict", "iris.csv", "iris.csv"], "no model file"),
+        (["predict", "iris.csv", "iris.csv"], "not a model file"),
         (
             ["predict", "model.skops", "german_names.csv"],
             "no column name of the training file, such as 'sepal length",

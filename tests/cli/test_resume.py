@@ -107,7 +107,7 @@ def test_a_file_of_another_run_is_a_line_and_exit_code_1(table, tmp_path, capsys
     assert "cv was 5, and is 4" in err.splitlines()[-1]
     content = table.read_bytes()
     assert main([*words[:-1], str(table)]) == 1
-    assert "no checkpoint" in capsys.readouterr().err
+    assert "not a checkpoint" in capsys.readouterr().err
     assert table.read_bytes() == content
 
 

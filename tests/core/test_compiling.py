@@ -65,7 +65,7 @@ def test_a_disk_that_is_full_costs_time_only(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("numba.core.caching.IndexDataCacheFile.save", full)
-    with pytest.warns(UserWarning, match="cannot be kept"):
+    with pytest.warns(UserWarning, match="cannot be stored"):
         assert module.twice(2.0) == 4.0
     with warnings.catch_warnings():
         warnings.simplefilter("error")

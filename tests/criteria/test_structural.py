@@ -173,7 +173,7 @@ def test_C_is_not_learned_on_the_training_risk():
         (StructuralRisk(strength=-1.0), "not negative"),
         (
             StructuralRisk(on="filter"),
-            "on='filter' is no parameter that is learned; learned are 'gamma'",
+            "on='filter' is not a parameter that is learned; learned are 'gamma'",
         ),
     ],
 )

@@ -86,7 +86,7 @@ def test_a_stock_pipeline_loads_without_this_library():
 @pytest.mark.parametrize(
     ("kernel", "settings", "reason"),
     [
-        (RBF() @ Nonlinearity("tanh"), {}, "is no linear map of the columns"),
+        (RBF() @ Nonlinearity("tanh"), {}, "is not a linear map of the columns"),
         (Laplacian().on([0]) + RBF(), {}, "on some of the columns, next to other"),
         (RBF() @ Projection(MAP) + Linear(), {}, "in a sum or product of kernels"),
         (RBF(), dict(fit_intercept=False), "SVC always has a free intercept"),

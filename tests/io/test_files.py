@@ -193,7 +193,7 @@ def test_what_is_no_model_is_refused(saved, tmp_path):
     path = tmp_path / "other"
     for content in (b"", b"a,b\n1,2\n", saved.read_bytes()[:500]):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match="no model file"):
+        with pytest.raises(ValueError, match="not a model file"):
             bisvm.load(path)
     with pytest.raises(FileNotFoundError, match="There is no file"):
         bisvm.load(tmp_path / "nothing")
@@ -337,7 +337,7 @@ def test_damaged_bytes_never_crash(saved, tmp_path):
         try:
             bisvm.load(path)
         except ValueError as error:
-            refused += "damaged" in str(error) or "no model" in str(error)
+            refused += "damaged" in str(error) or "not a model" in str(error)
     assert refused > 20
 
 

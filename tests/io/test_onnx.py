@@ -146,7 +146,7 @@ def test_what_cannot_be_written_is_refused_with_the_reason():
     with pytest.raises(ValueError, match="neither linear nor a function of every"):
         bisvm.to_onnx(energies)
     own = BilevelSVC(Own() * RBF(), **QUICK).fit(X, Y)
-    with pytest.raises(ValueError, match="Own is no kernel that can be written"):
+    with pytest.raises(ValueError, match="Own is not a kernel that can be written"):
         bisvm.to_onnx(own)
     model = BilevelSVC(**QUICK).fit(X, Y)
     with pytest.raises(ValueError, match="too old"):

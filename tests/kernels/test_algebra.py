@@ -288,7 +288,10 @@ def test_columns_may_be_named():
             lambda: Sum((RBF(), Linear()), (0.0, 0.0), scale="linear").validate(),
             "All weights of a sum of kernels are zero",
         ),
-        (lambda: Sum((RBF(),), scale="root").validate(), "'log' or 'linear'"),
+        (
+            lambda: Sum((RBF(),), scale="root").validate(),
+            "scale must be one of 'log', 'linear'",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(make, message):

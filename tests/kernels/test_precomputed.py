@@ -102,10 +102,10 @@ def test_a_matrix_that_makes_no_sense_is_refused(matrix, message):
     [
         (POINTS, r"X of shape \(n, 1\); got shape \(20, 3\)"),
         (np.arange(3), r"got shape \(3,\)"),
-        ([[0], [1.5]], r"X\[1, 0\] = 1.5 is no row number"),
+        ([[0], [1.5]], r"X\[1, 0\] = 1.5 is not a row number"),
         ([[0], [20]], r"X\[1, 0\] = 20 .* from 0 to 19"),
-        ([[-1], [0]], r"X\[0, 0\] = -1 is no row number"),
-        ([[0], [np.nan]], r"X\[1, 0\] = nan is no row number"),
+        ([[-1], [0]], r"X\[0, 0\] = -1 is not a row number"),
+        ([[0], [np.nan]], r"X\[1, 0\] = nan is not a row number"),
     ],
 )
 def test_inputs_that_are_no_row_numbers_are_refused(X, message):

@@ -119,7 +119,7 @@ def test_files_of_others_are_left_alone(tmp_path):
     lines = b'{"bisvm checkpoint": 2, "identity": {}}\n' * 40
     for content in (b"a,b\n1,2\n", b"{}\n", b"\x00\xff", b"[1, 2]\n" * 3, lines):
         path.write_bytes(content)
-        with pytest.raises(ValueError, match="no checkpoint.*does not exist yet"):
+        with pytest.raises(ValueError, match="not a checkpoint.*does not exist yet"):
             svc(checkpoint=path).fit(X, y)
         assert path.read_bytes() == content
         assert list(tmp_path.iterdir()) == [path]
@@ -130,7 +130,7 @@ def test_databases_of_others_are_left_alone(tmp_path):
     with closing(sqlite3.connect(path)) as theirs, theirs:
         theirs.execute("create table answers (search text)")
     content = path.read_bytes()
-    with pytest.raises(ValueError, match="no checkpoint of bisvm"):
+    with pytest.raises(ValueError, match="not a checkpoint of bisvm"):
         svc(checkpoint=path).fit(X, y)
     assert path.read_bytes() == content
 
@@ -231,7 +231,7 @@ def fuzz(whole, copy, rounds):
         except ValueError as error:
             refused += 1
             assert str(copy) in str(error)
-            known = ("damaged", "no checkpoint", "has format", "not the one that")
+            known = ("damaged", "not a checkpoint", "has format", "not the one that")
             assert any(words in str(error) for words in known)
             assert "choose a" in str(error)
     assert 0 < refused <= rounds
@@ -289,7 +289,7 @@ def test_errors_that_quote_bytes_are_in_plain_words(copy):
     content = copy.read_bytes()
     assert b"evaluation blob" in content
     copy.write_bytes(content.replace(b"evaluation blob", b'"valuation \xd5\xddob'))
-    with pytest.raises(ValueError, match="damaged one: it has bytes.* no text"):
+    with pytest.raises(ValueError, match="is damaged: it has bytes.* not text"):
         svc(checkpoint=copy).fit(X, y)
 
 

@@ -117,7 +117,7 @@ def test_bytes_that_were_changed_are_refused():
     for at in rng.integers(len(data), size=100):
         flipped = data[:at] + bytes([data[at] ^ 1 << rng.integers(8)]) + data[at + 1 :]
         for one in (flipped, data[:at], data + data[:1], data[at + 1 :]):
-            with pytest.raises(ValueError, match="no record of Evaluation"):
+            with pytest.raises(ValueError, match="not a record of Evaluation"):
                 unpacked(Evaluation, one)
 
 
@@ -125,7 +125,7 @@ def test_bytes_that_were_changed_are_refused():
     "wrong", [None, [10, True], "text", 3, b"", sealed(b""), sealed(b"PK")]
 )
 def test_something_else_is_refused(wrong):
-    with pytest.raises(ValueError, match="no record of Approximation"):
+    with pytest.raises(ValueError, match="not a record of Approximation"):
         unpacked(Approximation, wrong)
 
 
@@ -152,5 +152,5 @@ def test_types_that_cannot_be_kept_are_refused_when_they_are_written():
     class Other:
         what: object
 
-    with pytest.raises(TypeError, match="no type that a checkpoint can keep"):
+    with pytest.raises(TypeError, match="not a type that a checkpoint can keep"):
         packed(Other(3))

@@ -1,19 +1,19 @@
 """Held-out decision values: what a machine says of a row that it was not trained on.
 
-A column k that gives row i no weight, W_ik = 0, holds it out: its fitted value counts.
-A row that it is trained on is left out of it, alone. With the slope S of its loss, the
-curvatures D of all losses and G = (K^-1 + D)^-1, bordered by the intercept, the value
-at row i of the machine without row i is, to second order,
+If column k gives row i no weight, W_ik = 0, it holds row i out, and its fitted value is
+the held-out value. If it is trained on row i, the value of the machine without this row
+is approximated. With the slope S of the loss of row i, the curvatures D of all losses
+and G = (K^-1 + D)^-1, bordered by the intercept, it is to second order
 
     g_i = f_i + S_i G_ii / (1 - D_i G_ii).
 
-Folds hold all their rows out, S = D = 0 there. `cv="loo"` has one column for every
+Folds hold out all of their rows: S = D = 0 there. `cv="loo"` has one column for every
 class task, which is trained on all rows.
 
-D is not the curvature at f but its average nearby, a secant of the slope
-(`Loss.secant`): without row i the others move, and where a loss has a sharp corner the
-curvature changes on the way. H then has a gradient without jumps for losses whose
-curvature is continuous. For the squared loss D is constant and g exact.
+D is not the curvature at f but an average nearby, a secant of the slope
+(`Loss.secant`): without row i the other values move, and near a corner of the loss the
+curvature changes on the way. So the gradient of H has no jumps for losses whose
+curvature is continuous. For the squared loss D is constant and g is exact.
 
 S. Wang, W. Zhou, H. Lu, A. Maleki and V. Mirrokni, Approximate leave-one-out for fast
 parameter tuning in high dimensions, ICML 2018, with the curvature at f.

@@ -1,8 +1,8 @@
 """Compiled functions, with or without a place to keep their machine code.
 
-numba keeps what it has compiled next to the source or in the user's cache folder, and
-the next process loads it. Where neither can be written (a hardened installation, no
-home directory, a full disk) its `njit(cache=True)` fails. This one goes on: every
+numba stores compiled code next to the source or in the user's cache folder, and the
+next process loads it. If neither can be written (a hardened installation, no home
+directory, a full disk), its `njit(cache=True)` fails. The one here goes on: every
 process compiles for itself, and one warning says so.
 """
 
@@ -24,10 +24,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def njit(**options: Any) -> Callable[[Function], Function]:
-    """Compile a function as `numba.njit` does; `cache=True` need not succeed.
+    """Compile a function as `numba.njit` does, also if the cache cannot be written.
 
-    Without the entry for callers in C, which there are none of: it takes time to
-    compile.
+    No wrapper for callers in C is compiled, because there are none.
     """
     options = {"no_cfunc_wrapper": True, **options}
 
@@ -69,8 +68,8 @@ def _load_without_collections(made: Any) -> None:
     """Load compiled code without a garbage collection in between.
 
     Before it loads the first function of a process, numba registers everything that it
-    could compile. These objects are kept, and collections would look at all of them
-    again and again: a quarter of the time that a first fit takes longer than a second.
+    could compile. These objects stay alive, and every garbage collection would visit
+    all of them: this is a quarter of what a first fit takes more than a second.
     """
     cache = getattr(made, "_cache", None)
     if cache is None:
@@ -93,7 +92,7 @@ def _load_without_collections(made: Any) -> None:
 @functools.cache
 def _say_that_nothing_is_kept() -> None:
     warn_user(
-        "Compiled code cannot be kept, since no folder for it can be written: bisvm "
+        "Compiled code cannot be stored, since no folder for it can be written: bisvm "
         "works, but the first fit of every process compiles, for ten seconds or more. "
         "Set the environment variable NUMBA_CACHE_DIR to a folder that can be written."
     )

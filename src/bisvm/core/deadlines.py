@@ -1,4 +1,4 @@
-"""Deadlines: work that is left half way when its time is over.
+"""Deadlines: work that is abandoned when its time is over.
 
 Long computations are divided into parts (`core.threads.in_threads`, steps of a solver),
 and look at the clock between them.

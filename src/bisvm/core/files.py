@@ -14,9 +14,9 @@ from typing import BinaryIO
 def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a file for writing that appears under its name when it is complete.
 
-    Of a symbolic link, the target is replaced. A new file has the permissions that the
-    umask gives, and one that is replaced keeps its own. Whatever goes wrong, an old
-    file is as it was and no part of a new one is left.
+    If the path is a symbolic link, its target is replaced. A new file gets the
+    permissions of the umask; a file that is replaced keeps its permissions. After an
+    error, an old file is unchanged and no part of a new one is left.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Signals that ask for an end: Ctrl-C and SIGTERM.
 
-A signal arrives anywhere in the code. Whoever can end with a result notes the request
-here instead of raising an exception, and the observer of a search looks it up after
-every evaluation.
+A signal may arrive anywhere in the code. Here it is only noted, and no exception is
+raised: the observer of a search looks it up after every evaluation, so that a fit can
+end with the best result so far.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ def ending_on_signals(notify: Callable[[], None]) -> Iterator[list[int]]:
 
 @contextmanager
 def plain_interrupts() -> Iterator[None]:
-    """Raise an interrupt that hit compiled code as the KeyboardInterrupt that it is.
+    """Raise an interrupt during compiled code as a KeyboardInterrupt.
 
-    Compiled functions do not look for exceptions: they go on to their end, and Python
-    then finds a result and an exception at once, which it reports as a SystemError.
-    The same goes for whatever else a signal handler raises.
+    Compiled functions do not look for exceptions. They run to their end, and Python
+    then finds both a result and an exception, which it reports as a SystemError. The
+    same is true of any other exception that a signal handler raises.
     """
     try:
         yield

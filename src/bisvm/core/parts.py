@@ -65,6 +65,17 @@ class Part(BaseEstimator):  # scikit-learn has no types
                     f"got {given!r}."
                 )
 
+    def check_choice(self, name: str, choices: Iterable[str]) -> None:
+        """Refuse an argument that is none of these words."""
+        given, known = getattr(self, name), list(choices)
+        if isinstance(given, str) and given in known:
+            return
+        hint = did_you_mean(given, known) if isinstance(given, str) else ""
+        raise ValueError(
+            f"{type(self).__name__}: {name} must be one of "
+            f"{', '.join(map(repr, known))}; got {given!r}.{hint}"
+        )
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Part) or type(self) is not type(other):
             return NotImplemented

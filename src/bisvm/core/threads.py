@@ -110,9 +110,9 @@ def in_threads(
 ) -> list[Out]:
     """Return what a function returns for every item: `map`, in parallel if worthwhile.
 
-    Items must not depend on one another, nor on who comes first. An exception of the
-    first item that has one is raised, and `OutOfTime` between two items if the deadline
-    of this work passes.
+    Items must not depend on one another, nor on their order. If items raise exceptions,
+    that of the first one is raised. If the deadline passes between two items,
+    `OutOfTime` is raised.
     """
     pool, deadline = _pool.get(), current_deadline()
 

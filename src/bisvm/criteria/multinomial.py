@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
@@ -67,6 +68,7 @@ _PAIR_STARTS = (-2.0, 0.0, 2.0)
 _POOLED_STARTS = (-2.0, -1.0, 0.0, 1.0, 2.0, 3.0)
 
 
+@dataclass(eq=False, repr=False)
 class Multinomial(Criterion):
     r"""Log-loss over all classes of a row, at the best scale and intercepts.
 
@@ -96,17 +98,10 @@ class Multinomial(Criterion):
     >>> model = BilevelSVC(criterion="multinomial")
     """
 
-    def __init__(
-        self,
-        ridge: float = 1e-4,
-        center: float = 1.5,
-        intercepts: bool = True,
-        strength: float = 0.01,
-    ) -> None:
-        self.ridge = ridge
-        self.center = center
-        self.intercepts = intercepts
-        self.strength = strength
+    ridge: float = 1e-4
+    center: float = 1.5
+    intercepts: bool = True
+    strength: float = 0.01
 
     def validate(self) -> Self:
         self.check_positive("ridge", "center", "strength")

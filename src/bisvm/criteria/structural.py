@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -116,6 +117,7 @@ def get_regularizer(regularizer: str | Regularizer) -> Regularizer:
     return found
 
 
+@dataclass(eq=False, repr=False)
 class StructuralRisk(Criterion):
     """H = min_f 1/2 |f|^2 + C sum_i loss(u_i) + lambda r(theta), summed over tasks.
 
@@ -141,15 +143,9 @@ class StructuralRisk(Criterion):
 
     on_training: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        regularizer: str | Regularizer = "squared_l2",
-        strength: float = 1.0,
-        on: str | Sequence[str] | None = None,
-    ):
-        self.regularizer = regularizer
-        self.strength = strength
-        self.on = on
+    regularizer: str | Regularizer = "squared_l2"
+    strength: float = 1.0
+    on: str | Sequence[str] | None = None
 
     def validate(self) -> Self:
         if not 0.0 <= self.strength < np.inf:
@@ -201,6 +197,6 @@ class StructuralRisk(Criterion):
         unknown = set(self._names() or ()) - set(known) - ends
         if unknown:
             raise ValueError(
-                f"on={sorted(unknown)[0]!r} is no parameter that is learned; learned "
-                f"are {', '.join(map(repr, known)) or 'none'}."
+                f"on={sorted(unknown)[0]!r} is not a parameter that is learned; "
+                f"learned are {', '.join(map(repr, known)) or 'none'}."
             )

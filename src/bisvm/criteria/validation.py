@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -66,8 +67,9 @@ class Criterion(Part):
     of_residuals : bool
         Whether it is for targets of a regression instead of class labels.
     ties_by_errors : bool
-        Whether errors decide between two minima whose values differ by less than
-        noise. Only for the default: a criterion that is named is minimised.
+        Whether the number of errors decides between two minima whose values differ by
+        less than noise. True for the default only: a criterion that the user names is
+        minimised.
     class_weight : "balanced", dict or None
         Weights of the classes in validation; None for those of the estimator.
     """
@@ -210,7 +212,7 @@ def required(points: Points | None, criterion: Criterion) -> Points:
     """Return the points, for a criterion that needs them."""
     if points is None:
         raise ValueError(
-            f"{criterion!r} is no mean over margins: it needs their labels. Pass "
+            f"{criterion!r} is not a mean over margins: it needs their labels. Pass "
             "points=Points(labels, task, column, row)."
         )
     return points
@@ -334,11 +336,11 @@ class CalibratedLogistic(Criterion):
 
     Notes
     -----
-    In t = log a the minimisation need not be convex: where most margins are tiny, one
-    minimum may lie near `center` and another where the margins become visible. Newton's
-    method therefore starts in every basin of a coarse profile that could hold the
-    lowest minimum, and the lowest one counts: H is continuous in the margins, and
-    depends on nothing but them.
+    In t = log a the minimisation need not be convex: if most margins are tiny, one
+    minimum may lie near `center`, and another at a scale at which these margins matter.
+    Newton's method therefore starts in every basin of a coarse profile that could hold
+    the lowest minimum, and the lowest is taken: H is continuous in the margins, and
+    depends on nothing else.
     """
 
     def __init__(self, ridge: float = 1e-4, center: float = 1.5) -> None:
@@ -388,6 +390,7 @@ class CalibratedLogistic(Criterion):
 # --- combinations ---------------------------------------------------------------------
 
 
+@dataclass(eq=False, repr=False)
 class Blend(Criterion):
     """H = first + weight * second, on the same held-out points.
 
@@ -402,15 +405,9 @@ class Blend(Criterion):
     weight : float, default=0.5
     """
 
-    def __init__(
-        self,
-        first: str | Criterion = "calibrated_logistic",
-        second: str | Criterion = "calibrated_mse",
-        weight: float = 0.5,
-    ):
-        self.first = first
-        self.second = second
-        self.weight = weight
+    first: str | Criterion = "calibrated_logistic"
+    second: str | Criterion = "calibrated_mse"
+    weight: float = 0.5
 
     @property
     def _parts(self) -> tuple[Criterion, Criterion]:
@@ -468,12 +465,12 @@ class Automatic(CalibratedLogistic):
 class Weighted(Criterion):
     """A criterion in which every held-out point has the weight of its class.
 
-    Class weights are factors of the sample weights, by the point's own label whatever
-    the class task (one-vs-rest or one-vs-one), in validation alone. There they replace
-    the estimator's `class_weight`, which stays that of the training losses.
+    Class weights are factors of the sample weights, in validation alone. They go by the
+    class of a point, also if a class task has other labels (one-vs-rest). In validation
+    they replace the estimator's `class_weight`, which still weighs training losses.
 
-    `criterion="balanced_blend"` is `Weighted("blend", "balanced")`, and so for every
-    name.
+    `criterion="balanced_blend"` is `Weighted("blend", "balanced")`; the other names of
+    criteria may have this prefix as well.
 
     Parameters
     ----------
@@ -481,8 +478,8 @@ class Weighted(Criterion):
         Any criterion on held-out points.
     class_weight : "balanced" or dict, default="balanced"
         "balanced": all classes have the same total weight. A dict from class to weight
-        is what an error on a member of the class costs, 1 for classes that it does not
-        name: `{"sick": 10}` if a patient who is sent home costs as much as ten alarms.
+        gives the cost of an error on a member of the class, by default 1:
+        `{"sick": 10}` if a patient who is sent home costs as much as ten false alarms.
 
     Examples
     --------

@@ -30,24 +30,25 @@ Source: TypeAlias = Callable[[], Iterable[UserData]] | Iterable[UserData]
 
 
 class Chunks(RowBlocks):
-    """Rows of data, with their labels, that are read in chunks, not held in memory.
+    """Rows of data, with their labels, that are read in chunks and not held in memory.
 
-    For `fit`, `predict`, `decision_function` and `score`. Results of linear machines
-    are those of the same data in memory, up to rounding errors; kernel machines have
-    landmarks if there are many rows. A fit reads all rows some dozens of times, so a
-    fast source helps: a memory-mapped array (`Chunks.of(array, y)`) is faster than text
-    that is parsed every time.
+    Pass it to `fit`, `predict`, `decision_function` or `score`. A linear machine gives
+    the same result as with the data in memory, up to rounding errors; a kernel machine
+    has landmarks if there are many rows. A fit reads all rows dozens of times, so use a
+    fast source: a memory-mapped array (`Chunks.of(array, y)`) is faster than text that
+    is parsed every time.
 
-    Chunks are arrays, data frames or sparse matrices, of any number of rows, or pairs
-    (X, y) of them with their labels, which end up in the attribute `y`. Every pass must
-    give the same rows in the same order. Messages count chunks and rows from 0.
+    A chunk is an array, a data frame or a sparse matrix with any number of rows, or a
+    pair (X, y) with labels; the attribute `y` holds the labels of all chunks. Every
+    pass must give the same rows in the same order. Messages count chunks and rows from
+    0.
 
     Parameters
     ----------
     source : callable or iterable
-        A function that returns a new iterator over the chunks every time it is called
-        (a generator function is one), or an object over which one can iterate again and
-        again. A generator itself can be read only once, and is refused.
+        A function that returns a new iterator over the chunks every time it is called,
+        such as a generator function; or an iterable that can be iterated repeatedly. A
+        generator can be read only once, and is refused.
 
     Examples
     --------
@@ -195,7 +196,7 @@ class _ArraySource:
 
 
 def _rows_in(n_bytes: int, X: UserData) -> int:
-    """Rows that take so many bytes as float64, with their indices if X is sparse."""
+    """Number of rows that take `n_bytes` as float64, with indices if X is sparse."""
     n, d = X.shape
     in_row = 16 * X.nnz / max(n, 1) if sparse.issparse(X) else 8 * d
     return max(1, int(n_bytes / max(in_row, 1)))

@@ -1,4 +1,4 @@
-"""Leave-one-out: one split that is trained on all rows and holds each of them out.
+"""Leave-one-out: one split, trained on all rows, which holds out each row by itself.
 
 Its columns give a row weights for training and for validation at once. The value that
 counts for such a row is that of the machine without it (`bilevel/held_out.py`).

@@ -1,4 +1,8 @@
-"""Splits: what `cv` asks for, drawn or checked, as pairs of row numbers."""
+"""Splits: what `cv` asks for, drawn or checked, as pairs of row numbers.
+
+Folds are drawn here (`_folds`). They keep the rows of one of the `groups` of `fit`
+together, and spread those of one of its `sample_groups` over all folds (`spread`).
+"""
 
 from __future__ import annotations
 
@@ -50,10 +54,10 @@ def freeze_splits(
     Parameters
     ----------
     cv : int, splitter or iterable of index pairs
-        An int stands for stratified, shuffled folds, which keep groups together. There
-        are fewer folds, with a warning, if no class has so many members, or there are
-        fewer groups. A class with fewer members is held out by some of the folds. The
-        only member of a class is in the training parts alone, with a warning.
+        An int stands for stratified, shuffled folds, which keep groups together. If no
+        class has as many members, or there are fewer groups, there are fewer folds,
+        with a warning. A class with fewer members is held out by some of the folds
+        only. A class with a single member is never held out, with a warning.
     groups : array of shape (n,), optional
         Groups that splits keep together.
     names : array, optional

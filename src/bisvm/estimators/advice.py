@@ -1,4 +1,4 @@
-"""What to do about a search that did not converge, by what the estimator offers."""
+"""What to do about a search that did not converge, in arguments of the estimator."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ class MachineArguments(SearchArguments):
 
     @property
     def _n_members(self) -> int:
-        """Machines of the ensemble; 1 is no ensemble."""
+        """Number of machines of the ensemble; 1 without an ensemble."""
         if isinstance(self.ensemble, (bool, np.bool_)):
             return MEMBERS if self.ensemble else 1
         return int(self.ensemble)

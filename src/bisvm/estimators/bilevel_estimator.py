@@ -62,18 +62,17 @@ class BilevelEstimator(FittedMachine):
             Dask array or data frame. Kernel machines on blocks have landmarks.
         y : array of shape (n_samples,)
             Class labels, of any type. For regression, numbers, of shape (n_samples,)
-            or (n_samples, n_outputs). Only `Chunks` may bring their own. Like all
-            vectors it may be a Dask collection, and is then computed.
+            or (n_samples, n_outputs). It may be left out if X is a `Chunks` with
+            labels. Like all vectors it may be a Dask collection, which is computed.
         sample_weight : array of shape (n_samples,), optional
             Weights of the samples' losses, in training and in validation.
         groups : array of shape (n_samples,), optional
-            Samples that belong together, such as those of one patient: the splits keep
-            them together, and they count as one observation where a gain on held-out
-            samples is compared with its noise.
+            Samples that belong together, such as those of one patient. The splits keep
+            them together, and standard errors count them as one observation.
         sample_groups : array of shape (n_samples,), optional
             Labels of any type, such as sources, devices or annotators. With
-            `regularization="per_group"` every group has its own C. Folds drawn for an
-            int `cv` hold every group in its share.
+            `regularization="per_group"` every group has its own C. If `cv` is an int,
+            every fold has its share of each group.
 
         Returns
         -------

@@ -16,13 +16,13 @@ from bisvm.estimators.inputs import Given
 class BilevelObjective:
     """Validation loss of an estimator as a function: bring your own optimizer.
 
-    ``value, gradient = objective(theta)``. The splits are frozen at construction; the
-    value is a deterministic function of theta up to the inner tolerance. theta holds
-    the learned hyperparameters in the optimizer's coordinates (logarithms);
-    `hyperparameters(theta)` gives natural units. Where the kernel is approximated,
-    landmarks are chosen for theta0, and again by `restrict(theta)`.
+    ``value, gradient = objective(theta)``. The splits are fixed at construction, so the
+    value is a deterministic function of theta, up to the tolerance of the lower level.
+    theta holds the learned hyperparameters in the optimizer's coordinates (logarithms
+    of positive ones); `hyperparameters(theta)` returns natural units. If the kernel is
+    approximated, landmarks are chosen for theta0, and again by `restrict(theta)`.
 
-    Solves start from the end of the previous ones, which this object remembers.
+    Solvers are warm-started from the previous evaluation, which this object remembers.
 
     Parameters
     ----------

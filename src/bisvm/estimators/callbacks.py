@@ -32,7 +32,7 @@ __all__ = ["CallbackSupportMixin", "Watched", "with_callbacks"]
 
 
 class Watched:
-    """One fit, as callbacks of both kinds see it.
+    """One fit as seen by its callbacks: our `callback`, and those of scikit-learn.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Validation of y that holds classes."""
+"""Validation of y that holds classes, class weights, and the splits of classes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from bisvm.estimators.inputs import Checked, Given, check_weights, require_weigh
 from bisvm.estimators.training_rows import TrainingRows
 from bisvm.search.settings import Data, Grouping, Settings, TaskKind
 
-# Up to so many different numbers are taken for classes, however rare they are: more
+# Up to this many different numbers are taken for classes, however rare they are. More
 # are a scale, such as years, or quantities in whole units.
 MANY_CLASSES = 20
 
@@ -136,7 +136,7 @@ def check_class_labels(
 
 
 def _check_are_classes(classes: Array, codes: Array, folds: int) -> None:
-    """Refuse numbers most of which are too rare to be classes in so many folds."""
+    """Refuse numbers most of which are too rare to be classes in this many folds."""
     members = np.bincount(codes)
     rare = int(np.sum(members < folds))
     # Booleans and text are never numbers to be predicted, nor are codes 0, 1, 2, ...

@@ -10,6 +10,7 @@ learns C and the parameters of k0.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import KW_ONLY, dataclass
 from itertools import combinations
 from typing import Any, Literal, Self, TypeAlias
@@ -22,12 +23,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.criteria import Criterion
+from bisvm.data.columns import chosen
 from bisvm.data.matrices import RowBlocks
 from bisvm.estimators.arguments import Callback, ClassArguments
 from bisvm.estimators.callbacks import CallbackSupportMixin, Watched, with_callbacks
 from bisvm.estimators.docstrings import LIMITS
 from bisvm.estimators.fitted import holds_out
-from bisvm.estimators.inputs import validated
+from bisvm.estimators.inputs import Given, validated
 from bisvm.estimators.svc import BilevelSVC
 from bisvm.kernels import Kernel, get_kernel
 from bisvm.optimizers import Optimizer
@@ -56,7 +58,115 @@ image_shape : (length,), (height, width) or (height, width, channels), optional
 
 
 @dataclass(eq=False, repr=False)
-class ConvolutionalSVC(CallbackSupportMixin, ClassifierMixin, ClassArguments):
+class ImageClassifier(CallbackSupportMixin, ClassifierMixin, ClassArguments):
+    """Base of the convolutional classifiers: images as rows, filters by class task."""
+
+    image_shape: Shape | None = None
+    filter_shape: Shape = (5, 5)
+    n_filters: int = 1
+    _: KW_ONLY
+    multi_class: MultiClass = "ovo"
+    criterion: str | Criterion = "calibrated_logistic"
+    optimizer: str | Optimizer = "bfgs"
+
+    @with_callbacks  # type: ignore[untyped-decorator]
+    def fit(
+        self,
+        X: UserData,
+        y: UserVector,
+        sample_weight: UserVector = None,
+        groups: UserVector = None,
+    ) -> Self:
+        """Learn filters and hyperparameters on the splits, then train on all of X.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
+        y : array of shape (n_samples,)
+            Class labels, of any type.
+        sample_weight : array of shape (n_samples,), optional
+            Weights of the samples' losses, in training and in validation.
+        groups : array of shape (n_samples,), optional
+            Passed to a group splitter, which keeps a group's samples together.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
+        watched = Watched(self, X, y, sample_weight)
+        shape, flat = flattened(X, self.image_shape)
+        given = Given(flat, y, sample_weight, groups)
+        self._fit_images(shape, given, watched.callback)
+        watched.end()
+        return self
+
+    @abstractmethod
+    def _fit_images(
+        self, shape: Shape | None, given: Given, callback: Callback | None
+    ) -> None:
+        """Fit to images as rows of X; `shape` is that of an image if it is known."""
+
+    def decision_function(self, X: UserData) -> Array:
+        """Compute decision values.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
+
+        Returns
+        -------
+        decision : array of shape (n_samples,) or (n_samples, n_classes)
+            (n_samples,) for two classes: positive values are the second class.
+        """
+        check_is_fitted(self)
+        return self._decisions(validated_rows(self, X))
+
+    @abstractmethod
+    def _decisions(self, rows: Array) -> Array:
+        """Decision values of images as rows."""
+
+    def predict(self, X: UserData) -> Array:
+        """Predict the classes of images.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
+
+        Returns
+        -------
+        y : array of shape (n_samples,)
+        """
+        return chosen(self.decision_function(X), self.classes_)
+
+    def feature_maps(self, X: UserData, task: int = 0) -> Array:
+        """Compute x * f_k for every image and filter of a class task.
+
+        Parameters
+        ----------
+        X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
+        task : int, default=0
+            Number of the class task; `tasks_[task]` names its classes.
+
+        Returns
+        -------
+        maps : array of shape (n_samples, n_filters, *map_shape)
+        """
+        check_is_fitted(self)
+        if not -len(self.tasks_) <= task < len(self.tasks_):
+            raise ValueError(
+                f"task={task!r} is out of range: there are {len(self.tasks_)} class "
+                "tasks, and tasks_ names them."
+            )
+        return self._maps_of(validated_rows(self, X), task)
+
+    @abstractmethod
+    def _maps_of(self, rows: Array, task: int) -> Array:
+        """Feature maps (n, n_filters, *map_shape) of images as rows."""
+
+
+@dataclass(eq=False, repr=False)
+class ConvolutionalSVC(ImageClassifier):
     __doc__ = f"""Kernel SVM on feature maps x * f, with the filters f learned along
     with C.
 
@@ -113,58 +223,26 @@ coordinates_, certificate_, n_iter_ : as in `BilevelSVC`
     (1, 1, 3, 3)
     """
 
-    image_shape: Shape | None = None
-    filter_shape: Shape = (5, 5)
-    n_filters: int = 1
     kernel: str | Kernel = "rbf"
     _: KW_ONLY
     C: Literal["scale"] | float = "scale"
     after: Transform | None = None
     start: Start = "random"
-    multi_class: MultiClass = "ovo"
-    criterion: str | Criterion = "calibrated_logistic"
-    optimizer: str | Optimizer = "bfgs"
 
-    @with_callbacks  # type: ignore[untyped-decorator]
-    def fit(
-        self,
-        X: UserData,
-        y: UserVector,
-        sample_weight: UserVector = None,
-        groups: UserVector = None,
-    ) -> Self:
-        """Learn filters and hyperparameters on the splits, then train on all of X.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
-        y : array of shape (n_samples,)
-            Class labels, of any type.
-        sample_weight : array of shape (n_samples,), optional
-            Weights of the samples' losses, in training and in validation.
-        groups : array of shape (n_samples,), optional
-            Passed to a group splitter, which keeps a group's samples together.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
-        watched = Watched(self, X, y, sample_weight)
-        shape, flat = flattened(X, self.image_shape)
+    def _fit_images(
+        self, shape: Shape | None, given: Given, callback: Callback | None
+    ) -> None:
         # scikit-learn notes what it sees of X on an estimator: here on a copy, so that
         # a fit that fails changes nothing.
         seen = type(self)(**self.get_params(deep=False))
-        flat, y = validated(seen, flat, y, dtype=np.float64, order="C")
+        flat, y = validated(seen, given.X, given.y, dtype=np.float64, order="C")
         seen.image_shape_ = (seen.n_features_in_,) if shape is None else shape
         machine = self._machine(seen.image_shape_)
-        machine.set_params(callback=_of_whole_models(watched.callback, seen))
-        machine.fit(flat, y, sample_weight, groups)
+        machine.set_params(callback=_of_whole_models(callback, seen))
+        machine.fit(flat, y, given.sample_weight, given.groups)
         self._set_machine(seen, machine.set_params(callback=self.callback))
         for name in _KNOWN:
             setattr(self, name, getattr(machine, name))
-        watched.end()
-        return self
 
     def _machine(self, image_shape: Shape) -> BilevelSVC:
         """The unfitted machine that this estimator stands for."""
@@ -216,34 +294,12 @@ coordinates_, certificate_, n_iter_ : as in `BilevelSVC`
         self.filters_ = np.stack([np.asarray(one.filters) for one in self._maps])
         self.tasks_ = task_names(machine.classes_.tolist(), self.multi_class)
 
-    def decision_function(self, X: UserData) -> Array:
-        """Compute decision values.
+    def _decisions(self, rows: Array) -> Array:
+        return self.machine_.decision_function(rows)
 
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
-
-        Returns
-        -------
-        decision : array of shape (n_samples,) or (n_samples, n_classes)
-            (n_samples,) for two classes: positive values are the second class.
-        """
-        check_is_fitted(self)
-        return self.machine_.decision_function(validated_rows(self, X))
-
-    def predict(self, X: UserData) -> Array:
-        """Predict the classes of images.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
-
-        Returns
-        -------
-        y : array of shape (n_samples,)
-        """
-        check_is_fitted(self)
-        return self.machine_.predict(validated_rows(self, X))
+    def _maps_of(self, rows: Array, task: int) -> Array:
+        bank = self._maps[0 if len(self._maps) == 1 else task]
+        return np.moveaxis(bank.apply(rows), -1, 1)
 
     @available_if(holds_out)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: UserData) -> Array:
@@ -272,24 +328,6 @@ coordinates_, certificate_, n_iter_ : as in `BilevelSVC`
         given = coverage, class_conditional, smoothing
         sets: Array = self.machine_.predict_set(rows, *given)
         return sets
-
-    def feature_maps(self, X: UserData, task: int = 0) -> Array:
-        """Compute x * f_k for every image and filter of a class task.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
-        task : int, default=0
-            Number of the class task; `tasks_[task]` names its classes.
-
-        Returns
-        -------
-        maps : array of shape (n_samples, n_filters, *map_shape)
-        """
-        check_is_fitted(self)
-        check_task(task, self.tasks_)
-        bank = self._maps[0 if len(self._maps) == 1 else task]
-        return np.moveaxis(bank.apply(validated_rows(self, X)), -1, 1)
 
 
 def _convolution(kernel: Kernel) -> Convolution1D | Convolution2D:
@@ -372,12 +410,3 @@ def task_names(classes: list[Any], multi_class: MultiClass) -> list[tuple[Any, A
     if multi_class == "ovr":
         return [(one, None) for one in classes]
     return list(combinations(classes, 2))
-
-
-def check_task(task: int, tasks: list[tuple[Any, Any]]) -> None:
-    """Refuse the number of a class task that does not exist."""
-    if not -len(tasks) <= task < len(tasks):
-        raise ValueError(
-            f"task={task!r} is out of range: there are {len(tasks)} class tasks, and "
-            "tasks_ names them."
-        )

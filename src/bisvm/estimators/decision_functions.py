@@ -53,17 +53,16 @@ class DecisionFunctions:
     def values_of_parts(
         self, X: Matrix, kernels: Sequence[tuple[Kernel, Array]], n_parts: int
     ) -> Array:
-        """Return decision values (n, q) if machines are so many parts of equal size.
+        """Return decision values (n, q) of machines in `n_parts` parts of equal size.
 
-        kernels : every kernel with the numbers of the machines that it serves in each
-            part
+        kernels : every kernel with the numbers of its machines within a part
         """
         first = np.arange(n_parts)[:, None] * (len(self.intercept) // n_parts)
         blocks = [(kernel, (first + own).ravel()) for kernel, own in kernels]
         return self.values(X, blocks)
 
     def part(self, number: int, n_parts: int) -> DecisionFunctions:
-        """Return one of so many parts of equal size, with the points that it uses."""
+        """Return one of `n_parts` parts of equal size, with the points that it uses."""
         size = len(self.intercept) // n_parts
         own = np.arange(number * size, (number + 1) * size)
         coef, support, vectors = self.coef[:, own], self.support, self.vectors

@@ -23,10 +23,10 @@ tol : float, default=1e-3
         Called with a `bisvm.search.history.Progress` after every evaluation. The search
         stops if it returns True.
     checkpoint : str or path, optional
-        SQLite file that keeps every evaluation. A fit that was killed goes on from
-        there, with the same data and arguments, and ends with the same result. The
-        callback is told of all evaluations again, and earlier seconds count for
-        `time_limit`. Needs a number as `random_state`.
+        SQLite file that stores every evaluation. If a fit was killed, call it again
+        with the same data and arguments: it resumes, with the same result. The callback
+        is called again for the stored evaluations, and the time already spent counts
+        towards `time_limit`. Needs a number as `random_state`.
     random_state : int, RandomState or None, default=None
         Seed of the splits and of random starts."""
 
@@ -65,10 +65,11 @@ C : "scale", float or array, default="scale"
 _REGULARIZATION = """\
 regularization : {"shared", "per_feature", "per_group"} or Regularization, \
 default="shared"
-        One C; or, for linear machines, one per feature; or one per group of samples in
-        `fit(X, y, sample_groups=...)`, where groups with a small C count little. The C
-        of groups may differ without a significance test, since the groups are given
-        explicitly. Only the prior pulls them together, with 0.3 of its strength."""
+        "shared": one C. "per_feature": one C per feature of a linear machine.
+        "per_group": one C per group of `fit(X, y, sample_groups=...)`; samples of a
+        group with a small C count little. These C may differ without a significance
+        test, because the groups are given explicitly; the prior pulls them together
+        with 0.3 of its strength."""
 _FIT_INTERCEPT = """\
 fit_intercept : {True, "penalized", False}, default=True
         "penalized" treats the intercept as the weight of a constant feature."""
@@ -98,18 +99,18 @@ solver : str or Solver, default="auto"
 _STARTS = """\
 starts : "auto", int or list of dicts, default="auto"
         "auto" starts from one common value per vector of hyperparameters, and lets its
-        entries differ only where that lowers the held-out losses beyond their noise. 1
-        starts from the given arguments alone. A larger number adds the widths at which
-        local averages of the labels predict best, then random ones."""
+        entries differ only if this lowers the held-out losses by more than their noise.
+        1 starts from the given arguments alone. A larger number adds starts: first the
+        widths at which local averages of the labels predict best, then random ones."""
 _ENSEMBLE = """\
 ensemble : bool or int, default=False
         Number of machines (True: five) that are tuned on different splits, `n_jobs` at
         a time; the decision function is their mean. `time_limit` is for all of them,
         and `checkpoint` has a file for each."""
 
-_LOO = """"loo" is leave-one-out by one machine that is trained on all rows: no splits
-        are drawn, and each row's value is corrected to second order for its own part in
-        the training (docs/methods/leave_one_out.md)."""
+_LOO = """"loo" approximates leave-one-out by one machine that is trained on all rows.
+        The decision value of each row is corrected, to second order, for the effect of
+        training on that row (docs/methods/leave_one_out.md)."""
 
 PARAMETERS = f"""\
 {_C}
@@ -135,9 +136,9 @@ default="quartic"
         regulariser on the kernel, at the given C.
     cv : int, "loo", splitter or list of (train, validation) index pairs, default=5
         An int means stratified, shuffled folds, which keep `groups` together and spread
-        `sample_groups`. The only member of a class is in all training parts, and never
-        held out. Splits are drawn once per fit. {_LOO} With `SwapHoldout()` points
-        change places between two parts during the search.
+        `sample_groups`. A class with a single member is always trained on, and never
+        held out. Splits are drawn once per fit. {_LOO} `SwapHoldout()` exchanges
+        training and held-out points during the search.
     {_FIT_INTERCEPT}
     {_LEARN}
     {_PRIOR}
@@ -145,21 +146,22 @@ default="quartic"
     {_SOLVER}
     {_STARTS}
     multi_class : {{"auto", "ovr", "ovo"}}, default="auto"
-        One class against the rest, or one class against another. "auto" takes what
-        gives held-out rows the lower log-loss, and the former for more than eleven
-        classes. `print(model.multi_class_choice_)` says why.
+        "ovr" has a machine for every class against the rest, "ovo" one for every pair
+        of classes. "auto" keeps the one with the lower log-loss on held-out rows; with
+        more than eleven classes it is "ovr". `print(model.multi_class_choice_)` says
+        why.
     shared : bool, default=True
         Whether all classes have the same hyperparameters.
     class_weight : None, "balanced", dict or "learn", default=None
         Factors of the sample weights, in training and validation. "learn" gives every
-        class its own C in training, and leaves validation as it is: what is learned
-        lowers the mean loss over samples, not the error of a rare class. With
-        criterion="balanced_blend" it lowers both.
+        class its own C in training, and does not change validation: the search still
+        lowers the mean loss over samples, not the error of a rare class. For that, use
+        criterion="balanced_blend" as well.
     threshold : None, "accuracy", "balanced_accuracy", "f1", ("f1", class) or dict
         Two classes only: after tuning, decision values are shifted so that zero is the
         best threshold for this goal on the held-out points. A dict from class to number
-        says what an error on its members costs. F1 is that of `classes_[1]`, or of the
-        class that is named.
+        gives the cost of an error on a member of the class. F1 is that of
+        `classes_[1]`, or of the class that is named.
     {_ENSEMBLE}
     {LIMITS}"""
 
@@ -257,16 +259,16 @@ C_ : float or array
         `expected_score_.interval()`, or `interval(n_new=200)` for the score on 200
         rows. None without held-out points, and for pairs of classes tuned separately.
     generalization_gap_ : float, or None
-        How much too high the held-out accuracy is, because the hyperparameters were
-        chosen by it. It is subtracted in `expected_score_`.
+        By how much the held-out accuracy is too high, because the hyperparameters were
+        chosen by it. `expected_score_` is lower by this.
     quality_ : `bisvm.estimators.quality.Quality`, or None
         Recall and precision of every class, balanced accuracy, AUC and calibration on
-        the held-out rows of the search; `print(model.quality_)` begins with "No better
-        than guessing" where that is so. None without held-out points.
+        the held-out rows of the search. If predictions are no better than guessing,
+        `print(model.quality_)` begins with that. None without held-out points.
     calibration_ : `bisvm.search.calibration.Calibration`, or None
         Turns decision values into probabilities. None without held-out points.
     threshold_ : float
-        What `threshold` has subtracted from decision values and `intercept_`;
+        The threshold, which has been subtracted from decision values and `intercept_`;
         `best_threshold(goal)` returns the threshold for another goal.
     {_RECORD}
     multi_class_ : "ovr" or "ovo"
@@ -275,11 +277,10 @@ C_ : float or array
         What multi_class="auto" chose, and why.
     estimators_ : None, or list
         Members of an ensemble; the first is the machine of ensemble=False if
-        `random_state` is a number. In an ensemble `relevance_`, `criterion_value_`,
-        `threshold_`, `calibration_`, `expected_score_`, the gap, and `coef_` and
-        `intercept_` if all members are linear, are means over members,
-        `n_svm_evaluations_` is the sum, `certificate_` a list, and other attributes are
-        the first member's.
+        `random_state` is a number. Means over the members: `relevance_`,
+        `criterion_value_`, `threshold_`, `calibration_`, `expected_score_`, the gap,
+        and, if all are linear, `coef_` and `intercept_`. `n_svm_evaluations_` is the
+        sum, `certificate_` a list. Other attributes are those of the first member.
     classes_, n_features_in_, feature_names_in_ : as in scikit-learn
     class_weight_, shape_fit_, fit_status_ : as in scikit-learn's SVC
         Factors of the weights of the classes, shape of the rows of positive weight, and
@@ -301,8 +302,8 @@ C_, epsilon_ : float or array
         `expected_score_.rmse`, with their 90% intervals, `interval()` and
         `rmse_interval()`. None without held-out points.
     generalization_gap_ : float, or None
-        How much too high the held-out R^2 is, because the hyperparameters were chosen
-        by it. It is subtracted in `expected_score_`.
+        By how much the held-out R^2 is too high, because the hyperparameters were
+        chosen by it. `expected_score_` is lower by this.
     {_MACHINE}
     {_RECORD}
     estimators_ : None, or list

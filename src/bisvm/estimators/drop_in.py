@@ -1,10 +1,10 @@
-"""What to write instead of the arguments of scikit-learn's SVC that are not ours."""
+"""Arguments of scikit-learn's SVC that are missing here, and what to write instead."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-# For each argument of SVC and LinearSVC that there is not here, what to write instead.
+# For each argument of SVC and LinearSVC that is missing here, what to write instead.
 INSTEAD = {
     "gamma": "gamma is learned. Write kernel=RBF(gamma=0.1) (from bisvm.kernels) for a "
     "start, and learn=('C',) to hold it there",
@@ -23,10 +23,10 @@ INSTEAD = {
     "intercept_scaling": "write fit_intercept='penalized' for an intercept with a "
     "penalty",
 }
-# Kernels of SVC that there are not here, and why.
+# Kernels of SVC that are missing here, and why.
 SIGMOID = (
-    "kernel='sigmoid' is no kernel: its Gram matrix has negative eigenvalues, and the "
-    "machine has no unique solution. Write kernel='rbf', or 'poly'."
+    "kernel='sigmoid' is not a kernel: its Gram matrix has negative eigenvalues, and "
+    "the machine has no unique solution. Write kernel='rbf', or 'poly'."
 )
 CALLABLE = (
     "kernel is a function, and its derivatives are not known. Write "
@@ -47,7 +47,7 @@ def check_arguments(estimator: str, given: Iterable[str]) -> None:
 
 
 def check_kernel_name(kernel: object) -> None:
-    """Refuse a name that is no kernel."""
+    """Refuse the name "sigmoid", which is not a kernel."""
     if isinstance(kernel, str) and kernel == "sigmoid":
         raise ValueError(SIGMOID)
 

@@ -2,9 +2,9 @@
 
     f(x) = 1/M sum_m f_m(x)
 
-The splits are the only random part of a search: theta fits those that it has seen. The
-mean of machines tuned on different splits depends less on any of them. The first member
-is the machine of `ensemble=False`.
+The splits are the only random part of a search, and theta is tuned to them. The mean of
+machines that are tuned on different splits depends less on any of these. The first
+member is the machine of `ensemble=False`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A search ends with the prediction of every held-out row i, by a machine that was not
 trained on it, and with its squared error e_i. The errors to expect follow from their
-mean. Since theta was chosen by these rows it is too good, by the gap of
-`expected_score`: squared errors take the place of wrong classes there.
+mean. theta was chosen by these rows, so this mean is too low. The gap is estimated as
+in `expected_score`, with squared errors in place of wrong classes.
 
 The logarithm of the mean squared error, and of its ratio 1 - R^2 to the variance of y,
 are taken to be normal, with variances
@@ -85,7 +85,7 @@ class ExpectedFit(Expectation):
 def _factors(
     error: float, spread: float, n_new: int | None, level: float
 ) -> tuple[float, float]:
-    """By which the mean squared error may be smaller and larger."""
+    """Factors by which the mean squared error may be smaller and larger."""
     check_interval(n_new, level)
     variance = error**2 + (0.0 if n_new is None else spread**2 / n_new)
     reach = float(stats.norm.ppf(0.5 * (1.0 + level))) * variance**0.5
@@ -120,7 +120,7 @@ def expected_fit(
     y = data.tasks[rows]
     deviation = (y - y.mean(axis=0)) ** 2
     variance = deviation.mean(axis=0)
-    # A constant output is predicted as well as its errors are small beside y.
+    # A constant output has no variance: its errors count in the units of the tasks.
     variance = np.where(variance > SAME**2, variance, 1.0)
     left = errors / variance
     more = _growth(errors, gap.value)

@@ -3,22 +3,23 @@
 A search ends with the decision value of every held-out row, by a machine that was not
 trained on it. The accuracy to expect follows from them, without another fit.
 
-But theta was chosen because held-out rows did well with it, so their accuracy at theta
-is too high. By how much shows if theta_k is chosen without the rows of split k
-(`refinement`),
+But theta was chosen because it did well on the held-out rows, so the accuracy on them
+is too high. To estimate by how much, theta_k is chosen without the rows of split k
+(`refinement`), and compared with theta on these rows:
 
-    gap = mean over rows i of split k of  hit_i(theta) - hit_i(theta_k).
+    gap = mean over rows i of split k of  hit_i(theta) - hit_i(theta_k),
 
-Both are evaluated on the same training rows.
+hit_i = 1 if row i is predicted correctly by the machine of split k, and 0 otherwise.
 
 With few hyperparameters the gap is small, and the search too short to justify this
 cost. Then the gap is estimated from the competitors of theta: how often would one of
 them have been chosen with other rows (Tsamardinos, Greasidou and Borboudakis 2018)?
-These are the other points of the search, the points of other kernels that were tried,
-and constant machines, one per class, which every search reaches as C goes to zero.
-Stratified folds give the largest class of a sample the same share in every fold:
-without competitors, the expected accuracy of a constant machine would be the share of
-that class in the sample.
+Competitors are the other points of the search, the points of other kernels that were
+tried, and constant machines, one per class, which every search reaches as C goes to
+zero. Without constant machines, the expected accuracy of a model that has learned
+nothing would be the share of the largest class in this sample. That is too high: some
+class is always the largest by chance, and stratified folds give it the same share among
+the held-out rows.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ class Expectation(ABC):
         Parameters
         ----------
         n_new : int, optional
-            Rows of the test set whose score is meant; its own noise widens the
-            interval. None is for any number of rows.
+            Number of rows of the test set on which the score will be measured; its
+            noise widens the interval. None: the score on infinitely many rows.
         level : float, default=0.9
 
         Returns
@@ -82,8 +83,8 @@ class Expectation(ABC):
 class ExpectedScore(Expectation):
     """Accuracy to expect on new data, and its uncertainty.
 
-    The accuracy of the final machine is taken to be Beta distributed, as if it had been
-    observed on `n_effective` rows::
+    The accuracy of the final machine is assumed to have a Beta distribution, as if it
+    had been observed on `n_effective` rows::
 
         a = n value + 1/2,   b = n (1 - value) + 1/2
 

@@ -376,7 +376,7 @@ def stock_kernel(kernel: Kernel, n_features: int) -> Stock:
 def _behind_a_map(kernel: Transformed, n_features: int) -> Stock:
     transform = kernel.transform
     if not transform.linear or transform.needs_data:
-        raise ValueError(f"{_name(transform)} is no linear map of the columns")
+        raise ValueError(f"{_name(transform)} is not a linear map of the columns")
     matrix = transform.as_matrix(n_features)
     if isinstance(kernel.kernel, Linear):
         return Stock(dict(kernel="linear"), matrix=matrix)

@@ -293,11 +293,11 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
     ) -> Array:
         """Predict sets of classes that hold the true one with a given probability.
 
-        Cross-conformal prediction (CV+) with the machines of the search's own splits,
-        without a further fit. About `coverage` of new rows that come from the same
-        source have their class in their set. A set may be empty: such a row is less
-        typical of any class than most held-out rows are of theirs. `threshold` has no
-        influence. In a pipeline, transform X first:
+        Cross-conformal prediction (CV+) with the machines of the search's splits; no
+        further fit is needed. For new rows from the same source, about a share
+        `coverage` of the sets contains the true class. A set may be empty: such a row
+        is less typical of any class than most held-out rows are of theirs. `threshold`
+        has no influence. In a pipeline, transform X first:
         `pipe[-1].predict_set(pipe[:-1].transform(X))`.
 
         Parameters
@@ -306,8 +306,8 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
         coverage : float, default=0.9
             Between 0 and 1.
         class_conditional : bool, default=False
-            Whether the members of every class, even a rare one, are covered that
-            often, and not only all rows together. A class with fewer held-out rows
+            Whether `coverage` holds for the members of every class, even of a rare
+            one, and not only for all rows together. A class with fewer held-out rows
             than 1 / (1 - coverage) - 1 is then in every set.
         smoothing : bool, default=False
             Whether the row itself and held-out rows of the same score count half. Sets

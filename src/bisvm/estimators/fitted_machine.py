@@ -276,16 +276,16 @@ class FittedMachine(CallbackSupportMixin, MachineArguments):
     ) -> Importance:
         """Measure how much the predictions of rows need every feature.
 
-        A feature's values are shuffled among rows that were not trained on. Unlike
-        `relevance_`, a mean slope, the result is by how much accuracy falls, or R^2 for
-        numbers. Nothing is fitted. In a pipeline, transform X first.
+        The values of a feature are shuffled among rows that were not trained on. The
+        result is the fall of the accuracy, or of R^2 for numbers (`relevance_` is a
+        mean slope instead). Nothing is fitted. In a pipeline, transform X first.
 
         Parameters
         ----------
         X : array, data frame or CSR matrix of shape (n_samples, n_features)
-            New rows with their y. Without y, the rows that the model was fitted
-            on, in the same order: each is then predicted by the machine of a split of
-            the search that held it out.
+            New rows, with their y. Or, without y, the rows that the model was fitted
+            on, in the same order: each is then predicted by the machine of a split that
+            held it out.
         y : array of shape (n_samples,) or (n_samples, n_outputs), optional
         columns : sequence of str, optional
             A name for every feature. Features of one name, such as the categories of a

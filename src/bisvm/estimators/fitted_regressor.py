@@ -145,10 +145,10 @@ class FittedRegressor(RegressorMixin, FittedMachine, RegressorArguments):
     ) -> Array:
         """Predict intervals that hold y with a given probability.
 
-        CV+ with the machines of the search's own splits, without a further fit. About
-        `coverage` of new rows that come from the same source have their y in their
-        interval; at least 2 coverage - 1 are guaranteed, up to a term that vanishes
-        with the number of rows. In a pipeline, transform X first:
+        CV+ with the machines of the search's splits; no further fit is needed. For new
+        rows from the same source, about a share `coverage` of the intervals contains y.
+        A share of 2 coverage - 1 is guaranteed, up to a term that vanishes as the
+        number of rows grows. In a pipeline, transform X first:
         `pipe[-1].predict_interval(pipe[:-1].transform(X))`.
 
         Parameters
@@ -157,8 +157,8 @@ class FittedRegressor(RegressorMixin, FittedMachine, RegressorArguments):
         coverage : float, default=0.9
             Between 0 and 1.
         scaled : bool, default=False
-            Whether intervals are wide where held-out rows nearby have large residuals,
-            and narrow where these are small, instead of almost the same everywhere.
+            Whether intervals are wider where held-out rows nearby have larger
+            residuals, instead of having almost the same width everywhere.
 
         Returns
         -------

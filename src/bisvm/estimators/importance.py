@@ -1,18 +1,18 @@
 """Permutation importance on rows that a machine was not trained on.
 
-Rows that are held out from the whole search are judged by the final machine; without
-such rows, row i of the search is judged by the machine of the split k(i) that holds it
-out. With column c of x_i replaced by that of another row j(i), x_i^c, the importance of
+Rows that are held out from the whole search are predicted by the final machine. Without
+such rows, row i of the search is predicted by the machine of the split k(i) that holds
+it out. Let x_i^c be x_i with column c taken from another row j(i). The importance of
 the column is
 
     I_c = mean over i of  s_k(i)(x_i, y_i) - s_k(i)(x_i^c, y_i)
 
-with s = 1 where the prediction is right, and 0 where it is wrong: by how much accuracy
-falls if the column says nothing about the row (Breiman 2001). With -log p of the true
-class in place of s it is by how much the log-loss rises. For numbers s is minus the
-squared residual over the variance of y, so that I_c is by how much R^2 falls, and the
-loss is the absolute residual. All are means over several drawings of j. Features of one
-column, such as the categories of a text, are replaced together. No machine is trained.
+with s = 1 if the prediction is right, and 0 if it is wrong: I_c is the fall of the
+accuracy if the column says nothing about the row (Breiman 2001). With log p of the true
+class in place of s, it is the rise of the log-loss. For numbers, s is minus the squared
+residual over the variance of y, so that I_c is the fall of R^2; the loss is the
+absolute residual. All are means over several drawings of j. Features of one column,
+such as the categories of a text, are replaced together. No machine is trained.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ LEAST_REPEATS, LEAST_ROWS = 2, 200
 
 @dataclass(frozen=True, eq=False)
 class Importance:
-    """By how much predictions get worse if a column is shuffled.
+    """How much worse predictions get if a column is shuffled.
 
     `print(importance)` shows a table.
 
@@ -51,9 +51,10 @@ class Importance:
     names : tuple of str
         Columns, the most important first.
     values, errors : arrays of shape (n_columns,)
-        By how much `measure` falls, and the standard error of that.
-    losses, loss_errors : the same for the rise of the log-loss; for numbers, of the
-        mean absolute error
+        The fall of `measure`, and its standard error.
+    losses, loss_errors : arrays of shape (n_columns,)
+        The rise of the log-loss (for numbers, of the mean absolute error), and its
+        standard error.
     measure : "accuracy", or "balanced accuracy" if one class has most of the rows;
         "R^2" for numbers
     n_rows : number of held-out rows

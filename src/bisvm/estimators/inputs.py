@@ -150,7 +150,7 @@ class Checked:
 
 
 def check_range(X: Matrix | RowBlocks, weight: Array) -> None:
-    """Refuse inputs whose squares are no numbers: distances and products need them.
+    """Refuse inputs whose squares overflow or underflow: distances need them.
 
     The natural unit of C is one over a squared size of X times a weight.
     """
@@ -195,7 +195,7 @@ def require_weight(weight: Array) -> None:
 
 
 def check_weights(weight: Array) -> None:
-    """Refuse weights whose sums, or one over them, are no numbers."""
+    """Refuse weights whose sums, or the inverses of these, overflow."""
     require_weight(weight)
     largest = float(weight.max())
     if not 1.0 / LARGEST_WEIGHT <= largest <= LARGEST_WEIGHT:
@@ -360,7 +360,7 @@ def _missing_values(estimator: BaseEstimator, X: UserData) -> str:
 
 
 def _by_pipeline(estimator: BaseEstimator, X: UserData) -> str:
-    """The pipeline that prepares columns; empty where X is no table."""
+    """The pipeline that prepares columns; empty if X is not a table."""
     if not getattr(estimator, "_takes_tables", False) or sparse.issparse(X):
         return ""
     name = type(estimator).__name__

@@ -2,13 +2,15 @@
 
 Accuracy alone misleads where one class is frequent: always predicting it is right
 nearly every time. Let N be the confusion matrix, n_c the rows of class c, and g the
-largest class. Predictions are better than guessing if one of these exceeds two:
+largest class. Predictions are better than guessing if one of these exceeds two, and if
+the held-out loss of a search is lower than that of a constant by more than two standard
+errors (`Certificate.gain_over_constant`):
 
     z_accuracy = (a - b) / sqrt(a + b),
     a = sum over c != g of N_cc,   b = n_g - N_gg,
 
 the rows that only the machine has right and those that only "always g" has right
-(McNemar 1947), and
+(McNemar 1947), or
 
     z_balanced = (mean over c of N_cc / n_c - 1 / K) / sqrt(sum q_c (1 - q_c) / n_c) K,
 
@@ -52,11 +54,10 @@ class Measure(NamedTuple):
     high: float
     guess: float
 
-    @property
-    def in_words(self) -> str:
-        low, high = 100 * self.low, 100 * self.high
-        interval = f"95% interval {low:.1f}-{high:.1f}%"
-        return f"{self.name} {self.value:.1%} ({interval})"
+
+def share_in_words(value: float, low: float, high: float, level: int = 95) -> str:
+    """Return a share with its interval: 80.1% (95% interval 73.3% to 85.8%)."""
+    return f"{value:.1%} ({level}% interval {low:.1%} to {high:.1%})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,17 +251,18 @@ class Quality:
     def largest_class(self) -> str:
         return str(self.classes[int(self.rows.argmax())])
 
-    @property
-    def figures(self) -> str:
-        """The measure that matters, in words, and what guessing would give."""
-        n, one = round(float(self.rows.sum())), self.measure
-        guess = f"always predicting {self.largest_class!r} gives {one.guess:.1%}"
+    def figures_on(self, where: str = "held-out rows") -> str:
+        """The measure that matters on these rows, and what guessing would give."""
+        n, one = f"{round(float(self.rows.sum())):,}", self.measure
         if self.constant is not None:
             return (
-                f"class {self.constant!r} is predicted for all {n} held-out rows, and "
+                f"class {self.constant!r} is predicted for all {n} {where}; "
                 f"{self.accuracy:.1%} of them belong to it"
             )
-        return f"{one.in_words} on {n} held-out rows; {guess}"
+        return (
+            f"{one.name} {share_in_words(one.value, one.low, one.high)} on {n} "
+            f"{where}; always predicting {self.largest_class!r} gives {one.guess:.1%}"
+        )
 
     @property
     def doubt(self) -> str:
@@ -270,9 +272,10 @@ class Quality:
     @property
     def headline(self) -> str:
         """The verdict, and the measure that matters."""
+        said = self.figures_on()
         if self.no_better_than_guessing:
-            return f"{self.doubt}: {self.figures}."
-        return f"{self.figures[0].upper()}{self.figures[1:]}."
+            return f"{self.doubt}: {said}."
+        return f"{said[0].upper()}{said[1:]}."
 
     @property
     def remarks(self) -> list[str]:
@@ -335,7 +338,7 @@ class Quality:
 
 
 def cut(name: str, width: int) -> str:
-    """Return a name of at most so many characters."""
+    """Return a name, cut to at most `width` characters."""
     return name if len(name) <= width else f"{name[: width - 3]}..."
 
 

@@ -99,18 +99,19 @@ class SVC(ClassifierMixin, BaseEstimator):
     """scikit-learn's SVC, with the arguments that you leave out learned.
 
     min 1/2 |f|^2 + C sum_i max(0, 1 - y_i f(x_i)), one machine for every pair of
-    classes. An argument that you give keeps its value; where all are given, decision
-    values are those of `sklearn.svm.SVC`. `BilevelSVC` does more: it chooses the kernel
-    and has smooth losses, which are faster to tune.
+    classes. An argument that you give keeps its value. If you give all of them,
+    decision values are those of `sklearn.svm.SVC`. `BilevelSVC` does more: it chooses
+    the kernel, and has smooth losses, which are faster to tune.
 
     Parameters
     ----------
     C : "learn" or float, default="learn"
         A float, also `inf`, is not tuned.
     kernel : {"rbf", "linear", "poly", "precomputed"} or callable, default="rbf"
-        A callable returns the matrix of its values for two sets of rows; of such a
-        kernel only C is learned. "sigmoid" is refused: it is no kernel. "linear" takes
-        memory for a matrix of all pairs of rows: use `BilevelLinearSVC` for many.
+        A callable returns the matrix of its values for two sets of rows; with a
+        callable only C is learned. "sigmoid" is refused: it is not positive
+        semidefinite. "linear" takes memory for a matrix of all pairs of rows: with many
+        rows, use `BilevelLinearSVC`.
     degree : int, default=3
         Of "poly".
     gamma : "learn", "scale", "auto" or float, default="learn"
@@ -119,7 +120,7 @@ class SVC(ClassifierMixin, BaseEstimator):
     coef0 : "learn" or float, default="learn"
         Of "poly".
     probability : bool, default=False
-        Whether `predict_proba` is there. It is calibrated on held-out rows.
+        Whether to provide `predict_proba`, calibrated on held-out rows.
     class_weight : None, "balanced" or dict, default=None
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         One decision value per class, or one per pair of classes.
@@ -135,10 +136,10 @@ class SVC(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     tuned_ : BilevelSVC, or None
-        What was learned, on a smooth loss, with `certificate_` and `quality_`. None if
-        nothing was.
+        The search, with a smooth loss; it has `certificate_` and `quality_`. None if
+        nothing was learned.
     machine_ : BilevelSVC
-        The machine at these values, with the exact hinge loss.
+        The final machine at the values found, with the exact hinge loss.
     C_, gamma_, coef0_ : float, or None
         The values of the machine; None if its kernel has no such parameter.
     n_iter_ : array of shape (n_pairs,)

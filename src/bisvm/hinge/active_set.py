@@ -13,10 +13,11 @@ gaps g_i = y_i (f(x_i) + b) - p_i, (alpha, b) is optimal if and only if
 
 The sets are stored, and never derived from alpha.
 
-If c and p move along a line, c + eta dc and p + eta dp, the solution moves along one
-too, until a point changes its set: a breakpoint. Adding points (c_i from 0 to C),
-removing them (c_i to 0), another C, and the repair of a solution that is slightly wrong
-(p from what it is optimal for to 1) are all `breakpoints.follow` with other directions.
+If c and p move along a line, c + eta dc and p + eta dp, the solution moves along a line
+too, until a point changes its set: a breakpoint. `breakpoints.follow` follows this
+path. Depending on the directions, it adds points (c_i from 0 to C), removes points (c_i
+to 0), changes C, or repairs a slightly wrong solution (p from the margins for which it
+is optimal to 1).
 
 M. Karasuyama and I. Takeuchi, "Multiple incremental decremental learning of support
 vector machines", NIPS 2009; M. Karasuyama, N. Harada, M. Sugiyama and I. Takeuchi,
@@ -60,7 +61,7 @@ class ActiveSet:
     bias : whether there is a b.
     p, alpha, b, gap, state : as above.
     margin : the system of the points in MARGIN.
-    outer, outer_balance : what points that are no part of the problem, and stay as they
+    outer, outer_balance : what points outside of the problem, which stay as they
         are, add to f (n,) and to y'alpha; usually zero.
     updates : how often the gaps were updated since they were computed from scratch.
     """

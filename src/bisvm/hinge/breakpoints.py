@@ -238,7 +238,8 @@ def follow(
     Raises
     ------
     PathError
-        If rounding makes the path impossible to follow; `sets` is then somewhere on it.
+        If rounding errors make the path impossible to follow; `sets` is then at some
+        point of the path.
     """
     path = _Path(sets, dc, np.zeros_like(dc) if dp is None else dp)
     rng, stalled, passed = np.random.default_rng(0), 0, 0

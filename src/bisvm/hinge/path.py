@@ -1,8 +1,8 @@
 """The regularisation path: the hinge SVM for every C at once, and the best C.
 
-The solution is piecewise linear in C. Between two breakpoints, where a point changes
-its set, so are alpha, b, and every decision value; a validation hinge is then piecewise
-linear too, and its global minimum over C is one of finitely many points.
+The solution is piecewise linear in C: alpha, b and every decision value are linear
+between two breakpoints, at which a point changes its set. So a validation hinge is
+piecewise linear too, and its global minimum over C is one of finitely many points.
 
 T. Hastie, S. Rosset, R. Tibshirani and J. Zhu, "The entire regularization path for the
 support vector machine", JMLR 5, 2004.
@@ -48,10 +48,10 @@ class SVMPath:
         unique), is there twice, with the values of both sides.
     alphas : (m, n), dual coefficients at the breakpoints.
     intercepts : (m,). With no vector on the margin any b of an interval is optimal; the
-        path stays at the one it came with.
-    kkt_residual : largest violation of optimality at the ends of the legs in which the
-        path is computed; rounding errors add up along a leg, and are removed after it.
-    n_breakpoints : how many breakpoints were passed.
+        path keeps its last b.
+    kkt_residual : largest violation of optimality. The path is computed in legs;
+        rounding errors add up along a leg, are measured at its end, and then removed.
+    n_breakpoints : number of breakpoints that were passed.
     """
 
     kernel: Kernel

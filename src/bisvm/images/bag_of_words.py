@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Literal, Self
 
@@ -23,6 +24,7 @@ PER_IMAGE = 50
 LUMINANCE = (0.299, 0.587, 0.114)
 
 
+@dataclass(eq=False, repr=False)
 class BagOfVisualWords(TransformerMixin, BaseEstimator):
     """Compute histograms of visual words, for every cell of one or several grids.
 
@@ -118,30 +120,17 @@ class BagOfVisualWords(TransformerMixin, BaseEstimator):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        image_shape: Sequence[int] | None = None,
-        *,
-        n_words: int = 300,
-        resize: int | Sequence[int] | None = None,
-        scales: Sequence[float] = (4, 6, 8, 10),
-        step: float = 4,
-        grids: Sequence[Sequence[int]] = ((1, 1), (2, 2)),
-        descriptor: Literal["sift", "root_sift"] = "sift",
-        normalize: Literal["l1", "root"] = "l1",
-        n_descriptors: int = 50_000,
-        random_state: int | np.random.RandomState | None = None,
-    ):
-        self.image_shape = image_shape
-        self.n_words = n_words
-        self.resize = resize
-        self.scales = scales
-        self.step = step
-        self.grids = grids
-        self.descriptor = descriptor
-        self.normalize = normalize
-        self.n_descriptors = n_descriptors
-        self.random_state = random_state
+    image_shape: Sequence[int] | None = None
+    _: KW_ONLY
+    n_words: int = 300
+    resize: int | Sequence[int] | None = None
+    scales: Sequence[float] = (4, 6, 8, 10)
+    step: float = 4
+    grids: Sequence[Sequence[int]] = ((1, 1), (2, 2))
+    descriptor: Literal["sift", "root_sift"] = "sift"
+    normalize: Literal["l1", "root"] = "l1"
+    n_descriptors: int = 50_000
+    random_state: int | np.random.RandomState | None = None
 
     def fit(self, X: UserData, y: object = None) -> Self:
         """Find the vocabulary.

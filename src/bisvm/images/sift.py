@@ -34,8 +34,8 @@ class DenseSIFT:
     """SIFT descriptors at the same points of every image of one shape.
 
     The points form a grid of spacing `step`, centred in the image; each has one
-    descriptor for every scale. Beyond its edge an image counts as flat, so that the
-    points cover all of a small image too.
+    descriptor for every scale. Images are treated as flat beyond their edges, so that
+    points near an edge have descriptors as well.
 
     Parameters
     ----------

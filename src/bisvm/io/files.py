@@ -153,7 +153,7 @@ def load(
     Raises
     ------
     ValueError
-        If the file is no model, is damaged, comes from a later version, asks for far
+        If the file is not a model, is damaged, comes from a later version, asks for far
         more memory than its size, or has unknown types, which are named.
     """
     io, path = _skops(), _path(path)
@@ -192,7 +192,7 @@ def _guarded(path: Path, read: Callable[[], Result]) -> Result:
     except Exception as error:
         said = str(error).strip().splitlines() or [""]
         raise ValueError(
-            f"{str(path)!r} is no model file, or is damaged: {type(error).__name__}"
+            f"{str(path)!r} is not a model file, or is damaged: {type(error).__name__}"
             f"{': ' if said[0] else ''}{said[0][:200]}. Save the model again."
         ) from None
 
@@ -217,7 +217,7 @@ def _opened(path: Path) -> ZipFile:
 
 def _no_model(path: Path) -> ValueError:
     return ValueError(
-        f"{str(path)!r} is no model file: bisvm.load reads what bisvm.save wrote."
+        f"{str(path)!r} is not a model file: bisvm.load reads what bisvm.save wrote."
     )
 
 
@@ -322,7 +322,7 @@ def _members(machine: BaseEstimator) -> list[BaseEstimator]:
         return [machine]
     known = isinstance(members, list) and len(members) > 0
     if not known or any(type(one) is not type(machine) for one in members):
-        raise ValueError("estimators_ is no list of machines")
+        raise ValueError("estimators_ is not a list of machines")
     if any(getattr(one, "estimators_", None) is not None for one in members):
         raise ValueError("a member of estimators_ is an ensemble itself")
     return [machine, *members] if machine._linear else members
@@ -349,7 +349,7 @@ def _check_machine(model: BaseEstimator) -> None:
     _check_sparse(getattr(model, "support_vectors_", None))
     _check_folds(model)
     if np.ndim(model.classes_) != 1 or len(model.classes_) < 2:
-        raise ValueError("classes_ are no list of two or more classes")
+        raise ValueError("classes_ is not a list of two or more classes")
 
 
 def _check_folds(model: BaseEstimator) -> None:

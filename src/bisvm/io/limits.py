@@ -20,7 +20,7 @@ from numpy.lib import format as npy
 # The entry of a skops file that has the tree of objects.
 TREE = "schema.json"
 # `bisvm.save` compresses sparse matrices alone, which shrink to a tenth at most as a
-# rule. A file may unpack to so many times its size, and be small in any case.
+# rule. A file may unpack to this many times its size, and always to FREE_BYTES.
 MOST_TIMES = 20
 FREE_BYTES = 2**25
 # Text of a tree takes some 20 times its size when it is read, and is not compressed.

@@ -121,7 +121,7 @@ def _regression_shapes(operator: Foreign) -> None:
 
 
 def _intercept(model: BaseEstimator) -> Array:
-    """That of the first member of an ensemble whose machines are no linear ones."""
+    """Intercepts; in an ensemble of kernel machines, those of the first member."""
     members = getattr(model, "estimators_", None) or [model]
     return np.asarray(members[0].intercept_)
 

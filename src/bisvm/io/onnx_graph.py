@@ -127,9 +127,10 @@ def gram(graph: Graph, kernel: Kernel, x: str, V: Array) -> str:
     for kind, write in KERNELS.items():
         if type(kernel) is kind:
             return write(graph, kernel, x, V)
+    possible = ", ".join(kind.__name__ for kind in KERNELS)
     raise ValueError(
-        f"ONNX cannot express this model: {type(kernel).__name__} is no kernel that "
-        f"can be written; those that can are {', '.join(k.__name__ for k in KERNELS)}."
+        f"ONNX cannot express this model: {type(kernel).__name__} is not a kernel that "
+        f"can be written; those that can are {possible}."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import reduce
 from typing import Literal, Self
 
@@ -57,6 +58,7 @@ class _Combination(Composite, Kernel):
         )
 
 
+@dataclass(eq=False, repr=False)
 class Sum(_Combination):
     """k = sum_m w_m k_m with weights w_m >= 0: multiple kernel learning.
 
@@ -79,23 +81,14 @@ class Sum(_Combination):
     True
     """
 
-    def __init__(
-        self,
-        kernels: Sequence[Kernel],
-        weights: ArrayLike | None = None,
-        *,
-        scale: Literal["log", "linear"] = "log",
-    ):
-        self.kernels = kernels
-        self.weights = weights
-        self.scale = scale
+    kernels: Sequence[Kernel]
+    weights: ArrayLike | None = None
+    _: KW_ONLY
+    scale: Literal["log", "linear"] = "log"
 
     def validate(self) -> Self:
         super().validate()
-        if self.scale not in ("log", "linear"):
-            raise ValueError(
-                f"scale={self.scale!r} is not known; expected 'log' or 'linear'."
-            )
+        self.check_choice("scale", ("log", "linear"))
         if self.vanishes:
             raise ValueError("All weights of a sum of kernels are zero: k = 0.")
         return self

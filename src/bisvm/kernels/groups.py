@@ -78,8 +78,8 @@ def feature_groups(X: UserData) -> list[Any]:
     -----
     The 22 voice measurements of the Parkinson's data fall into seven groups, from three
     frequencies of about 100 Hz to an absolute jitter of 3e-5 s. T. Klatzer, *Bi-level
-    Optimization for Support Vector Machines*, 2014, section 5.3.2, made as many by
-    hand.
+    Optimization for Support Vector Machines*, 2014, section 5.3.2, chose seven groups
+    by hand.
 
     Examples
     --------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
 import numpy as np
@@ -43,6 +44,7 @@ class Linear(Kernel):
         return KernelGradient(np.empty(0), W @ (X if Y is None else Y), W.T @ X)
 
 
+@dataclass(eq=False, repr=False)
 class Polynomial(Kernel):
     """k(x, y) = (gamma x'y + offset)^degree.
 
@@ -72,18 +74,11 @@ class Polynomial(Kernel):
            [ 1., 25.]])
     """
 
-    def __init__(
-        self,
-        degree: int = 3,
-        *,
-        gamma: float | str = "scale",
-        offset: float = 1.0,
-        gamma_bounds: Bounds = "scale",
-    ):
-        self.degree = degree
-        self.gamma = gamma
-        self.offset = offset
-        self.gamma_bounds = gamma_bounds
+    degree: int = 3
+    _: KW_ONLY
+    gamma: float | str = "scale"
+    offset: float = 1.0
+    gamma_bounds: Bounds = "scale"
 
     def validate(self) -> Self:
         self.check_count("degree")

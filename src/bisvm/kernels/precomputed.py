@@ -24,8 +24,8 @@ class Precomputed(Kernel):
 
     The matrix holds all points, including those to be predicted. In a sum or product
     the kernel takes its row numbers from one column: `Precomputed(K).on([0]) +
-    RBF().on([1, 2])`. It has no parameters: C is its scale. Its derivative with respect
-    to a row number is zero.
+    RBF().on([1, 2])`. It has no parameters; C takes the place of a scale. Its
+    derivative with respect to a row number is zero.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Precomputed(Kernel):
         least, most = np.linalg.eigvalsh(some)[[0, -1]] if some.size else (0.0, 0.0)
         if least < -DEFINITE_RTOL * max(most, abs(least)):
             raise ValueError(
-                "Precomputed: the matrix is no kernel, it must be positive "
+                "Precomputed: the matrix is not a kernel, it must be positive "
                 f"semidefinite, but has an eigenvalue of {least:.3g} (the largest is "
                 f"{most:.3g}). Add a multiple of the identity, or square it."
             )
@@ -122,7 +122,7 @@ def _row_numbers(X: Matrix, size: int) -> Array:
     if np.any(wrong):
         row = int(np.argmax(wrong))
         raise ValueError(
-            f"Precomputed: X[{row}, 0] = {numbers[row]:.6g} is no row number of the "
+            f"Precomputed: X[{row}, 0] = {numbers[row]:.6g} is not a row number of the "
             f"matrix; expected whole numbers from 0 to {size - 1}, not scaled."
         )
     return numbers.astype(np.intp)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -51,6 +52,7 @@ NEIGHBOUR_ROWS = 64
 ROUNDING = 1e-12
 
 
+@dataclass(eq=False, repr=False)
 class DistanceKernel(Kernel):
     """k(x, y) = phi(D) with D = sum_d gamma_d delta(x_d, y_d) and phi(0) = 1.
 
@@ -59,18 +61,10 @@ class DistanceKernel(Kernel):
     `pullback`.
     """
 
-    per_feature = False
-
-    def __init__(
-        self,
-        gamma: Width = "scale",
-        *,
-        per_feature: bool = False,
-        gamma_bounds: Bounds = "scale",
-    ):
-        self.gamma = gamma
-        self.per_feature = per_feature
-        self.gamma_bounds = gamma_bounds
+    gamma: Width = "scale"
+    _: KW_ONLY
+    per_feature: bool = False
+    gamma_bounds: Bounds = "scale"
 
     def parameters(self, X: Matrix, sample_weight: Array | None = None) -> Parameters:
         """Return gamma; "scale" is 1 / (n_features size)."""

@@ -168,7 +168,7 @@ class Loss(Part):
         far as a decision value moves where another row is left out. Its value is that
         of least error (docs/methods/leave_one_out.md).
     n_hinges : int
-        Hinges whose sum the loss is (`hinges`); 0 if it is no such sum.
+        Number of hinges of which the loss is the sum (`hinges`); 0 if it is not one.
     """
 
     twice_differentiable: ClassVar[bool] = True
@@ -421,7 +421,7 @@ class Quartic(Loss):
                0                                   s < -1
 
     Twice continuously differentiable, and equal to the hinge outside the interval:
-    points beyond it have no curvature and drop out of every linear system.
+    points outside have no curvature and drop out of every linear system.
 
     Parameters
     ----------

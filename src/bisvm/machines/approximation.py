@@ -1,8 +1,11 @@
-"""All rows or landmarks: what memory and the number of rows decide.
+"""Whether a fit uses the whole Gram matrix or landmarks, by memory and number of rows.
 
 A kernel machine holds the whole Gram matrix, n^2 numbers, or is restricted to m
-landmarks (`machines.landmarks`), which take n m numbers. For many rows their features
-are computed in blocks, and not held (`machines.features`).
+landmarks (`machines.landmarks`), which take n m numbers. With many rows, the features
+of the landmarks are computed in blocks and not held (`machines.features`).
+
+`resolve_approximation` decides once per fit. Its result, an `Approximation`, says
+whether landmarks are used always (`needed`), or only if few of them are enough.
 """
 
 from __future__ import annotations
@@ -27,9 +30,9 @@ CHOICES = ("auto", "none", "nystroem")
 # fits. Beyond it a search on landmarks takes no longer, even if it needs as many as are
 # allowed. Machines with larger active sets reach that with fewer rows.
 EXACT_ROWS = 8000
-# The same for machines that separate one of several classes, whose active sets are
-# smaller: so many rows in all at most, since products with the whole matrix take n^2
-# operations for each machine whatever its active set.
+# At most this number of rows for machines that separate one of several classes, whose
+# active sets are smaller: products with the whole matrix take n^2 operations for each
+# machine, whatever its active set.
 MOST_EXACT_ROWS = 16_000
 # From this number of rows on the final machine has landmarks if the search does with a
 # few of them.
@@ -50,9 +53,9 @@ MANY_ROWS = 2000
 # Features of more bytes than this are computed in blocks, however much memory there
 # is: so the model of many rows does not depend on the computer.
 HELD_BYTES = 2e9
-# Rows in blocks: at least so many landmarks, however many rows there are, since time is
-# then proportional to the rows; rows of the sample in memory on which the search is
-# done before; and m x m matrices for every column, in sums, factors and parts of a sum.
+# Rows in blocks. Landmarks at least, however many rows there are: time is then
+# proportional to the rows. Rows of the sample in memory that is searched first. And
+# m x m matrices that each column holds: sums, factors and parts of sums.
 BLOCK_LANDMARKS = 300
 BLOCK_SAMPLE = 20_000
 BLOCK_MATRICES = 8
@@ -69,7 +72,7 @@ class Approximation:
         Otherwise they are used if `most` of them are enough.
     kept : whether the final machine then keeps those of the search
     final : maximum number in the final machine
-    exact_rows : subsamples of up to so many rows have the whole Gram matrix
+    exact_rows : subsamples of up to this many rows have the whole Gram matrix
     limited : in words, what more memory would change; empty if nothing
     warns : whether a fit warns of that
     in_blocks : whether features are computed in blocks of rows, and not held in memory
@@ -138,15 +141,15 @@ def resolve_approximation(
     n, n_columns : int
         Rows, and training problems on them.
     max_memory : float or None
-        Bytes. With it the result is the same on every computer. Without it, the result
-        says whether it depends on the free memory.
+        Bytes. With a number the decision is the same on every computer. With None it
+        may depend on the free memory, and the result says whether it does.
     jobs : int
         Problems that share the free memory.
     more_grams : int
         Gram matrices that a sum or product of kernels holds besides its own.
     active : float
-        Size of a machine's active set, relative to that with two classes, about: the
-        time of a Newton step depends on it.
+        Approximate size of a machine's active set, relative to that with two classes:
+        the time of a Newton step depends on it.
     possible : bool
         Whether the machine can be restricted to landmarks at all.
     in_blocks : bool

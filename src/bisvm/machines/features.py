@@ -1,9 +1,9 @@
 """Kernel features k(x, z_j) of rows that are computed in blocks, and never held.
 
-A landmark machine is a linear machine on the features K_nm = k(X, Z). They take n m
-numbers, far more than X itself where n is large. `KernelFeatures` computes them again
-in every pass over the rows, a few thousand rows at a time, whether X is in memory, in
-chunks on disk or on the workers of a cluster.
+A landmark machine is a linear machine on the features K_nm = k(X, Z). They are n m
+numbers, which with many rows take far more memory than X. `KernelFeatures` computes
+them again in every pass over the rows, a few thousand rows at a time. X may be in
+memory, in chunks on disk or on the workers of a cluster.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The adjoint of exact losses, whose curvature is infinite on the margin set M.
 
-The limit D -> infinity of U = P - D lambda, lambda = K U - mu leaves lambda = 0 on M:
-with v = D lambda there and zero elsewhere, U = P - v and
+For D -> infinity in U = P - D lambda, lambda = K U - mu, lambda tends to 0 on M. With
+v the limit of D lambda on M, and zero elsewhere, U = P - v and
 
     K_MM v_M + mu = (K P)_M,    1'v_M = 1'P,
 
@@ -27,7 +27,7 @@ def multipliers(
 ) -> tuple[np.ndarray, float]:
     """v_M and mu for block = K_MM and g = (K P)_M; mu = 0 if no intercept is free.
 
-    Vectors that depend on others are no part of the system: they have v = 0.
+    Vectors that depend on others are left out of the system: they have v = 0.
     """
     v = np.zeros(len(g))
     if not len(g):

@@ -1,9 +1,9 @@
 """The landmark machine: f = sum_j beta_j k(z_j, .) + b on few points z_j of the data.
 
-With a smoothed hinge half the data can be active while the Gram matrix has a numerical
-rank of a hundred. The machine on r landmarks solves r x r systems and holds n x r
-numbers; its gradient is exact for the problem it solves. What it leaves out, the part
-of k(x, .) that no landmark's function represents, is
+With a smoothed hinge half of the rows can be active while the numerical rank of the
+Gram matrix is a hundred. The machine on r landmarks solves r x r systems and holds
+n x r numbers; its gradient is exact for the problem that it solves. The part of k(x, .)
+that the functions of the landmarks do not represent has the squared norm
 
     e(x) = k(x, x) - k_m(x)' K_mm^-1 k_m(x) >= 0,
 

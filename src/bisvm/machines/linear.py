@@ -1,7 +1,8 @@
 """The linear machine: f = w'x + b, on dense or sparse rows, in memory or in blocks.
 
-Its linear systems R + X'D X come last: factorised among the features or among the
-active points, or solved by conjugate gradients.
+Its linear systems, with the matrix R + X'D X, come last in this file: they are
+factorised over the features or over the active points, or solved by conjugate
+gradients.
 """
 
 from __future__ import annotations
@@ -513,9 +514,9 @@ def conjugate_gradients(
 ) -> tuple[Array, Array]:
     """Solve Q_k x_k = rhs_k for several columns that share a matrix product.
 
-    One product with X serves all columns, and costs little more than for one. A column
-    leaves when r' M^-1 r, with M the diagonal of Q_k, is below rtol^2 times its value
-    for rhs.
+    One product with X serves all columns, and costs little more than for one column. A
+    column is solved when r' M^-1 r, with M the diagonal of Q_k, is below rtol^2 times
+    its value for rhs.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The lower level as a family: which machine is trained at given hyperparameters."""
+"""The lower level: which machine is trained at given hyperparameters."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Passes over rows in blocks, each of which answers several questions at once.
 
 A pass is expensive: blocks are read, and the features of a landmark machine computed.
-So whatever one pass can give is asked for together, for all columns,
+So all that one pass can compute is requested at once, for all columns:
 
     V = X x + b,      X'A  with A a function of V,      [X 1]' diag(D_s) [X 1].
 
@@ -12,7 +12,7 @@ columns that train row i, and G_p the sum over the rows that the same columns tr
     H_k = R + sum of G_p over p that k trains,     G_p = sum_{i in p} D_i x_i x_i',
 
 costs no more for five folds than for one machine. The H_k are not quite the Hessians.
-They are used for steps whose end is judged by an exact gradient, and to precondition
+They are used for steps that end where the exact gradient is small, and to precondition
 conjugate gradients.
 """
 

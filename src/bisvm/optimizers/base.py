@@ -80,8 +80,8 @@ class Optimizer(Part):
             ``value, gradient = fun(x)``, or, with two arguments, an oracle that is told
             how accurate it has to be: ``value, gradient, reached = fun(x, accuracy)``.
             An accuracy is an error relative to the size of the value; None stands for
-            the usual one. A value or gradient that is not finite counts as a step too
-            far. Exceptions pass through.
+            the usual one. If a value or gradient is not finite, the step was too long
+            and is shortened. Exceptions are not caught.
         x0 : array_like of shape (n,)
             The start; it is projected into the bounds.
         bounds : array_like of shape (n, 2), optional
@@ -110,23 +110,6 @@ class Optimizer(Part):
             fun, x0, bounds, balls, extend=not self.projects, schedule=self.accuracy
         )
         return self._minimize(problem, previous)
-
-    def check_choice(self, name: str, choices: tuple[str, ...]) -> None:
-        """Raise a ValueError if this argument is none of the choices.
-
-        Parameters
-        ----------
-        name : str
-            Name of the constructor's argument.
-        choices : tuple of str
-            What it may be.
-        """
-        given = getattr(self, name)
-        if given not in choices:
-            raise ValueError(
-                f"{type(self).__name__}: {name} must be one of {choices}; got "
-                f"{given!r}."
-            )
 
     def accuracy(self, evaluation: int) -> float | None:
         """Return the accuracy to ask of an oracle, unless an evaluation names another.
@@ -233,9 +216,10 @@ def get_optimizer(optimizer: str | Optimizer) -> Optimizer:
 class BoundedProblem:
     """A bounded objective that counts its evaluations and remembers the best.
 
-    With `extend` a ball is not a constraint: beyond it the objective continues from the
-    nearest point in the ball, fun(r x / |x|) + kappa/2 (|x| / r - 1)^2. A minimum on
-    the sphere stays one, and a search that went too far is led back.
+    With `extend` a ball is not a constraint. Outside of it the objective is extended:
+    fun(r x / |x|) + kappa/2 (|x| / r - 1)^2, with fun at the nearest point of the ball.
+    A minimum on the sphere remains a minimum, and a search that has left the ball is
+    pulled back.
 
     Attributes
     ----------

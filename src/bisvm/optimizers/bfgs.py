@@ -47,7 +47,7 @@ _LEAST_CURVATURE = 1e-10
 _FLOOR = 1e-6
 # Part of the predicted decrease that an error of H may reach.
 _LOOSE = 0.03
-# A rise of so many times the error that H is said to have may be that error.
+# A rise of H by up to this many times its stated error may be that error.
 _DOUBT = 3.0
 # Coordinates up to which B is a matrix: 2 MB. Beyond, the last steps stand for it.
 _DENSE = 500
@@ -80,13 +80,13 @@ class BFGS(Optimizer):
     ftol : float, default=1e-4
         Stop when a step is predicted to lower H by less than this part of it.
     gtol : float, default=1e-2
-        The projected gradient of log H must be below this before ftol counts; where it
-        is not, B is reset once and the search goes on.
+        ftol stops the search only if the projected gradient of log H is below this.
+        Otherwise B is reset once, and the search goes on.
     max_step : float, default=1.5
-        Longest change of any entry in one step: a factor of 4.5 in natural units.
+        Largest change of any entry in one step: a factor of 4.5 in natural units.
     target : float, default=inf
-        Value that a minimum has to be below to be of use. Where the next step promises
-        less than a tenth of what is missing to it, in log H, the search ends.
+        A minimum is of use only below this value. If the next step promises less than a
+        tenth of the distance to it, in log H, the search ends.
 
     Examples
     --------

@@ -26,7 +26,7 @@ class Grid(Optimizer):
     points : int or list of int, default=10
         Values per coordinate. A coordinate with one value stays at its start.
     max_points : int, default=10_000
-        A larger grid is an error.
+        A grid with more points raises an error.
 
     Notes
     -----

@@ -39,8 +39,8 @@ _BACKTRACK = 0.25
 class LBFGS(Optimizer):
     """SciPy's L-BFGS-B, on an objective whose first step has length one.
 
-    SciPy's method knows neither values that are not finite nor a longest step, and its
-    tolerances depend on the units of H; see `_Run` for what is added.
+    SciPy's method handles neither values that are not finite nor a largest step, and
+    its tolerances depend on the units of H. `_Run` adds what is missing.
 
     Minimises ::
 
@@ -59,12 +59,12 @@ class LBFGS(Optimizer):
     gtol : float, default=1e-5
         Stop when no entry of the projected gradient of H exceeds this part of H.
     max_step : float, default=3.0
-        A trial step that moves any coordinate further is cut to half this length,
-        without an evaluation: far out, machines are slow to train and H is flat.
+        A trial step that moves a coordinate by more is cut to half this length, without
+        an evaluation: far out, machines are slow to train and H is flat.
     memory : int, default=10
         Pairs of steps and gradients that make up the quasi-Newton matrix.
     transform : {"log", "none"}, default="none"
-        What is minimised. "log" needs H(x0) > 0; otherwise "none" is used.
+        What is minimised. "log" needs H(x0) > 0; if H(x0) is not, "none" is used.
 
     Notes
     -----

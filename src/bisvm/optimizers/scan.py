@@ -26,13 +26,13 @@ _MARGIN = 0.02
 class Scan(Optimizer):
     """Evaluate in wide steps to both sides, then refine where H may be lowest.
 
-    Between two neighbouring points the cubic with the values and slopes of both
-    predicts how low H may be. The interval with the lowest prediction gets a point, at
-    the cubic's minimum, until no prediction is lower by more than `ftol`. Several
-    hyperparameters are scanned one after the other, until a round brings nothing.
+    Between two neighbouring points, the cubic with the values and slopes at both
+    predicts how low H may be. H is evaluated at the lowest of these predicted minima,
+    until no prediction is lower by more than `ftol`. Several hyperparameters are
+    scanned one after the other, until a round brings nothing.
 
-    The validation loss as a function of C often has a shallow minimum before the deep
-    one, and a descent stops there.
+    As a function of C, the validation loss often has a shallow minimum before the deep
+    one; a descent would stop there.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ class Scan(Optimizer):
     rise : float, default=0.1
         Wide steps end where H is this much above the lowest so far, relatively.
     ftol : float, default=1e-4
-        A relative decrease of H that is not worth a point. Wide steps also end after
-        two of them without a larger decrease.
+        A relative decrease of H that is not worth an evaluation. Wide steps also end
+        after two of them without a larger decrease.
     max_iter : int, default=100
         Evaluations.
     growth : float, default=1.0
-        Every wide step is longer than the one before by this factor.
+        Factor from the length of one wide step to that of the next.
 
     Examples
     --------

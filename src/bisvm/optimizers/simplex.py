@@ -31,7 +31,7 @@ class Simplex(Optimizer):
     xtol : float, default=0.02
         Stop when all corners are this close to the best, and their values within ftol.
     ftol : float, default=1e-4
-        A difference of H, relatively, that does not count.
+        A relative difference of H that does not count.
     max_iter : int, default=100
         Evaluations.
 

@@ -4,7 +4,9 @@ that exchange rows, the bilinear model and its estimator, Pegasos.
 
 May import `estimators`, `hinge` and all that these may import. It is loaded when one of
 its names is used, and no other folder imports it. A new method goes into its own file,
-with its class in the table below.
+with its class in the table below. If it has a name, that is in the table of its kind,
+such as `OPTIMIZERS` of `optimizers/base.py`. An optimizer that moves both levels,
+hyperparameters and machines, is a subclass of `BothLevels` with a method `search`.
 """
 
 from importlib import import_module
@@ -29,7 +31,6 @@ _HOMES = {
     "SLPFilter": "slp_filter",
     "SpectralGradient": "gradient",
     "SwapHoldout": "swapping",
-    "SwappingHoldOut": "hold_out",
     "VariableMetricBundle": "bundle",
 }
 

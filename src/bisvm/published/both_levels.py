@@ -1,4 +1,7 @@
-"""Optimizers that see the training problems, and not only H."""
+"""Optimizers that move both levels: they see the training problems, and not only H.
+
+A new one is a subclass of `BothLevels` with a method `search`.
+"""
 
 from __future__ import annotations
 

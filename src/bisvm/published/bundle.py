@@ -66,12 +66,12 @@ class Bundle(Optimizer):
         eta   = max_j (-2 e_j / |x_j - x|^2, 0) + gamma
 
     with the multipliers lambda. If f(x + d) <= f(x) - m delta the step is serious: x
-    moves there. Otherwise it is null: x stays, and the model has a plane more. Null
-    steps may shorten t and serious ones lengthen it. The theory does not say by how
-    much. Here t follows from the last change of the gradient, so that steps become
-    those of a secant method where H is smooth.
+    moves there. Otherwise it is a null step: x stays, and a plane is added to the
+    model. Null steps may shorten t, and serious steps lengthen it; the theory does not
+    say by how much. Here t follows from the last change of the gradient, so that steps
+    become those of a secant method where H is smooth.
 
-    Heights are measured in units of H at x, or of its slope, and lengths as they are:
+    Changes of H are measured in units of H at x, or of its slope. Lengths have no unit:
     an estimator gives coordinates in which natural steps are about one.
 
     An oracle (see `Optimizer.minimize`) is asked for errors that are small against
@@ -82,25 +82,26 @@ class Bundle(Optimizer):
     m : float, default=0.05
         Part of delta by which H has to fall in a serious step.
     gamma : float, default=2.0
-        Convexity of the model beyond what is needed, in units in which t is 0.1 (with a
-        variable metric, a tenth of its mean curvature).
+        Convexity that is added to the model beyond what is needed, in units in which t
+        is 0.1 (with a variable metric, a tenth of its mean curvature).
     t : float, default=0.1
         First proximal parameter, in units in which the first slope is 10, as it may be
         for a loss in per cent: the first step has a length of 10 t.
-    shrink, grow : float, default=0.8 and 1.2
-        Factor on t after a null step whose plane lies far below the centre; least
-        factor after a serious step.
+    shrink : float, default=0.8
+        Factor on t after a null step whose plane lies far below the centre.
+    grow : float, default=1.2
+        Smallest factor on t after a serious step.
     tol : float, default=1e-5
-        Stop when the model promises to lower H by less than this part of it; never
-        before one step was tried, unless the gradient vanishes.
+        Stop when the model promises to lower H by less than this part of it, but not
+        before the first step, unless the gradient vanishes.
     max_step : float, default=2.0
-        No entry of a step is longer than twice this.
+        No entry of a step exceeds twice this.
     max_planes : int, optional
-        Planes that are kept; 2 n + 10 if None.
+        Number of planes that are kept; 2 n + 10 if None.
     loose : float, default=1e-2
         Relative error of H that is asked of an oracle at first.
     max_iter : int, default=200
-        Steps tried; each takes one evaluation.
+        Number of steps tried; each takes one evaluation.
 
     References
     ----------

@@ -25,7 +25,8 @@ variable, 0.7 ms for twenty with fifty planes; Clarabel takes five times as long
 
 With A_d the normals of all constraints by d, -s_j for a plane and +-1 for a bound, the
 optimality conditions are d = M^-1 A_d'u, u >= 0, and that the planes' multipliers sum
-to one. So u and r say all: with K = A_d M^-1 A_d' constraint j holds where its height,
+to one. So u and r determine everything: with K = A_d M^-1 A_d', constraint j holds if
+its height,
 
     (K u)_j + p_j r - b_j,   p_j = 1 for a plane and 0 for a bound,
 
@@ -43,7 +44,7 @@ import numpy as np
 from bisvm.core.compiling import njit
 from bisvm.core.types import Array
 
-# Rounding that is no violation, relative to the terms of a constraint.
+# Rounding that does not count as a violation, relative to the terms of a constraint.
 _ROUNDING = 1e-13
 # A normal whose part orthogonal to the others is smaller than this depends on them.
 _DEPENDENT = 1e-12

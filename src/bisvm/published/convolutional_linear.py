@@ -6,32 +6,24 @@ import math
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from bisvm.core.threads import one_blas_thread
-from bisvm.core.types import Array, ArrayLike, UserData, UserVector
+from bisvm.core.types import Array, ArrayLike
 from bisvm.core.warning import warn_user
 from bisvm.criteria import Criterion, get_criterion
-from bisvm.data.columns import chosen, decisions
+from bisvm.data.columns import decisions
 from bisvm.data.leave_one_out import is_leave_one_out
-from bisvm.estimators.arguments import COMMON, ClassArguments
-from bisvm.estimators.callbacks import CallbackSupportMixin, Watched, with_callbacks
+from bisvm.estimators.arguments import COMMON, Callback
 from bisvm.estimators.class_inputs import prepare_classes
-from bisvm.estimators.convolutional import (
-    IMAGES,
-    check_task,
-    flattened,
-    task_names,
-    validated_rows,
-)
+from bisvm.estimators.convolutional import IMAGES, ImageClassifier, Shape, task_names
 from bisvm.estimators.docstrings import LIMITS
 from bisvm.estimators.inputs import Given, check_range
 from bisvm.losses import Loss, get_loss
@@ -47,7 +39,7 @@ from bisvm.published.bilinear.strengths import (
 from bisvm.published.bilinear.training import TrainedBilinear, train
 from bisvm.search.checkpoint import check_resumable
 from bisvm.search.descent import Descent
-from bisvm.search.history import Certificate, Progress
+from bisvm.search.history import Certificate
 from bisvm.search.reasons import ASKED, LOWER_LIMIT, Reason
 from bisvm.search.settings import Data, TaskKind
 
@@ -55,7 +47,7 @@ _STRENGTHS = ("lambda_w", "lambda_f")
 
 
 @dataclass(eq=False, repr=False)
-class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, ClassArguments):
+class ConvolutionalLinearSVC(ImageClassifier):
     __doc__ = f"""Linear SVM on feature maps x * f, with learned filters f.
 
     For every class task (a pair of classes as a rule), maps w and filters f::
@@ -130,9 +122,6 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, ClassArgumen
         "n_filters": [Interval(Integral, 1, None, closed="left")],
     }
 
-    image_shape: tuple[int, ...] | None = None
-    filter_shape: tuple[int, ...] = (5, 5)
-    n_filters: int = 1
     _: KW_ONLY
     lambda_w: float | ArrayLike = 0.1
     lambda_f: float | ArrayLike = 0.1
@@ -140,41 +129,15 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, ClassArgumen
     solver: str | HalfStep = "newton"
     loss: str | Loss = "auto"
     multi_class: TaskKind = "ovo"
-    criterion: str | Criterion = "calibrated_logistic"
-    optimizer: str | Optimizer = "bfgs"
 
-    @with_callbacks
-    def fit(
-        self,
-        X: UserData,
-        y: UserVector,
-        sample_weight: UserVector = None,
-        groups: UserVector = None,
-    ) -> Self:
-        """Learn the strengths on the splits, then maps and filters on all of X.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
-        y : array of shape (n_samples,)
-            Class labels, of any type.
-        sample_weight : array of shape (n_samples,), optional
-            Weights of the samples' losses, in training and in validation.
-        groups : array of shape (n_samples,), optional
-            Passed to a group splitter, which keeps a group's samples together.
-
-        Returns
-        -------
-        self : object
-            The fitted estimator.
-        """
+    def _fit_images(
+        self, shape: Shape | None, given: Given, callback: Callback | None
+    ) -> None:
         _, _, criterion, _ = parts = self._parts()
-        watched = Watched(self, X, y, sample_weight)
         random_state = check_random_state(self.random_state)
-        shape, flat = flattened(X, self.image_shape)
         data = prepare_classes(
             self,
-            Given(flat, y, sample_weight, groups),
+            given,
             random_state,
             criterion=criterion,
             cv=None if self.learn is None else self.cv,
@@ -186,9 +149,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, ClassArgumen
         patches = Patches(shape, self.filter_shape)
         # A step too far is not finite, and is not taken.
         with one_blas_thread(), np.errstate(all="ignore"):
-            self._fit(parts, patches, data, random_state, watched.callback)
-        watched.end()
-        return self
+            self._fit(parts, patches, data, random_state, callback)
 
     def _parts(self) -> tuple[HalfStep, Loss, Criterion, Optimizer]:
         """Return the parts named by the arguments, after a check of the arguments."""
@@ -229,7 +190,7 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, ClassArgumen
         patches: Patches,
         data: Data,
         random_state: np.random.RandomState,
-        callback: Callable[[Progress], object] | None,
+        callback: Callback | None,
     ) -> None:
         step, loss, criterion, optimizer = parts
         seed = int(random_state.randint(2**30))
@@ -357,52 +318,13 @@ class ConvolutionalLinearSVC(CallbackSupportMixin, ClassifierMixin, ClassArgumen
 
     # --- prediction -------------------------------------------------------------------
 
-    def decision_function(self, X: UserData) -> Array:
-        """Compute decision values.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
-
-        Returns
-        -------
-        decision : array of shape (n_samples,) or (n_samples, n_classes)
-            (n_samples,) for two classes: positive values are the second class.
-        """
-        check_is_fitted(self)
-        scores = validated_rows(self, X) @ self.coef_.T + self.intercept_
+    def _decisions(self, rows: Array) -> Array:
+        scores = rows @ self.coef_.T + self.intercept_
         return decisions(scores, len(self.classes_), self.multi_class_)
 
-    def predict(self, X: UserData) -> Array:
-        """Predict the classes of images.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
-
-        Returns
-        -------
-        y : array of shape (n_samples,)
-        """
-        return chosen(self.decision_function(X), self.classes_)
-
-    def feature_maps(self, X: UserData, task: int = 0) -> Array:
-        """Compute x * f_k for every image and filter of a class task.
-
-        Parameters
-        ----------
-        X : array of shape (n_samples, n_features) or (n_samples, *image_shape)
-        task : int, default=0
-            Number of the class task; `tasks_[task]` names its classes.
-
-        Returns
-        -------
-        maps : array of shape (n_samples, n_filters, *map_shape)
-        """
-        check_is_fitted(self)
-        check_task(task, self.tasks_)
+    def _maps_of(self, rows: Array, task: int) -> Array:
         filters = self.filters_[task].reshape(len(self.filters_[task]), -1)
-        flat = validated_rows(self, X) @ self._patches.filtering(filters)
+        flat = rows @ self._patches.filtering(filters)
         return flat.reshape(len(flat), -1, *self._patches.map_shape)
 
 

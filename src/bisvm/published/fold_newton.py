@@ -22,7 +22,7 @@ from bisvm.published.alternating import Alternating, LinearFolds, arrays_of
 from bisvm.solvers.newton import Newton
 from bisvm.solvers.rows import axpy, dot
 
-# Up to so many columns a dense problem is cheaper in compiled loops than by BLAS.
+# Up to this many columns, compiled loops are faster than BLAS on a dense problem.
 _COMPILED = 100
 # Residual of the lower level: an entry of the gradient, relative to what it sums up.
 _INNER_TOL = 1e-4
@@ -42,16 +42,16 @@ class FoldNewton(Alternating):
 
         dw/dlog C = A^-1 w,    dH/dlog C = -sum_j v_j y_j x_j' A^-1 w
 
-    over the held-out points with y_j w'x_j < 1 and their weights v_j,
-    the limit of which, for eps -> 0, is the projection of w off the margin vectors. The
-    lower levels start from their solutions at the last C, and take a few steps each. C
-    is searched by `Scan`, which does not stop in a shallow minimum: there is no step
-    size and no rate.
+    over the held-out points with y_j w'x_j < 1 and their weights v_j. For eps -> 0,
+    dw/dlog C tends to w minus its projection on the span of the margin vectors. Each
+    lower level starts from its solution at the last C, and takes a few steps. C is
+    searched by `Scan`, which does not stop in a shallow minimum and has neither a step
+    size nor a rate.
 
-    With many rows the search runs on a sample first, then on one `growth` times as
-    large, and so on. The minimum on a sample is close to the next one, which takes two
-    or three evaluations. Few rows are scanned once more at the end, with a corner a
-    third as wide.
+    With many rows the search runs on a sample first, then on one that is `growth` times
+    as large, and so on. The minimum on one sample is close to that on the next, which
+    then takes two or three evaluations. With few rows, C is scanned once more at the
+    end, with a corner that is a third as wide.
 
     Parameters
     ----------

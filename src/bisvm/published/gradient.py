@@ -88,10 +88,10 @@ class GradientDescent(_ProjectedGradient):
         Rows drawn for every step. The last point is then the answer: values on
         different rows cannot be compared.
     loose : float, optional
-        Relative error of the value that is asked of an oracle at the first step; None
+        Relative error of the value that an oracle is asked for at the first step; None
         for the usual one.
     tighten : float, default=0.7
-        Factor on it from step to step.
+        Factor by which this error decreases from step to step.
     """
 
     step: float = 0.1

@@ -58,11 +58,11 @@ def pegasos(
     seed : int
         Draws the points. One seed, one answer.
     fit_intercept : bool
-        The intercept is not penalised, so E is not strongly convex in it: it follows
-        its subgradients, as in section 6 of the paper, but with steps for such
-        functions. With those of w, which begin at 1 / lam, it is thrown so far off at
-        first that a million steps may not bring it back. It plays no part in the
-        projection. For a penalised one add a constant feature.
+        The intercept is not penalised, so E is not strongly convex in it. It follows
+        its subgradients, as in section 6 of the paper, but with shorter steps. The
+        steps of w begin at 1 / lam: with these the intercept would go so far away at
+        first that a million steps may not bring it back. The projection leaves it as
+        it is. For a penalised intercept, add a constant feature.
     sample_weight : array of shape (n,), optional
         Points are drawn in proportion to it: the mean of E is a weighted one.
 
@@ -72,8 +72,8 @@ def pegasos(
     b : float
     alpha : array of shape (n,)
         w = sum_i alpha_i y_i x_i. A step inside the margin adds eta to alpha_i, and
-        what shrinks w shrinks alpha. The optimum has alpha_i <= 1 / (lam n), without
-        weights; an iterate may exceed it.
+        alpha shrinks whenever w does. At the optimum alpha_i <= 1 / (lam n), without
+        weights; an iterate may exceed this.
 
     References
     ----------

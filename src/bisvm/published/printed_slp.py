@@ -18,16 +18,21 @@ all variables but C and theta come from a batch SVM. The answer is the last poin
 `SLPFilter` is our variant; docs/methods/one_program.md lists what it changes, and
 experiments/seed004/slp_changes.py measures what each change gains.
 
-The paper does not say how the search stops, how large h may be, nor what the filter
-does when points are swapped. Here the search ends when rho is too small to matter or mu
-is zero; h has an upper limit, as in the filter of Fletcher et al. that the paper cites
-(without one the first steps have an h of 100, and the search never comes back); and the
-filter starts again after a swap, since its pairs belong to another objective. Three
-more choices are ours: rho also halves after an infeasible linear program, where the
-listing keeps it; points are swapped after every so many accepted steps, where the
-listing counts iterations; and b and alpha after a swap come from exact SVMs, solved
-again and then changed point by point. So there are exact SVMs at the start, where a
-linear program is infeasible, and at swaps. The answer is the last point.
+The paper leaves some things open. Here
+
+- the search ends when rho is too small to matter, or mu is zero;
+- h has an upper limit, as in the filter of Fletcher et al. that the paper cites.
+  Without one, the first steps have an h of 100, and the search never becomes feasible;
+- the filter starts empty after a swap, because its pairs belong to another objective.
+
+Three more choices differ from the listing:
+
+- rho also halves after an infeasible linear program; the listing keeps it;
+- the steps between two swaps are accepted ones; the listing counts all iterations;
+- b and alpha after a swap come from exact SVMs, which are solved and then changed point
+  by point.
+
+So there are exact SVMs at the start, after an infeasible linear program, and at swaps.
 """
 
 from __future__ import annotations
@@ -103,7 +108,7 @@ class PrintedSLPFilter(BothLevels):
         program : NaturalProgram
         start : array of shape (p,)
         swaps : Swaps, optional
-            Swaps of points after every so many accepted steps.
+            Swaps of points, after every `swaps.every` accepted steps.
 
         Returns
         -------

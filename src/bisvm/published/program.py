@@ -363,7 +363,7 @@ class Swaps:
     """The partitions of a `SwapHoldout`, one after the other (algorithm 1).
 
     columns : of all partitions, each a split
-    every : accepted iterations between two exchanges
+    every : number of accepted iterations between two exchanges
     passed : exchanges so far
     """
 

@@ -123,14 +123,14 @@ class SGDDCD(SingleLoop):
 
         C <- min(max(C - g / (t sqrt(p) |g|), C_min), C_max).
 
-    A fold with no alpha at its bound, or no j to draw, adds nothing to g.
+    A fold adds nothing to g if no alpha is at its bound, or if there is no j to draw.
 
     Parameters
     ----------
     reading : {"sweep", "single"}, default="sweep"
-        How many coordinates l an iteration visits: all those of the fold in random
-        order, as section 5 says and the first author's program does, or one at random,
-        as in the listing.
+        Which coordinates l an iteration visits. "sweep": all of the fold in random
+        order, as section 5 says and the first author's program does. "single": one at
+        random, as in the listing.
     jacobian : {"published", "exact"}, default="published"
         dw/dC from the vectors B at their bound and the free ones M. Published is
         dalpha/dC = train on B and 0 elsewhere, equation 23::
@@ -141,8 +141,8 @@ class SGDDCD(SingleLoop):
 
             dw/dC = (I - P_M) sum_B train_i y_i x_i,    P_M projects on span {x_i, M}
 
-        which is (I - P_M) w / C at the optimum. It is zero, and C stands still, while
-        the free vectors span the whole space.
+        which is (I - P_M) w / C at the optimum. While the free vectors span the whole
+        space it is zero, and C does not change.
     iterations : int, default=150
     C_min, C_max : float, default=1e-4 and 1e6
         Bounds of C; the search starts at C_min unless it is told where.
@@ -150,9 +150,9 @@ class SGDDCD(SingleLoop):
     Notes
     -----
     - p does not count the constant column.
-    - alpha_i is only moved when it is visited: after a step of C it stays where it was,
-      even above the new bound, until then. Whether it is at its bound is a state of the
-      last visit, never a comparison with C.
+    - alpha_i changes only when it is visited. After a step of C it may be above the new
+      bound until its next visit. Whether it is at its bound is remembered from the last
+      visit, and never decided by a comparison with C.
     - "If alpha is not optimal" (line 4) is left out: at the optimum no coordinate
       moves. The program skips a sweep where the duality gap is at most 1e-3.
     - Validation points are drawn in proportion to their weights.
@@ -198,8 +198,8 @@ class BilevelSGD(SingleLoop):
 
         C <- min(max(C - g / (t sqrt(p) |g|), C_min), C_max).
 
-    Without an l the weights only shrink, w <- w - w / t; without an l or a j the fold
-    adds nothing to g.
+    If no point l violates the margin the weights only shrink, w <- w - w / t. If there
+    is no l or no j, the fold adds nothing to g.
 
     Parameters
     ----------
@@ -209,12 +209,12 @@ class BilevelSGD(SingleLoop):
 
     Notes
     -----
-    - Weights start uniform in [0, 1]. The first step, of length 1, forgets them: they
-      only have a say in the first draws. Then w = 1/t sum_s C_s y_l(s) x_l(s), a mean.
+    - Weights start uniform in [0, 1]. The first step, of length 1, overwrites them:
+      they only affect the first draws. Then w = 1/t sum_s C_s y_l(s) x_l(s), a mean.
     - Both points are drawn before w moves, as in Jiang's program (see `SGDDCD`), and
-      both violate the margin, as (10) and (16) read. In the program l is any training
-      point: the weights only shrink if it is no violator, but y_l x_l goes into g_k all
-      the same. Its weights start in [-1, 1], the paper's in [0, 1].
+      both violate the margin, as (10) and (16) say. In the program l is any training
+      point: if it does not violate the margin the weights only shrink, but y_l x_l is
+      still part of g_k. Its weights start in [-1, 1], the paper's in [0, 1].
     - p does not count the constant column.
     - Points are drawn in proportion to their weights.
 

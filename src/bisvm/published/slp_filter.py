@@ -12,24 +12,25 @@ Toint and A. Wachter, "Global convergence of a trust-region SQP-filter algorithm
 general nonlinear programming", SIAM J. Optim. 13, 2002.
 
 Without swaps eps falls from its first value to 1e-8, in passes that are repeated until
-one of them does not lower H. What else is not as the paper prints it is in
-docs/methods/one_program.md.
+one of them does not lower H. docs/methods/one_program.md lists the other differences
+from the paper.
 
-Feasible points are always known: the exact SVMs at a theta. A search starts there, and
-starts there again if a linear program is infeasible; they also replace a proposal that
-the filter rejects. The last theta gets them too: the answer is a true SVM, whatever eps
-was.
+The exact SVMs at any theta are a feasible point. The search starts there, and starts
+there again if a linear program is infeasible. If the filter rejects a proposal, the
+exact SVMs at its theta are tried. The answer has the exact SVMs at the last theta,
+whatever eps was.
 
 The linear program of one step is, solved by HiGHS,
 
     minimise    g'd + cost t    over d, ds, t
     subject to  l - c <= J d <= u - c,    |d_i| <= t <= radius  for the entries of x
 
-The gaps s of trained points are in two constraints, s >= 0 and a s <= eps, and their
-rows in J are dense: they get a variable ds, and the second is sparse. Where there are
-more hyperparameters than held-out points that matter, many steps promise the same, and
-a vertex is as far away as the trust region allows; the cost of t selects the nearest
-one, without which the promise is rarely kept.
+The gaps s of trained points are in two constraints, s >= 0 and a s <= eps, whose rows
+in J are dense. With variables ds for the gaps, the second constraint is sparse. If
+there are more hyperparameters than held-out points that matter, many steps promise the
+same decrease, and a vertex is as far away as the trust region allows. The cost of t
+selects the shortest of these steps; without it, the promised decrease is rarely
+reached.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ MOST_RADIUS = 1.0
 # The relaxation shrinks by this factor, down to the last one.
 SHARPER = 1e-2
 LAST_EPS = 1e-8
-# A penalty grows by this factor, up to so many times the first.
+# A penalty grows by this factor, up to this many times the first.
 HEAVIER, LAST_PENALTY = 10.0, 1e4
 # What a step as long as the radius costs: a share of the last decrease promised.
 STEP_COST = 0.02
@@ -143,7 +144,7 @@ class SLPFilter(BothLevels):
             H at x, called at every accepted point. In a search with swaps it gets the
             columns as well.
         swaps : Swaps, optional
-            Swaps of points after every so many accepted steps. H then belongs to a
+            Swaps of points after a number of accepted steps. H then belongs to a
             partition: the answer is the last point, not the best.
 
         Returns

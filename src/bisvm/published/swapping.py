@@ -3,16 +3,16 @@
 Algorithm 1 of M. Sangnier, J. Gauthier and A. Rakotomamonjy, "Kernel learning as
 minimization of the single validation estimate", MLSP 2014. There is one partition of
 the points into T, trained on, and V, held out, at a time; every few iterations n random
-points of V change places with as many of T. So one machine is validated on many points,
-at the price of one validation set:
+points of V change places with as many of T. So many points are held out in the course
+of a search, at the cost of a single validation set:
 
     min over theta of  H(theta) = 1/L sum_k H_k(theta),
 
-H_k the validation loss on partition k of a chain (`SwapHoldout`). Only one H_k is
-searched at a time, for a few iterations; then the next takes over, from the same theta
-and with what is known of the curvature. That is an incremental gradient method: near
-the minimum theta varies with the partitions, and the mean of its last stops is closer
-to the minimum than they are (Polyak and Juditsky 1992).
+H_k the validation loss on partition k of a chain (`SwapHoldout`). One H_k is searched
+at a time, for a few iterations; the search on the next one starts from the same theta
+and the same estimate of the curvature. This is an incremental gradient method: near the
+minimum, theta varies with the partitions. The mean of the points where it leaves the
+last partitions is closer to the minimum than each of them (Polyak and Juditsky 1992).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ LIMIT = "The last partition was reached."
 
 @dataclass(eq=False)
 class SwapHoldout:
-    """Cross-validation splitter: a chain of stratified partitions, each like the last.
+    """Cross-validation splitter: a chain of similar, stratified partitions.
 
     An estimator with this as its `cv` searches on one partition {T, V} at a time, goes
     on to the next after `every` iterations, and returns the theta that is best on
@@ -77,9 +77,10 @@ class SwapHoldout:
 
     Notes
     -----
-    Filters learned from 80 signals of Sangnier et al. at -11 dB, 32 held out, by BFGS
-    or RPROP (8 draws): the more points change places, and the sooner, the better. With
-    3 points after every fifth iteration theta still fits one partition after the other.
+    On 80 signals of Sangnier et al. at -11 dB, with 32 held out, filters learned by
+    BFGS or RPROP (8 draws) were better the more points were exchanged, and the sooner.
+    With 3 points after every fifth iteration, theta over-fits one partition after the
+    other.
 
     Examples
     --------
@@ -93,7 +94,7 @@ class SwapHoldout:
     6
     """
 
-    # Rows change places during the search: its splits are no cross-validation.
+    # Rows change places during the search: its splits are not a cross-validation.
     swaps_rows = True
 
     train_size: float = 0.6

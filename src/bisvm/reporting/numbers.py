@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import r2_score
 
 from bisvm.core.types import Array, UserData
+from bisvm.estimators.quality import NORMAL
 from bisvm.reporting.axes import Axis
 from bisvm.reporting.facts import (
     Bar,
@@ -19,7 +20,6 @@ from bisvm.reporting.facts import (
     contents,
     standing_of,
 )
-from bisvm.reporting.scores import NORMAL
 from bisvm.reporting.words import (
     WITHOUT_IT,
     decimals,

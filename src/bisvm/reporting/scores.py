@@ -6,7 +6,7 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import binomtest, entropy
+from scipy.stats import binomtest
 from sklearn.base import BaseEstimator
 
 from bisvm.core.types import Array, UserData, UserVector
@@ -15,8 +15,6 @@ from bisvm.data.targets import class_tasks
 from bisvm.estimators.class_inputs import class_factors
 from bisvm.estimators.quality import Quality
 
-# 95% of a normal distribution lie within this many standard deviations.
-NORMAL = 1.959964
 # Bins of probabilities, and rows that each has at least.
 MOST_BINS, LEAST_ROWS = 8, 40
 
@@ -122,14 +120,11 @@ class Reliability(NamedTuple):
 
     stated, right : in each bin of the probability, its mean and the share that is right
     rows : in each bin
-    log_loss, guess : of the probabilities, and of the shares of the classes alone
     """
 
     stated: Array
     right: Array
     rows: Array
-    log_loss: float
-    guess: float
 
 
 def reliability_of(
@@ -139,17 +134,14 @@ def reliability_of(
     known = np.isin(y, machine.classes_)
     if not known.any() or not hasattr(machine, "predict_proba"):
         return None
-    logs = machine.predict_log_proba(X)[known]
+    p = machine.predict_proba(X)[known]
     codes = np.searchsorted(machine.classes_, np.asarray(y)[known])
-    highest, hit = np.exp(logs.max(axis=1)), logs.argmax(axis=1) == codes
+    highest, hit = p.max(axis=1), p.argmax(axis=1) == codes
     # Bins of equal numbers of rows.
     n_bins = int(np.clip(len(codes) // LEAST_ROWS, 1, MOST_BINS))
     bins = np.array_split(np.argsort(highest, kind="stable"), n_bins)
-    shares = np.bincount(codes, minlength=logs.shape[1]) / len(codes)
     return Reliability(
         np.array([highest[rows].mean() for rows in bins]),
         np.array([hit[rows].mean() for rows in bins]),
         np.array([len(rows) for rows in bins]),
-        float(-np.mean(logs[np.arange(len(codes)), codes])),
-        float(entropy(shares)),
     )

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, is_regressor
 
 from bisvm.core.types import Array, ArrayLike, UserData, UserVector
 from bisvm.data.matrices import RowBlocks, column_scale
-from bisvm.estimators.quality import NO_BETTER, Quality
+from bisvm.estimators.quality import NO_BETTER, Quality, share_in_words
 from bisvm.search.history import Certificate, Comparison
 from bisvm.search.kernel_choice import (
     EACH,
@@ -61,7 +61,7 @@ NO_DIFFERENCE, WORSE, BETTER = (
 
 
 def decimals(value: float, digits: int) -> str:
-    """A number with so many decimals, and no minus sign before zeros."""
+    """A number with this many decimals, and no minus sign before zeros."""
     return f"{round(float(value), digits) + 0.0:.{digits}f}"
 
 
@@ -200,11 +200,6 @@ def _remark(name: str, values: Array) -> str:
     return ""
 
 
-def share_in_words(value: float, low: float, high: float, level: int = 95) -> str:
-    """A share with its interval: 80.1% (95% interval 73.3% to 85.8%)."""
-    return f"{value:.1%} ({level}% interval {low:.1%} to {high:.1%})"
-
-
 def expected_in_words(machine: BaseEstimator) -> str | None:
     """The accuracy to expect on new data, if the search could estimate it."""
     score = getattr(machine, "expected_score_", None)
@@ -334,26 +329,12 @@ def answer(held_out: Quality | None, test: Quality | None) -> str | None:
         return None
     verdict = held_out or shown
     where = "held-out rows" if test is shown else f"rows, {WITHOUT_IT}"
-    words = figures_in_words(shown, where)
+    words = shown.figures_on(where)
     if verdict.no_better_than_guessing:
         return f"{NO_BETTER}: {words}."
     one = shown.measure
     word = "Yes" if one.low > one.guess else "Slightly better than guessing"
     return f"{word}: {words}."
-
-
-def figures_in_words(quality: Quality, where: str) -> str:
-    """The measure that matters on these rows, and what guessing would give."""
-    n, one = f"{round(float(quality.rows.sum())):,}", quality.measure
-    if quality.constant is not None:
-        return (
-            f"class {quality.constant!r} is predicted for all {n} {where}; "
-            f"{quality.accuracy:.1%} of them belong to it"
-        )
-    return (
-        f"{one.name} {share_in_words(one.value, one.low, one.high)} on {n} {where}; "
-        f"always predicting {quality.largest_class!r} gives {one.guess:.1%}"
-    )
 
 
 def threshold_in_words(machine: BaseEstimator) -> str | None:

@@ -20,10 +20,11 @@ from bisvm.core.optional import not_installed
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.estimators.importance import Importance
 from bisvm.estimators.pipelines import last_step
+from bisvm.estimators.quality import NORMAL, share_in_words
 from bisvm.reporting.facts import Asked, class_facts, gather
 from bisvm.reporting.numbers import number_facts
-from bisvm.reporting.scores import NORMAL, share_of
-from bisvm.reporting.words import decimals, share_in_words
+from bisvm.reporting.scores import share_of
+from bisvm.reporting.words import decimals
 
 # Estimators that have a report, and their subclasses.
 REPORTED = (
@@ -74,9 +75,9 @@ def report(
     The report says whether the target can be predicted, how well, and by which columns.
     It compares the model with usual methods on the same rows. A report on numbers draws
     predictions, errors and intervals of held-out rows.
-    Technical details are folded: settings, learned values, certificate, and the Python
-    code that rebuilds the model. Names and values from the data are shown as text and
-    never run.
+    A folded section has the technical details: settings, learned values, certificate,
+    and the Python code that rebuilds the model. Names and values from the data are
+    escaped.
 
     Parameters
     ----------

@@ -12,10 +12,10 @@ of a class combines the values f_kl of its pairs, k against l::
     d_k(x) = sum_l log 1 / (1 + exp(-c f_kl(x))).
 
 a and c minimise the log-loss on held-out rows. The most probable class is the class
-that is predicted. Differences of the exponents are limited to the largest among
-held-out rows. The reason: with a narrow kernel, decision values of held-out rows far
-from all training rows are tiny, and the a that suits them is too large for new rows
-near a training row.
+that is predicted. Differences of the exponents are limited to the largest difference
+among held-out rows. Otherwise a narrow kernel would give extreme probabilities:
+held-out rows far from all training rows have tiny decision values, and the a that suits
+them is too large for new rows near a training row.
 
 Labels are smoothed: a row counts as one of its class with probability 0.998, so that a
 stays finite. Intercepts b_k of the classes are fitted as well, with a normal prior of
@@ -48,11 +48,11 @@ from bisvm.search.settings import Data, Settings
 # nothing about new rows.
 _SCALES = (1e-3, 1e6)
 _LOG_SCALES = (np.log(_SCALES[0]), np.log(_SCALES[1]))
-# To rounding errors, so that the order of rows does not show.
+# Minimise to rounding errors, so that the order of the rows does not matter.
 _CLOSE = {"ftol": 0.0, "gtol": 1e-11}
-# Probability that a label is another one: with it a stays finite.
+# Probability that a label is wrong, which keeps a finite.
 _DOUBT = 2e-3
-# Logit of a class that there was no machine for.
+# Logit of a class without a machine.
 _NEVER = -1e300
 # Smallest bound of differences of logits: the predicted class stays the first.
 _NARROWEST = 1e-6

@@ -8,6 +8,10 @@ question that differs from the one on file is an error. Further evaluations are
 computed, and each is written to the table before the search sees it. An answer and the
 warm start of the next evaluation are written in one transaction, so the table is
 consistent however the process ends.
+
+A file belongs to one fit (`Identity`): its versions of bisvm and NumPy, its settings
+but those in `FREE`, and digests of its data, splits and random numbers. The file of
+another fit is refused, with a list of what differs.
 """
 
 from __future__ import annotations
@@ -250,11 +254,11 @@ def _translated_errors(path: Path) -> Iterator[None]:
         raise _damaged(path, words) from None
     except UnicodeDecodeError:
         # A message of SQLite that quotes the file.
-        raise _damaged(path, "it has bytes that are no text") from None
+        raise _damaged(path, "it has bytes that are not text") from None
 
 
 def _damaged(path: Path, why: str) -> ValueError:
-    return ValueError(f"{path} is no checkpoint, or a damaged one: {why}. {_NEW}")
+    return ValueError(f"{path} is not a checkpoint, or is damaged: {why}. {_NEW}")
 
 
 def _begun(
@@ -312,7 +316,7 @@ def _check_format(path: Path, connection: sqlite3.Connection) -> None:
     ours = connection.execute("pragma application_id").fetchone()[0]
     found = connection.execute("pragma user_version").fetchone()[0]
     if ours != APPLICATION_ID:
-        raise ValueError(f"{path} is no checkpoint of bisvm. {_NEW}")
+        raise ValueError(f"{path} is not a checkpoint of bisvm. {_NEW}")
     if found != FORMAT:
         raise ValueError(
             f"{path} has format {found}, and this version of bisvm reads {FORMAT}. "

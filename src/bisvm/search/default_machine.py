@@ -1,10 +1,10 @@
 """The fallback of a time limit: scikit-learn's SVC or SVR with default values.
 
 It is trained on all rows before the search begins. If the time is up before the search
-has ended, the machine found so far must be better than the default machine by more than
-noise, on the held-out rows of one split. Otherwise the default machine is the result,
-and the certificate says so. If it trains quickly, it is trained on all splits as well:
-probabilities and prediction sets come from their held-out rows.
+has ended, the best machine of the search is compared with it on the held-out rows of
+one split. Unless that is better by more than noise, the default machine is the result,
+and the certificate says so. If the default machine trains quickly, it is trained on all
+splits as well: probabilities and prediction sets come from their held-out rows.
 """
 
 from __future__ import annotations

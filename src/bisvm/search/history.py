@@ -200,10 +200,10 @@ class TriedStarts:
 
 @dataclass(frozen=True)
 class Certificate:
-    """How good the answer is; `print` it to have it in words.
+    """How close to optimal the answer is, and whether it can be trusted.
 
-    `Tuned.certificate` of `results.py` makes it, and decides whether the search has
-    converged.
+    `print(certificate)` says it in words. `Tuned.certificate` of `results.py` makes it,
+    and decides whether the search has converged.
 
     Attributes
     ----------
@@ -214,9 +214,9 @@ class Certificate:
     converged : whether both levels met their tolerances, and the answer is better than
         a constant and than simple rules on the same splits
     why : why the search stopped, or why the answer is not to be trusted
-    criterion_error : relative error of H by the lower level's residual
-    at_bounds : in words, which hyperparameters ended at their bounds. The data do not
-        tell how far they should go: classes may be separable, or a feature useless
+    criterion_error : relative error of H due to the residual of the lower level
+    at_bounds : in words, which hyperparameters ended at their bounds: classes may be
+        separable, or a feature useless
     tried_starts : where H was evaluated before the descent; None if starts were given
     gain_over_constant : by how much the held-out loss is lower than that of the best
         constant, in standard errors of the paired difference; None if nothing was held

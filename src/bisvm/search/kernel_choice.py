@@ -2,19 +2,22 @@
 
     linear  ->  one width for all features  ->  one for each  ->  one kernel per group
 
-A richer candidate is taken if it lowers the held-out losses, paired by row, by more
-than the noise of the difference; the first that does not ends the choice. The two
-candidates in the middle are one search, which goes from shared to separate widths by
-itself (`refinement`). If only a few of many features matter, one width for all may gain
-nothing, and one for each a lot.
+A richer candidate is chosen if it lowers the held-out losses, paired by row, by more
+than the noise of the difference; the first candidate that does not ends the choice. The
+two candidates in the middle are one search, which goes from shared to separate widths
+by itself (`refinement`): if only a few of many features matter, one width for all may
+gain nothing, and one for each a lot.
 
-Two other kernels may replace the one of that search. First, the search standardises the
-features. If their units mean something, as with the pixels of an image, one width in
-the original units is better. Second, it assumes a smooth decision function. If the
-class changes at thresholds of single features, or features are codes of categories, a
-Laplacian kernel is better. Each is tried if local averages of the labels suggest it,
-and taken if its held-out loss is lower. For this comparison, the gain of separate
-widths counts only as far as nested cross-validation confirms it (`refinement`).
+Two other kernels may replace the one of that search:
+
+- one width in the original units. The search standardises the features, but if their
+  units mean something, as with the pixels of an image, the original ones are better;
+- a Laplacian kernel. The search assumes a smooth decision function, but the class may
+  change at thresholds of single features, or features may be codes of categories.
+
+Each is tried if local averages of the labels suggest it, and chosen if its held-out
+loss is lower. In this comparison, the gain of separate widths counts only as far as
+nested cross-validation confirms it (`refinement`).
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def unpacked(kind: type[Record], data: object) -> Record:
             arrays = {name: file[name] for name in file.files}
         head = json.loads(str(arrays.pop(_HEAD)))
     except (EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
-        raise ValueError(f"it is no record of {kind.__name__}: {error}") from None
+        raise ValueError(f"it is not a record of {kind.__name__}: {error}") from None
     if (head.get("kind"), head.get("version")) != (kind.__name__, VERSION):
         raise ValueError(
             f"it is a record of {head.get('kind')}, version {head.get('version')}; "
@@ -142,7 +142,7 @@ def _plain(hint: Value) -> tuple[type, bool]:
         kinds[0] in (str, bool, int, float, np.ndarray) or is_dataclass(kinds[0])
     )
     if not known:
-        raise TypeError(f"{hint!r} is no type that a checkpoint can keep.")
+        raise TypeError(f"{hint!r} is not a type that a checkpoint can keep.")
     return kinds[0], len(kinds) < len(options)
 
 

@@ -1,11 +1,11 @@
 """Cheap checks whether separate values are worth a search on all rows and splits.
 
-- On a sample of many rows: the search on all rows is left out if the gain on the
-  sample would be less than `PROMISING_ERRORS` standard errors on all rows. Otherwise
-  the sample says which of several starts is worth a search on all rows.
-- On one of several splits: its held-out rows choose theta, and the loss on those of the
-  other splits, which were not used, must fall. The search on all splits nevertheless
-  starts again from the beginning: started at the theta of one split, it missed moons
+- On a sample, if there are many rows: the search on all rows is left out if the gain
+  expected from the sample is less than `PROMISING_ERRORS` standard errors on all rows.
+  Otherwise the sample decides which of several starts are worth a search on all rows.
+- On one of several splits: theta is chosen by its held-out rows, and must lower the
+  loss on the held-out rows of the other splits, which were not used. The search on all
+  splits does not continue from this theta. It starts again: from there it missed moons
   among 40 noise features.
 """
 
@@ -27,10 +27,10 @@ from bisvm.search.observer import StopSearch, Trace
 from bisvm.search.subsamples import SAMPLE_ROWS, sampled_rows
 
 SEPARATE = "separate values"
-# Standard errors on all rows that a sample must promise for separate values: half of
-# what is needed there, since with more rows they are also found more precisely. A
-# sample has this many rows for each value: with 16 for each width, samples of moons
-# among noise refused what twice as many rows confirmed.
+# Gain of separate values on all rows, in standard errors, that a sample must promise:
+# half of what is needed there, because more rows also determine the values more
+# precisely. And rows of a sample for each value: with 16 for each width, samples of
+# moons among noise refused separate widths that twice as many rows confirmed.
 PROMISING_ERRORS = 2.0
 ROWS_PER_VALUE = 25
 # Rows times machines of an evaluation from which on those of one split save time.

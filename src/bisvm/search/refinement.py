@@ -7,12 +7,12 @@ optimistic. Nested cross-validation of the last part of the search (Varma and Si
 and splits alone, so that the rows of split k neither train nor validate, and is then
 evaluated on split k.
 
-The steps begin where the search for separate values began: theta itself depends on all
-rows. A start that depends on them, too, is chosen again by the other rows. If the steps
-end above the shared values, as where H is flat at another start, they begin again at
-the shared values. Without a search for separate values they begin at the better of two
-points that hardly depend on single rows: the initial values of all hyperparameters, and
-the shared values nearest to theta.
+The steps do not begin at theta, which depends on all rows, but where the search for
+separate values began. If that start depends on all rows as well, it is chosen again by
+the other rows. If the steps end at a higher H than that of the shared values (H may be
+flat at the start), they begin again at the shared values. If there was no search for
+separate values, they begin at the better of two points that hardly depend on single
+rows: the initial values of all hyperparameters, and the shared values nearest to theta.
 """
 
 from __future__ import annotations
@@ -304,7 +304,7 @@ def _without(
 ) -> Refitted | None:
     """theta after some steps without the rows that a split holds out; its H there.
 
-    Under the prior that the search began with: all rows chose to weaken it.
+    With the prior that the search began with: all rows decided to weaken it.
     """
     objective = search.objective
     part = (objective if descent.start is None else objective.for_many()).without(

@@ -1,14 +1,15 @@
-"""Features on which what a machine has left over still depends.
+"""Features on which the residuals of a machine still depend.
 
-One width for all features may see nothing where the target changes quickly with one of
-many features: rows that are close in all features are few, and far apart in that one.
-The running mean of the residuals over the neighbours in a single feature j,
+If the target changes quickly with one of many features, a machine with one width for
+all features may miss it: few rows are close in all features, and these are far apart in
+the one that matters. The running mean of the residuals over the neighbours in a single
+feature j,
 
     m_ij = mean of r over the s rows below and the s rows above row i in order of x_j,
 
-without row i itself, sees it at the cost of a sort. If it explains residuals beyond
-noise, half its window is the width to begin with. The residuals r are those of held-out
-rows (`Objective.residuals`).
+without row i itself, finds it at the cost of a sort. If it explains more of the
+residuals than noise would, half its window is a start for the width of this feature.
+The residuals r are those of held-out rows (`Objective.residuals`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The stages of one search: where to start, shared values, separate values.
 
-The validation loss has several minima, and the lowest of many over-fits. `tune`
-descends from the given starts, or chooses its own ("auto"). It starts with few
+The validation loss has several minima, and the lowest of many minima over-fits. `tune`
+descends from the given starts, or chooses its own (starts="auto"). It first learns few
 hyperparameters, and adds more only if they lower the held-out loss by more than its
 noise.
 """

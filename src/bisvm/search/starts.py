@@ -53,7 +53,7 @@ PLATEAU = 1e-3
 # this with a step of the scan.
 WELL_BELOW = 0.9
 LEVEL = 1e-2
-# Starts further apart than this are in different valleys, of which so many are tried.
+# Starts further apart than this are in different valleys; this many valleys are tried.
 FAR = 1.5 * SCAN_STEP
 MOST_VALLEYS = 3
 

@@ -10,7 +10,7 @@ import math
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -224,13 +224,9 @@ def rival_entry(
 
 def default_entry(rows: Rows) -> Entry:
     """An SVC, or for numbers an SVR, with scikit-learn's default settings."""
-    began = time.perf_counter()
     default = type(rows.machine())()
-    model = clone(default).fit(rows.X, rows.y, **rows.fit_params)
-    seconds = time.perf_counter() - began
-    detail, name = 'C = 1, gamma = "scale"', f"default {type(default).__name__}"
-    score = rows.score(default)
-    return Entry(name, 0, detail, score, rows.scores(model), seconds)
+    entry = rival_entry(f"default {type(default).__name__}", default, rows)
+    return replace(entry, detail='C = 1, gamma = "scale"')
 
 
 def grid_entry(rows: Rows, *, size: int = FINE, seconds: float = math.inf) -> Entry:

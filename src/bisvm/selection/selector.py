@@ -57,9 +57,10 @@ class FeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
     above a quantile of the shadows'. Features that are chosen in a share of at least
     `threshold` of the half-samples are kept.
 
-    A relevance alone says little: one is always the largest, and two features with the
-    same information share it at random. Here random labels usually keep no feature,
-    and `stability_` says how far the choice depends on the rows.
+    A relevance alone says little: some feature always has the largest, and two features
+    with the same information share their relevance at random. Here, with random labels
+    usually no feature is kept, and `stability_` says how far the choice depends on the
+    rows.
 
     Parameters
     ----------
@@ -67,13 +68,12 @@ class FeatureSelector(SelectorMixin, MetaEstimatorMixin, BaseEstimator):
         The machine whose `relevance_` counts; None is `BilevelSVC(kernel="ard")`. Its
         kernel must take any number of features.
     n_pairs : int, default=10
-        Pairs of half-samples; the machine is tuned twice as often, roughly.
+        Pairs of half-samples; the machine is tuned on each half, at loose tolerances.
     threshold : float, default=0.6
         Smallest share of half-samples, above 0.5.
     quantile : float, default=0.95
-        Quantile of the shadows' relevances that a feature has to exceed. 1.0 is the
-        largest: it keeps fewer of the features that share their information with
-        others.
+        Quantile of the shadows' relevances that a feature has to exceed. 1.0 is their
+        maximum; then fewer features are kept that share information with others.
     max_rows : int, default=250
         Largest number of rows of a half-sample.
     min_features : int, default=1

@@ -70,7 +70,7 @@ class DualForm:
         return cls(LinearGram(X), bias, X)
 
     def repeated(self, times: int) -> Gram:
-        """Return the Gram matrix of points with so many hinges each."""
+        """Return the Gram matrix of points with this many hinges each."""
         if times == 1:
             return self.gram
         return RepeatedGram(self.gram, np.tile(np.arange(len(self.gram)), times))
@@ -140,7 +140,7 @@ class DualSolver(Solver):
         return self
 
     def check(self, loss: Loss) -> None:
-        """Refuse a loss that is no sum of hinges, or of too many."""
+        """Refuse a loss that is not a sum of hinges, or of too many."""
         self.validate()
         if not loss.n_hinges:
             raise ValueError(

@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Integral
 
 import numpy as np
 
-from bisvm.core.parts import Parameter, Part, did_you_mean
+from bisvm.core.parts import Parameter, Part
 from bisvm.core.types import Array
-
-
-def check_choice(part: Part, name: str, options: Iterable[str]) -> None:
-    """Raise a ValueError unless the argument `name` is one of these words."""
-    given, options = getattr(part, name), list(options)
-    if isinstance(given, str) and given in options:
-        return
-    hint = did_you_mean(given, options) if isinstance(given, str) else ""
-    raise ValueError(
-        f"{type(part).__name__}: {name} must be one of "
-        f"{', '.join(map(repr, options))}; got {given!r}.{hint}"
-    )
 
 
 def check_seed(part: Part) -> None:

@@ -112,7 +112,7 @@ class Transform(Part):
     def as_matrix(self, n_features: int) -> Array:
         """Return A' of a linear map of flat samples, (n_features, n_outputs)."""
         if not self.linear or self.needs_data:
-            raise ValueError(f"{self!r} is no linear map with given values.")
+            raise ValueError(f"{self!r} is not a linear map with given values.")
         images = np.asarray(dense(self.apply(np.eye(n_features))), dtype=float)
         return images.reshape(n_features, -1)
 

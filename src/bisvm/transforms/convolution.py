@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, Self
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from bisvm.core.parts import Parameters
 from bisvm.core.types import Array, ArrayLike, Matrix
 from bisvm.transforms.arguments import (
-    check_choice,
     check_seed,
     sizes,
     unbounded_parameter,
@@ -20,33 +20,22 @@ from bisvm.transforms.filters import STARTS
 from bisvm.transforms.grids import GridTransform, Windows
 
 
+@dataclass(eq=False, repr=False)
 class _Convolution(GridTransform):
     """A convolution of signals or images."""
 
     linear = True
 
-    def __init__(
-        self,
-        filters: ArrayLike | None = None,
-        *,
-        n_filters: int = 4,
-        filter_shape: int | Sequence[int] = 5,
-        start: Literal["cosine", "delta", "patches", "random"] = "cosine",
-        shape: Sequence[int] | None = None,
-        stride: int | Sequence[int] = 1,
-        padding: Literal["valid", "same"] = "valid",
-        normalize: Literal["ball"] | None = None,
-        random_state: int = 0,
-    ):
-        self.filters = filters
-        self.n_filters = n_filters
-        self.filter_shape = filter_shape
-        self.start = start
-        self.shape = shape
-        self.stride = stride
-        self.padding = padding
-        self.normalize = normalize
-        self.random_state = random_state
+    filters: ArrayLike | None = None
+    _: KW_ONLY
+    n_filters: int = 4
+    filter_shape: int | Sequence[int] = 5
+    start: Literal["cosine", "delta", "patches", "random"] = "cosine"
+    shape: Sequence[int] | None = None
+    stride: int | Sequence[int] = 1
+    padding: Literal["valid", "same"] = "valid"
+    normalize: Literal["ball"] | None = None
+    random_state: int = 0
 
     @property
     def needs_data(self) -> bool:
@@ -54,15 +43,15 @@ class _Convolution(GridTransform):
 
     def validate(self) -> Self:
         sizes(self, "stride", self.dimensions)
-        check_choice(self, "padding", ("valid", "same"))
+        self.check_choice("padding", ("valid", "same"))
         if self.normalize is not None:
-            check_choice(self, "normalize", ("ball",))
+            self.check_choice("normalize", ("ball",))
         if self.filters is not None:
             self._check_filters()
             return self
         self.check_count("n_filters")
         sizes(self, "filter_shape", self.dimensions)
-        check_choice(self, "start", STARTS)
+        self.check_choice("start", STARTS)
         check_seed(self)
         return self
 

@@ -162,7 +162,7 @@ class Windows:
 
 
 def sample_blocks(n: int, entries: int) -> Iterator[slice]:
-    """Consecutive samples, each of so many entries, in blocks of BLOCK_ENTRIES."""
+    """Consecutive samples, each of this many entries, in blocks of BLOCK_ENTRIES."""
     step = max(1, BLOCK_ENTRIES // max(entries, 1))
     for first in range(0, n, step):
         yield slice(first, min(first + step, n))

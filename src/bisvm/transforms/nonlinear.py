@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, Self
 
 import numpy as np
 
 from bisvm.core.types import Array, Matrix
 from bisvm.data.matrices import is_sparse
-from bisvm.transforms.arguments import check_choice
 from bisvm.transforms.base import Column, Transform, TransformGradient
 
 Function = Callable[[Array], Array]
@@ -69,7 +69,7 @@ class Nonlinearity(Transform):
         self.kind = kind
 
     def validate(self) -> Self:
-        check_choice(self, "kind", FUNCTIONS)
+        self.check_choice("kind", FUNCTIONS)
         return self
 
     def trace(self, columns: Sequence[Column]) -> Sequence[Column]:
@@ -90,6 +90,7 @@ class Nonlinearity(Transform):
         return TransformGradient(np.empty(0), slope(X) * np.reshape(cotangent, X.shape))
 
 
+@dataclass(eq=False, repr=False)
 class Normalize(Transform):
     """z = u / sqrt(eps + |u|^2), with u = x, or u = x - mean(x).
 
@@ -109,19 +110,13 @@ class Normalize(Transform):
     array([[0.6, 0.8]])
     """
 
-    def __init__(
-        self,
-        over: Literal["sample", "channels"] = "sample",
-        *,
-        center: bool = False,
-        eps: float = 1e-8,
-    ):
-        self.over = over
-        self.center = center
-        self.eps = eps
+    over: Literal["sample", "channels"] = "sample"
+    _: KW_ONLY
+    center: bool = False
+    eps: float = 1e-8
 
     def validate(self) -> Self:
-        check_choice(self, "over", ("sample", "channels"))
+        self.check_choice("over", ("sample", "channels"))
         self.check_positive("eps")
         return self
 

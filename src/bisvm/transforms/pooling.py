@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, Self
 
 import numpy as np
 
 from bisvm.core.types import Array, Matrix
-from bisvm.transforms.arguments import check_choice, sizes
+from bisvm.transforms.arguments import sizes
 from bisvm.transforms.base import TransformGradient
 from bisvm.transforms.grids import GridTransform, Windows, sample_blocks
 
 
+@dataclass(eq=False, repr=False)
 class _Pool(GridTransform):
     """A pooling of signals or images."""
 
-    def __init__(
-        self,
-        window: int | Sequence[int] = 2,
-        kind: Literal["mean", "max", "energy"] = "mean",
-        *,
-        stride: int | Sequence[int] | None = None,
-        shape: Sequence[int] | None = None,
-    ):
-        self.window = window
-        self.kind = kind
-        self.stride = stride
-        self.shape = shape
+    window: int | Sequence[int] = 2
+    kind: Literal["mean", "max", "energy"] = "mean"
+    _: KW_ONLY
+    stride: int | Sequence[int] | None = None
+    shape: Sequence[int] | None = None
 
     @property
     def linear(self) -> bool:  # type: ignore[override]
@@ -38,7 +33,7 @@ class _Pool(GridTransform):
         sizes(self, "window", self.dimensions)
         if self.stride is not None:
             sizes(self, "stride", self.dimensions)
-        check_choice(self, "kind", ("mean", "max", "energy"))
+        self.check_choice("kind", ("mean", "max", "energy"))
         return self
 
     def apply(self, X: Matrix) -> Array:

@@ -4,13 +4,13 @@ With Z = [X A_f, X B_w, 1], the rows of which are dF_i/d(w, f, b), the Hessian o
 
     H = diag(lambda_w, lambda_f, 0) + Z'D Z + [[0, G, 0], [G', 0, 0], [0, 0, 0]]
 
-where G = sum_i S_i X_i joins w_k to the f_k of the same filter. Along the scaling
-(w_k, -f_k) it is not singular: there E is 1/2 (c^2 + 1/c^2) lambda_w |w_k|^2 + ..., and
-its second derivative by log c is 4 lambda_w |w_k|^2 at the balance. Several filters can
-be turned among each other, (w, f) -> (R w, R f) with an orthogonal R, without a change
-of E: these m (m - 1) / 2 directions are the null space of H at an optimum. Neither F
-nor the penalty changes along them, so every right-hand side here is orthogonal to them,
-and they may be given any curvature.
+where G = sum_i S_i X_i couples w_k to the f_k of the same filter. Along the scaling
+(w_k, -f_k) H is not singular: there E is 1/2 (c^2 + 1/c^2) lambda_w |w_k|^2 + ..., and
+its second derivative by log c is 4 lambda_w |w_k|^2 where both penalties are equal.
+Several filters can be rotated, (w, f) -> (R w, R f) with an orthogonal R, without a
+change of E: these m (m - 1) / 2 directions are the null space of H at an optimum.
+Neither F nor the penalty changes along them, so every right-hand side here is
+orthogonal to them, and any curvature may be added along them.
 """
 
 from __future__ import annotations

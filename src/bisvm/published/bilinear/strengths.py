@@ -6,10 +6,10 @@ r"""The strengths lambda_w and lambda_f as hyperparameters of a bilevel problem.
     lower level    (w, f, b)_k = argmin of E_k(w, f, b; lambda_w, lambda_f)
 
 for every column k, one split of one class task. H depends on the strength
-lambda = sqrt(lambda_w lambda_f) alone (see `problem`), so theta = (log lambda,) is
-searched, with lambda_w / lambda_f as given. The lower level has several minima: every
-solve starts from the last one of its column, and H is the value on the branch that is
-followed this way.
+lambda = sqrt(lambda_w lambda_f) alone (see `problem`), so the search is over
+theta = (log lambda,), and lambda_w / lambda_f stays as given. The lower level has
+several minima. Every solve starts from the last solution of its column, and H is the
+value on the branch of solutions that is followed this way.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from bisvm.published.bilinear.joint import minimize
 from bisvm.published.bilinear.problem import BilinearProblem, Point
 from bisvm.published.bilinear.steps import HalfStep, NewtonStep
 
-# A start is found on so many images, by so many alternations.
+# A start is found on this many images, by this many alternations.
 _SKETCH_ROWS, _SKETCH_ITER = 2000, 5
 _SKETCH_TOL = 1e-2
 
