@@ -41,7 +41,7 @@ from bisvm.kernels import (
 )
 from bisvm.losses import Quartic
 from bisvm.optimizers import Grid
-from bisvm.published import FoldNewton, GradientDescent
+from bisvm.published import FoldNewton, GradientDescent, SwappingHoldOut
 from bisvm.transforms import (
     Columns,
     Convolution1D,

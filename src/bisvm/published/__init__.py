@@ -31,6 +31,7 @@ _HOMES = {
     "SLPFilter": "slp_filter",
     "SpectralGradient": "gradient",
     "SwapHoldout": "swapping",
+    "SwappingHoldOut": "hold_out",
     "VariableMetricBundle": "bundle",
 }
 

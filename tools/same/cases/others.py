@@ -126,6 +126,15 @@ def left_out() -> dict[str, Any]:
     return {"decision": lib.leave_one_out(incremental(slice(None)))}
 
 
+@case("hinge/swapping hold-out")
+def swapping() -> dict[str, Any]:
+    X, y = MOONS
+    machine = lib.make(lib.IncrementalSVC, kernel="rbf", C=1.0, gamma=1.0)
+    parts = lib.SwappingHoldOut(machine, X, y, random_state=SEED)
+    loss = parts.mean_loss(swaps=5, n=4)
+    return {"H": loss, "decision": parts.decision_values()}
+
+
 def thirds(n: int) -> list[tuple[np.ndarray, np.ndarray]]:
     rows = np.arange(n)
     return [(rows[rows % 3 != k], rows[rows % 3 == k]) for k in range(3)]
