@@ -272,24 +272,27 @@ def solve_small(
             d = D[active[i], k]
             t[i] = (d / (1.0 + d * gram[active[i], active[i]])) ** 0.5
             of_g[i], of_t[i] = t[i] * g[active[i], k], t[i]
-        for i in range(m):
-            row, own = gram[active[i]], Q[i]
-            for j in range(i):
-                other, along = Q[j], 0.0
-                for h in range(j):
-                    along += own[h] * other[h]
-                own[j] = (t[i] * t[j] * row[active[j]] - along) / other[j]
+        for j in range(m):
+            own = Q[j]
             pivot, along_g, along_t = 1.0, 0.0, 0.0
-            for h in range(i):
-                entry = Q[i, h]
+            for h in range(j):
+                entry = own[h]
                 pivot -= entry * entry
                 along_g += entry * of_g[h]
                 along_t += entry * of_t[h]
             if not pivot > 0.0:
                 return False
-            Q[i, i] = pivot**0.5
-            of_g[i] = (of_g[i] - along_g) / Q[i, i]
-            of_t[i] = (of_t[i] - along_t) / Q[i, i]
+            own[j] = pivot**0.5
+            of_g[j] = (of_g[j] - along_g) / own[j]
+            of_t[j] = (of_t[j] - along_t) / own[j]
+            # Entries of one column of the factor do not wait for one another, as those
+            # of one row would.
+            for i in range(j + 1, m):
+                other, along = Q[i], 0.0
+                for h in range(j):
+                    along += other[h] * own[h]
+                entry = t[i] * t[j] * gram[active[i], active[j]]
+                other[j] = (entry - along) / own[j]
         for i in range(m - 1, -1, -1):
             at_g, at_t = of_g[i] / Q[i, i], of_t[i] / Q[i, i]
             of_g[i], of_t[i] = at_g, at_t
