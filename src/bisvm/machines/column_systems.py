@@ -14,11 +14,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from bisvm.core.compiling import njit
 from bisvm.core.lapack import factorize, solve_factorized
-from bisvm.core.threads import in_threads
+from bisvm.core.threads import batches, in_threads
 from bisvm.core.types import Array
 from bisvm.machines.base import column_dots
 from bisvm.machines.linear import conjugate_gradients
@@ -208,7 +207,7 @@ def product_below(Q: Array, z: Array) -> Array:
     """
     out = z.astype(float)
     vectors = out.copy()
-    for rows in gen_batches(len(Q), CONVERTED):
+    for rows in batches(len(Q), CONVERTED):
         below = np.tril(Q[rows, : rows.stop].astype(float), rows.start - 1)
         out[:, rows] += vectors[:, : rows.stop] @ below.T
         out[:, : rows.stop] += vectors[:, rows] @ below
@@ -226,7 +225,7 @@ def product(gram: Array, alpha: Array) -> Array:
     def multiply(rows: slice) -> None:
         out[rows] = gram[rows] @ right
 
-    in_threads(multiply, gen_batches(len(gram), PRODUCT_ROWS))
+    in_threads(multiply, batches(len(gram), PRODUCT_ROWS))
     return out
 
 
