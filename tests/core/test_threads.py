@@ -5,9 +5,15 @@ import threading
 import numpy  # noqa: F401
 import pytest
 import scipy.linalg  # noqa: F401
+from sklearn.utils import gen_batches
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from bisvm.core.threads import in_threads, one_blas_thread, worker_threads
+from bisvm.core.threads import (
+    batches,
+    in_threads,
+    one_blas_thread,
+    worker_threads,
+)
 
 
 def counts():
@@ -107,3 +113,8 @@ def test_threads_belong_to_the_context_that_asked_for_them():
         other.start()
         other.join()
     assert set(seen) == {other}
+
+
+@pytest.mark.parametrize(("n", "size"), [(2, 3), (3, 3), (10, 3)])
+def test_batches_are_those_of_scikit_learn(n, size):
+    assert batches(n, size) == list(gen_batches(n, size))

@@ -20,11 +20,11 @@ from bisvm.search.results import (
     HeldOut,
     Searched,
     SolvedSplits,
+    SplitScores,
     Tuned,
     all_or_none,
     fold_machines,
     held_out_values,
-    mean_over_splits,
     solved_splits,
     train,
     train_at,
@@ -169,9 +169,52 @@ def test_means_are_over_the_splits_that_hold_a_row_out(shape):
         assert scores.shape == (len(rows), 1)
         return scores.reshape(-1, *shape)
 
-    mean = mean_over_splits(data, [part], [part.values], measure, shape)
+    mean = SplitScores(data, [part]).mean([part.values], measure, shape)
     expected = np.array([1.0, 3.0, 8.0, np.nan]).reshape(-1, *shape)
     np.testing.assert_array_equal(mean, expected)
+
+
+def by_tables(data, parts, values, complete):
+    """Scores of every split from one table of values and NaN for each part."""
+    found = []
+    for number, (_, held_out) in enumerate(data.splits):
+        rows, blocks = np.unique(held_out), []
+        for part, own in zip(parts, values, strict=True):
+            table = np.full(part.where.shape, np.nan)
+            table[part.where] = own
+            block = np.full((len(rows), data.tasks.shape[1] // len(parts)), np.nan)
+            here = part.split == number
+            block[:, part.task[here]] = table[rows][:, here]
+            blocks.append(block)
+        scores = np.hstack(blocks)
+        counts = np.isfinite(scores).sum(axis=1)
+        kept = counts == scores.shape[1] if complete else counts > 0
+        if kept.any():
+            found.append((rows[kept], scores[kept]))
+    return found
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_scores_of_splits_are_found_in_a_table_of_all_values(complete):
+    """Four tasks in two parts; the first part has no column for one task and split."""
+    rng = np.random.default_rng(0)
+    data = make_data(np.zeros((12, 1)), np.arange(12) % 4)
+    splits = [(np.array([11]), rng.permutation(12)[:6]) for _ in range(3)]
+    data = replace(data, splits=splits)
+    task, split = np.tile([0, 1], 3), np.repeat(np.arange(3), 2)
+    parts = []
+    for columns in (np.arange(5), np.arange(6)):
+        where = rng.random((12, len(columns))) < 0.8
+        values = rng.normal(size=where.sum())
+        nothing = np.full(len(values), np.nan)
+        parts.append(HeldOut(where, task[columns], split[columns], values, nothing))
+    values = [part.values for part in parts]
+    expected = by_tables(data, parts, values, complete)
+    found = list(SplitScores(data, parts).of(values, complete=complete))
+    assert len(found) == len(expected) > 0
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one[0], other[0])
+        np.testing.assert_array_equal(one[1], other[1])
 
 
 # --- the machines of the splits -------------------------------------------------------

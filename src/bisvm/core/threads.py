@@ -114,14 +114,24 @@ def in_threads(
     that of the first one is raised. If the deadline passes between two items,
     `OutOfTime` is raised.
     """
-    pool, deadline = _pool.get(), current_deadline()
 
     def in_time(item: Item) -> Out:
+        check_deadline()
+        return function(item)
+
+    pool = _pool.get() if worthwhile else None
+    if pool is None:
+        return [in_time(item) for item in items]
+    deadline = current_deadline()
+
+    def in_context(item: Item) -> Out:
         # A thread of the pool is not in the context of the caller.
         with until(deadline):
-            check_deadline()
-            return function(item)
+            return in_time(item)
 
-    if pool is None or not worthwhile:
-        return [in_time(item) for item in items]
-    return list(pool.map(in_time, items))
+    return list(pool.map(in_context, items))
+
+
+def batches(n: int, size: int) -> list[slice]:
+    """Return 0 to n in parts of this size, the last one of what is left."""
+    return [slice(k, min(k + size, n)) for k in range(0, n, size)]

@@ -7,6 +7,7 @@ is not convex in t: Newton's method starts from the minima of a coarse profile.
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -23,6 +24,7 @@ _BIN = 0.5
 # Newton squares its error: after a step this short the slope is zero to rounding.
 _LAST_STEP = 1e-9
 _MAX_NEWTON_STEPS = 200
+_LOGISTIC = losses.Logistic()
 
 
 class ScaleProfile:
@@ -51,7 +53,7 @@ class ScaleProfile:
 
     def value(self, t: float) -> float:
         z = math.exp(t) * self.u
-        loss = float(self.weights @ losses.Logistic().value(z, 1.0))
+        loss = float(self.weights @ _LOGISTIC.value(z, 1.0))
         return loss + 0.5 * self.ridge * (t - self.t0) ** 2
 
     def lowest(self) -> float:
@@ -91,9 +93,7 @@ class ScaleProfile:
         first, masses = self._masses()
         last = first + masses.shape[1] - 1
         k = self._grid(first, last)
-        logs = _BIN * np.arange(k[0] + first, k[-1] + last + 1)
-        size = np.exp(np.minimum(logs, _MAX_LOG_SCALE))
-        of_bins = losses.Logistic().value(np.array([size, -size]), 1.0)
+        of_bins = _losses_of_bins(int(k[0]) + first, int(k[-1]) + last)
         profile = 0.5 * self.ridge * (_BIN * k - self.t0) ** 2
         for values, mass in zip(of_bins, masses, strict=True):
             profile += np.correlate(values, mass, "valid")
@@ -119,6 +119,17 @@ class ScaleProfile:
         low = max(min(-last - reach, center), -limit)
         high = min(max(-first + reach, center), limit)
         return np.arange(low, high + 1)
+
+
+@functools.lru_cache(maxsize=64)
+def _losses_of_bins(first: int, last: int) -> Array:
+    """Losses of margins of these sizes: right ones, and wrong ones in a second row."""
+    logs = _BIN * np.arange(first, last + 1)
+    size = np.exp(np.minimum(logs, _MAX_LOG_SCALE))
+    of_bins = _LOGISTIC.value(np.array([size, -size]), 1.0)
+    # It is shared by all who ask for it.
+    of_bins.setflags(write=False)
+    return of_bins
 
 
 def _promising_minima(profile: Array, slack: float) -> npt.NDArray[np.intp]:

@@ -32,7 +32,7 @@ from bisvm.estimators.expected_score import (
     sums,
     variance_factor,
 )
-from bisvm.search.results import HeldOut, all_or_none, mean_over_splits
+from bisvm.search.results import HeldOut, SplitScores, all_or_none
 from bisvm.search.settings import Data
 
 TINY = float(np.finfo(float).tiny)
@@ -176,14 +176,12 @@ class _SquaredErrors:
     """From predictions of held-out rows to minus squared errors, higher is better."""
 
     def __init__(self, data: Data, parts: Sequence[HeldOut]):
-        self._data, self._parts = data, parts
+        self._tasks, self._scores = data.tasks, SplitScores(data, parts)
 
     def by_output(self, values: Sequence[Array]) -> Array:
         """Mean squared errors (n, n_outputs) over splits; NaN for other rows."""
-        tasks = self._data.tasks
-        return mean_over_splits(
-            self._data,
-            self._parts,
+        tasks = self._tasks
+        return self._scores.mean(
             values,
             lambda rows, scores: (tasks[rows] - scores) ** 2,
             tasks.shape[1:],

@@ -34,7 +34,7 @@ from scipy import stats
 
 from bisvm.core.types import Array
 from bisvm.data.columns import chosen, decisions
-from bisvm.search.results import Competitors, HeldOut, all_or_none, mean_over_splits
+from bisvm.search.results import Competitors, HeldOut, SplitScores, all_or_none
 from bisvm.search.settings import Data, TaskKind
 
 # Probability of the intervals that are shown.
@@ -199,12 +199,12 @@ class _Judge:
         parts: Sequence[HeldOut],
         pair_scale: float | None,
     ):
-        self._data, self._y, self._parts = data, data.y, parts
+        self._y, self._scores = data.y, SplitScores(data, parts)
         self._kind = len(data.classes), multi_class, pair_scale
 
     def hits(self, values: Sequence[Array]) -> tuple[Array, Array]:
         """How often every row was right (n,), and which rows were judged at all."""
-        often = mean_over_splits(self._data, self._parts, values, self._right)
+        often = self._scores.mean(values, self._right)
         judged = np.isfinite(often)
         return np.where(judged, often, 0.0), judged
 

@@ -30,7 +30,7 @@ from bisvm.estimators.importance import (
 from bisvm.estimators.intervals import RegressionFolds, regression_folds
 from bisvm.estimators.split_machines import check_coverage, refuse_leave_one_out
 from bisvm.machines import Coefficients
-from bisvm.search.results import HeldOut, Trained, all_or_none, scores_of_splits
+from bisvm.search.results import HeldOut, SplitScores, Trained, all_or_none
 from bisvm.search.settings import Data, Settings
 from bisvm.search.units import Found
 
@@ -93,7 +93,7 @@ class FittedRegressor(RegressorMixin, FittedMachine, RegressorArguments):
         """
         known = all_or_none(parts)
         values = [part.values for part in known]
-        found = list(scores_of_splits(data, known, values)) if known else []
+        found = list(SplitScores(data, known).of(values)) if known else []
         if not found:
             return list(parts)
         rows = np.concatenate([rows for rows, _ in found])

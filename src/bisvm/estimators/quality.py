@@ -31,7 +31,7 @@ from scipy.special import xlogy
 from bisvm.core.types import Array
 from bisvm.data.columns import decisions
 from bisvm.search.history import CONSTANT_ERRORS, ENOUGH_ROWS, Certificate
-from bisvm.search.results import HeldOut, all_or_none, scores_of_splits
+from bisvm.search.results import HeldOut, SplitScores, all_or_none
 from bisvm.search.settings import Data, TaskKind
 
 # From this share of the largest class on, accuracy says little: a constant prediction
@@ -413,7 +413,7 @@ def held_out_quality(
     values = [part.values for part in known]
     found = [
         (rows, decisions(scores, *kind))
-        for rows, scores in scores_of_splits(data, known, values)
+        for rows, scores in SplitScores(data, known).of(values)
     ]
     if not found:
         return None

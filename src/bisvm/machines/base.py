@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import add
 from typing import Literal, NamedTuple, Self, TypeVar
@@ -45,6 +45,10 @@ class Coefficients:
 
     coef: Array
     intercept: Array
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        return self.coef, self.intercept
 
     def __sub__(self, other: Coefficients) -> Coefficients:
         return Coefficients(self.coef - other.coef, self.intercept - other.intercept)
@@ -75,9 +79,25 @@ class Tangent:
     curvature: Array
 
     @property
+    def arrays(self) -> tuple[Array, ...]:
+        return self.fitted, self.losses, self.slope, self.curvature
+
+    @property
     def value(self) -> Array:
         """Summed loss of every column: (q,)."""
         total: Array = self.losses.sum(axis=0)
+        return total
+
+    @cached_property
+    def total_slope(self) -> Array:
+        """1'S of every column: (q,)."""
+        total: Array = self.slope.sum(axis=0)
+        return total
+
+    @cached_property
+    def total_curvature(self) -> Array:
+        """1'D of every column: (q,)."""
+        total: Array = self.curvature.sum(axis=0)
         return total
 
     def select(self, columns: Array | Sequence[int]) -> Tangent:
@@ -94,17 +114,13 @@ Record = TypeVar("Record", Coefficients, Tangent)
 
 def _select(record: Record, columns: Array | Sequence[int]) -> Record:
     """These columns of every array of a record."""
-    return type(record)(
-        *(getattr(record, f.name)[..., columns] for f in fields(record))
-    )
+    return type(record)(*[array[..., columns] for array in record.arrays])
 
 
 def _put(record: Record, columns: Array, part: Record) -> Record:
-    arrays = []
-    for field in fields(record):
-        array = getattr(record, field.name).copy()
-        array[..., columns] = getattr(part, field.name)
-        arrays.append(array)
+    arrays = [array.copy() for array in record.arrays]
+    for array, own in zip(arrays, part.arrays, strict=True):
+        array[..., columns] = own
     return type(record)(*arrays)
 
 

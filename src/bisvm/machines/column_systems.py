@@ -14,11 +14,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from bisvm.core.compiling import njit
 from bisvm.core.lapack import factorize, solve_factorized
-from bisvm.core.threads import in_threads
+from bisvm.core.threads import batches, in_threads
 from bisvm.core.types import Array
 from bisvm.machines.base import column_dots
 from bisvm.machines.linear import conjugate_gradients
@@ -208,7 +207,7 @@ def product_below(Q: Array, z: Array) -> Array:
     """
     out = z.astype(float)
     vectors = out.copy()
-    for rows in gen_batches(len(Q), CONVERTED):
+    for rows in batches(len(Q), CONVERTED):
         below = np.tril(Q[rows, : rows.stop].astype(float), rows.start - 1)
         out[:, rows] += vectors[:, : rows.stop] @ below.T
         out[:, : rows.stop] += vectors[:, rows] @ below
@@ -226,7 +225,7 @@ def product(gram: Array, alpha: Array) -> Array:
     def multiply(rows: slice) -> None:
         out[rows] = gram[rows] @ right
 
-    in_threads(multiply, gen_batches(len(gram), PRODUCT_ROWS))
+    in_threads(multiply, batches(len(gram), PRODUCT_ROWS))
     return out
 
 
@@ -272,24 +271,27 @@ def solve_small(
             d = D[active[i], k]
             t[i] = (d / (1.0 + d * gram[active[i], active[i]])) ** 0.5
             of_g[i], of_t[i] = t[i] * g[active[i], k], t[i]
-        for i in range(m):
-            row, own = gram[active[i]], Q[i]
-            for j in range(i):
-                other, along = Q[j], 0.0
-                for h in range(j):
-                    along += own[h] * other[h]
-                own[j] = (t[i] * t[j] * row[active[j]] - along) / other[j]
+        for j in range(m):
+            own = Q[j]
             pivot, along_g, along_t = 1.0, 0.0, 0.0
-            for h in range(i):
-                entry = Q[i, h]
+            for h in range(j):
+                entry = own[h]
                 pivot -= entry * entry
                 along_g += entry * of_g[h]
                 along_t += entry * of_t[h]
             if not pivot > 0.0:
                 return False
-            Q[i, i] = pivot**0.5
-            of_g[i] = (of_g[i] - along_g) / Q[i, i]
-            of_t[i] = (of_t[i] - along_t) / Q[i, i]
+            own[j] = pivot**0.5
+            of_g[j] = (of_g[j] - along_g) / own[j]
+            of_t[j] = (of_t[j] - along_t) / own[j]
+            # Entries of one column of the factor do not wait for one another, as those
+            # of one row would.
+            for i in range(j + 1, m):
+                other, along = Q[i], 0.0
+                for h in range(j):
+                    along += other[h] * own[h]
+                entry = t[i] * t[j] * gram[active[i], active[j]]
+                other[j] = (entry - along) / own[j]
         for i in range(m - 1, -1, -1):
             at_g, at_t = of_g[i] / Q[i, i], of_t[i] / Q[i, i]
             of_g[i], of_t[i] = at_g, at_t

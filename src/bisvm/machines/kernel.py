@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from sklearn.utils import gen_batches
 
 from bisvm.core.compiling import njit
-from bisvm.core.threads import in_threads
+from bisvm.core.threads import batches, in_threads
 from bisvm.core.types import Array, Matrix
 from bisvm.kernels import Factors, Kernel
 from bisvm.machines.base import (
@@ -71,7 +70,7 @@ class KernelMachine(Machine):
         def convert(rows: slice) -> None:
             fitted[rows] = self.gram[rows].astype(float) @ x.coef
 
-        in_threads(convert, gen_batches(n, CONVERTED), worthwhile=n >= PARALLEL_ROWS)
+        in_threads(convert, batches(n, CONVERTED), worthwhile=n >= PARALLEL_ROWS)
         fitted += x.intercept
         return fitted
 
@@ -83,8 +82,7 @@ class KernelMachine(Machine):
 
     def loss_gradient(self, tangent: Tangent) -> Coefficients:
         """(S, 1'S), in the inner product of `metric`."""
-        total = tangent.slope.sum(axis=0)
-        return Coefficients(tangent.slope, total * self.has_intercept)
+        return Coefficients(tangent.slope, tangent.total_slope * self.has_intercept)
 
     def metric(self, x: Coefficients, x_values: Array) -> Array:
         """alpha'K alpha + b^2."""
@@ -107,8 +105,8 @@ class KernelMachine(Machine):
         off /= self._units
         out: Array = off.max(axis=0)
         if self.has_intercept:
-            total = tangent.slope.sum(axis=0)
-            out = np.maximum(out, self.intercept_residual(x, total))
+            of_intercept = self.intercept_residual(x, tangent.total_slope)
+            out = np.maximum(out, of_intercept)
         return out
 
     @cached_property
@@ -208,9 +206,9 @@ class KernelLinearization(Linearization):
 
         Every term is as small as what x still lacks, and so are rounding errors.
         """
-        machine, slope = self.machine, self.tangent.slope
-        lacking = -(x.coef + slope)
-        total = -slope.sum(axis=0) - machine.intercept_precision * x.intercept
+        machine, tangent = self.machine, self.tangent
+        lacking = -(x.coef + tangent.slope)
+        total = -tangent.total_slope - machine.intercept_precision * x.intercept
         g = product(machine.gram, lacking)
         v, mu = self._solve(g, total, refined=False)
         return Coefficients(lacking - v, -mu)
@@ -244,8 +242,7 @@ class KernelLinearization(Linearization):
 
     def _solve(self, g: Array, total: Array, *, refined: bool) -> tuple[Array, Array]:
         machine = self.machine
-        largest = int(np.count_nonzero(self.tangent.curvature, axis=0).max(initial=0))
-        if machine.loss.twice_differentiable and largest <= machine.direct_limit:
+        if machine.loss.twice_differentiable and self._is_direct():
             with suppress(np.linalg.LinAlgError):
                 systems = ColumnSystems(
                     np.ascontiguousarray(self.tangent.curvature),
@@ -256,6 +253,11 @@ class KernelLinearization(Linearization):
                 )
                 return solve_columns(machine.gram, systems, refined=refined)
         return self._solve_one_by_one(g, total)
+
+    def _is_direct(self) -> bool:
+        """Whether no active set is too large for a factor."""
+        D, limit = self.tangent.curvature, self.machine.direct_limit
+        return len(D) <= limit or int(np.count_nonzero(D, axis=0).max()) <= limit
 
     def _solve_one_by_one(self, g: Array, total: Array) -> tuple[Array, Array]:
         """Solve where a matrix is not quite positive definite, or too large."""

@@ -143,8 +143,8 @@ class LinearMachine(Machine):
         return out
 
     def loss_gradient(self, tangent: Tangent) -> Coefficients:
-        total = tangent.slope.sum(axis=0)
-        return Coefficients(self.X.T @ tangent.slope, total * self.has_intercept)
+        of_intercept = tangent.total_slope * self.has_intercept
+        return Coefficients(self.X.T @ tangent.slope, of_intercept)
 
     def metric(self, x: Coefficients, x_values: Array) -> Array:
         out: Array = np.sum(x.coef**2, axis=0)

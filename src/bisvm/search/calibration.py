@@ -38,9 +38,8 @@ from bisvm.data.columns import decisions, pooled_pairs
 from bisvm.data.targets import class_pairs
 from bisvm.search.results import (
     HeldOut,
+    SplitScores,
     all_or_none,
-    mean_over_splits,
-    scores_of_splits,
 )
 from bisvm.search.settings import Data, Settings
 
@@ -156,7 +155,7 @@ def held_out_losses(
         logs = calibration.log_proba(decisions(scores + shift, *kind))
         return np.asarray(-logs[np.arange(len(rows)), data.y[rows]])
 
-    return mean_over_splits(data, known, [one.values for one in known], losses)
+    return SplitScores(data, known).mean([one.values for one in known], losses)
 
 
 def _held_out(data: Data, parts: Sequence[HeldOut], pairs: bool) -> tuple[Array, Array]:
@@ -166,7 +165,7 @@ def _held_out(data: Data, parts: Sequence[HeldOut], pairs: bool) -> tuple[Array,
     own class and of others; none of pairs of classes.
     """
     n_tasks, values = data.tasks.shape[1], [part.values for part in parts]
-    found = list(scores_of_splits(data, parts, values, complete=False))
+    found = list(SplitScores(data, parts).of(values, complete=False))
     rows = np.concatenate([np.arange(0), *(rows for rows, _ in found)])
     scores = np.vstack([np.empty((0, n_tasks)), *(scores for _, scores in found)])
     known = np.isfinite(scores)

@@ -31,10 +31,10 @@ from bisvm.search.results import (
     FoldMachines,
     HeldOut,
     Searched,
+    SplitScores,
     Trained,
     Tuned,
     all_or_none,
-    scores_of_splits,
 )
 from bisvm.search.settings import Data, Settings, problem_of
 
@@ -110,7 +110,7 @@ class DefaultMachine:
         parts = all_or_none([one.held_out for one in searched])
         if not parts or not all(one.judged for one in searched):
             return True
-        found = next(scores_of_splits(data, parts, [p.values for p in parts]), None)
+        found = next(SplitScores(data, parts).of([p.values for p in parts]), None)
         own = data.in_folds().with_tasks(self.settings.task_kind)
         if found is None:
             return False

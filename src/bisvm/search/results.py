@@ -258,56 +258,66 @@ def all_or_none(parts: Sequence[Part | None]) -> list[Part]:
     return known if len(known) == len(parts) else []
 
 
-def scores_of_splits(
-    data: Data,
-    parts: Sequence[HeldOut],
-    values: Sequence[Array],
-    *,
-    complete: bool = True,
-) -> Iterator[tuple[Array, Array]]:
-    """Yield, for every split, the rows that have decision values in all class tasks.
+class SplitScores:
+    """Which rows every split holds out, and where their decision values are found.
 
-    And those values, (rows, n_tasks). `values` are in the order of the parts' own. Not
-    `complete` are rows with values in some tasks, and NaN in others.
+    Parameters
+    ----------
+    data : Data
+    parts : the decision values of all class tasks, one after the other
     """
-    n_tasks, tables = data.tasks.shape[1], []
-    for part, own in zip(parts, values, strict=True):
-        table = np.full(part.where.shape, np.nan)
-        table[part.where] = own
-        tables.append(table)
-    for number, (_, held_out) in enumerate(data.splits):
-        rows, first = np.unique(held_out), 0
-        scores = np.full((len(rows), n_tasks), np.nan)
-        for part, table in zip(parts, tables, strict=True):
-            here = part.split == number
-            scores[:, first + part.task[here]] = table[np.ix_(rows, here)]
-            first += n_tasks // len(parts)
-        known = np.isfinite(scores)
-        kept = known.all(axis=1) if complete else known.any(axis=1)
-        if kept.any():
-            yield rows[kept], scores[kept]
 
+    def __init__(self, data: Data, parts: Sequence[HeldOut]):
+        self._shape = data.tasks.shape
+        self._rows = [np.unique(held_out) for _, held_out in data.splits]
+        self._places: list[list[tuple[Array, Array]]] = [[] for _ in self._rows]
+        for k, part in enumerate(parts):
+            first = k * (data.tasks.shape[1] // len(parts))
+            # The last place is for values that there are not.
+            place = np.full(part.where.shape, -1)
+            place[part.where] = np.arange(np.count_nonzero(part.where))
+            for number, rows in enumerate(self._rows):
+                here = np.flatnonzero(part.split == number)
+                found = first + part.task[here], place[np.ix_(rows, here)]
+                self._places[number].append(found)
 
-def mean_over_splits(
-    data: Data,
-    parts: Sequence[HeldOut],
-    values: Sequence[Array],
-    measure: Callable[[Array, Array], Array],
-    shape: tuple[int, ...] = (),
-) -> Array:
-    """Return the mean over the splits that hold a row out; NaN for other rows.
+    def of(
+        self, values: Sequence[Array], *, complete: bool = True
+    ) -> Iterator[tuple[Array, Array]]:
+        """Yield, for every split, rows that have decision values in all class tasks.
 
-    measure : from rows and their scores to what is averaged, (rows, *shape)
-    shape : of what is averaged for one row
-    """
-    n = len(data.tasks)
-    total, times = np.zeros((n, *shape)), np.zeros((n, *[1] * len(shape)))
-    for rows, scores in scores_of_splits(data, parts, values):
-        total[rows] += measure(rows, scores)
-        times[rows] += 1.0
-    with np.errstate(invalid="ignore"):
-        mean: Array = total / times
-    return mean
+        And those values, (rows, n_tasks). `values` are in the order of the parts' own.
+        Not `complete` are rows with values in some tasks, and NaN in others.
+        """
+        padded = [np.append(own, np.nan) for own in values]
+        for rows, places in zip(self._rows, self._places, strict=True):
+            scores = np.full((len(rows), self._shape[1]), np.nan)
+            for own, (tasks, place) in zip(padded, places, strict=True):
+                scores[:, tasks] = own[place]
+            known = np.isfinite(scores)
+            kept = known.all(axis=1) if complete else known.any(axis=1)
+            if kept.any():
+                yield rows[kept], scores[kept]
+
+    def mean(
+        self,
+        values: Sequence[Array],
+        measure: Callable[[Array, Array], Array],
+        shape: tuple[int, ...] = (),
+    ) -> Array:
+        """Return the mean over the splits that hold a row out; NaN for other rows.
+
+        measure : from rows and their scores to what is averaged, (rows, *shape)
+        shape : of what is averaged for one row
+        """
+        n = self._shape[0]
+        total, times = np.zeros((n, *shape)), np.zeros((n, *[1] * len(shape)))
+        for rows, scores in self.of(values):
+            total[rows] += measure(rows, scores)
+            times[rows] += 1.0
+        with np.errstate(invalid="ignore"):
+            mean: Array = total / times
+        return mean
 
 
 def held_out_values(search: Search, trace: Trace, descent: Descent) -> HeldOut | None:

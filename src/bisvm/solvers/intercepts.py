@@ -57,8 +57,8 @@ def _free_to_move(machine: Machine, tangent: Tangent) -> Array:
     """Columns whose intercept is optimal, and determined by no point."""
     if machine.intercept != "free":
         return np.zeros(machine.n_columns, dtype=bool)
-    total = np.abs(tangent.slope.sum(axis=0))
-    barely = _BARELY * machine.loss.max_curvature * machine.weights
-    free: Array = np.all(tangent.curvature <= barely, axis=0)
-    free &= total <= _BALANCED * machine.total_weight
+    free: Array = np.abs(tangent.total_slope) <= _BALANCED * machine.total_weight
+    if free.any():
+        barely = _BARELY * machine.loss.max_curvature * machine.weights
+        free &= np.all(tangent.curvature <= barely, axis=0)
     return free

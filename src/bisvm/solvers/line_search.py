@@ -72,7 +72,9 @@ def step_lengths(
 
 def _first(q: int) -> tuple[Array, Array]:
     """Return t = 1 and its bracket from 0 to infinity, for every column."""
-    return np.ones(q), np.array([np.zeros(q), np.full(q, np.inf)])
+    bracket = np.zeros((2, q))
+    bracket[1] = np.inf
+    return np.ones(q), bracket
 
 
 def _by_numpy(

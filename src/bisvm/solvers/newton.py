@@ -258,9 +258,9 @@ def _undetermined(machine: Machine, tangent: Tangent) -> Array:
         return np.zeros(machine.n_columns, dtype=bool)
     total = machine.total_weight
     floor = _HELD * machine.loss.max_curvature * total
-    loose: Array = tangent.curvature.sum(axis=0) <= floor
+    loose: Array = tangent.total_curvature <= floor
     if loose.any():
-        loose &= np.abs(tangent.slope.sum(axis=0)) > _HELD * total
+        loose &= np.abs(tangent.total_slope) > _HELD * total
     return loose
 
 
@@ -283,7 +283,7 @@ def _balanced(
     undetermined = _undetermined(machine, tangent)
     if not undetermined.any():
         return x, tangent
-    downhill = -np.sign(tangent.slope.sum(axis=0))
+    downhill = -np.sign(tangent.total_slope)
     reach = 1.0 + np.abs(tangent.fitted).max(axis=0)
     move = Coefficients(
         np.zeros_like(x.coef), np.where(undetermined, downhill * reach, 0.0)
