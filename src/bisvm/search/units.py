@@ -448,7 +448,7 @@ def tune_unit(work: Work, number: int, start: int | None) -> Outcome:
             deadline=deadline,
             final_share=FINAL_SHARES[problem.approximated],
             n_observations=len(objective.share_weights),
-            power=1.0 if problem.approximated else 2.0,
+            power=1.0 if problem.approximated or problem.model.linear else 2.0,
             callback=work.callback,
             verbose=settings.verbose,
             model=_model_maker(work, number, objective),
