@@ -43,7 +43,7 @@ help: ## list the targets
 install: $(CLI) ## the command line, and what it needs: .venv/bin/bisvm
 	@echo "Next: $(CURDIR)/$(BIN)/bisvm tune TABLE --target COLUMN --report report.html"
 
-demo: $(READY) ## where it pays and where it does not; the report goes to demo-output/
+demo: $(CLI) ## where it pays and where it does not; the report goes to demo-output/
 	$(BIN)/python -m bisvm.cli.demo
 
 # Types are checked meanwhile: mypy alone would leave a core idle.

@@ -13,11 +13,15 @@ from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file, load_iris
 
 import bisvm
-from bisvm import BilevelLinearSVC
+from bisvm import BilevelLinearSVC, BilevelSVC
 from bisvm.cli import main
+from bisvm.cli.describing import page
+from bisvm.cli.output import write_table
 from bisvm.cli.parser import build_parser
 from bisvm.cli.tuning import time_left
 from bisvm.reporting.words import threshold_in_words
+from bisvm.search import default_machine, observer
+from bisvm.tables import pipeline_for
 from tests.covering import full
 
 pytestmark = [
@@ -98,9 +102,11 @@ def test_people_get_a_page_and_machines_pairs(folder, capsys):
 
 def test_the_time_left_is_guessed():
     assert time_left(3, 1.0, "auto", None) == ""
-    assert time_left(55, 11.0, "auto", None) == "about 11 s left"
-    assert time_left(10, 60.0, "auto", None) == "about 10 min left"
-    assert time_left(500, 60.0, "auto", None) == ""
+    assert time_left(55, 11.0, "auto", None) == "about 21 s left"
+    assert time_left(10, 60.0, "auto", None) == "about 15 min left"
+    # A search that has outlasted most others may go on for long.
+    assert time_left(300, 60.0, "auto", None) == "about 32 s left"
+    assert time_left(600, 60.0, "auto", None) == ""
     assert time_left(20, 4.0, "rbf", None) == "about 4 s left"
     assert time_left(55, 11.0, "auto", 15.0) == "4 s left at most"
     assert time_left(1, 11.0, "auto", 15.0) == "4 s left at most"
@@ -368,7 +374,9 @@ def test_usage_errors_exit_with_two(words, capsys):
     with pytest.raises(SystemExit) as error:
         main(words)
     assert error.value.code == 2
-    assert "usage: bisvm" in capsys.readouterr().err
+    said = capsys.readouterr().err.splitlines()
+    # A list of all options would hide the error below it.
+    assert said[0].startswith("usage: bisvm") and len(said) <= 2
 
 
 @pytest.mark.parametrize(
@@ -462,3 +470,28 @@ def test_no_code_of_a_model_runs(folder, tmp_path, capsys):
     words = ["predict", str(tmp_path / "model.skops"), str(folder / "iris.csv")]
     assert main(words) == 1
     assert not (tmp_path / "trapped").exists()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_default_machine_is_said_to_be_one_at_once(monkeypatch):
+    for module in (default_machine, observer):
+        monkeypatch.setattr(module, "GRACE", 0.0)
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    model = pipeline_for(X, BilevelSVC(time_limit=1e-9, random_state=0)).fit(X, y)
+    lines = page(model)
+    text = " ".join(" ".join(lines).split())
+    assert lines[0].startswith("Not tuned: the time limit was reached.")
+    assert "a default SVC, which is the model. Raise --time-limit." in text
+    assert "Default: C = 1:" in text and "Learned" not in text
+
+
+def test_a_terminal_has_columns_below_each_other(capsys, monkeypatch):
+    rows = [("method", "test"), ("a long name", "0.5"), ("b", "")]
+    write_table(rows)
+    assert capsys.readouterr().out == "method\ttest\na long name\t0.5\nb\t\n"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    write_table(rows)
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        "method       test",
+        "a long name   0.5",
+    ]

@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC, SVR
 
-from bisvm import BilevelSVC, BilevelSVR
-from bisvm.search import default_machine, observer
+from bisvm import BilevelLinearSVC, BilevelSVC, BilevelSVR
+from bisvm.search import default_machine, observer, units
 from bisvm.solvers import newton
 from tests.clocks import Clock
 
@@ -157,3 +157,18 @@ def test_one_on_many_rows_and_classes_too():
         BilevelSVC("rbf", time_limit=0.3, starts=1).fit(points, many)
     # Several times as long on a busy machine; without the limit, many times.
     assert time.perf_counter() - began < 30.0
+
+
+@pytest.mark.parametrize(("machine", "power"), [(BilevelLinearSVC, 1), (BilevelSVC, 2)])
+def test_the_time_of_the_final_machine_grows_with_the_rows(machine, power, monkeypatch):
+    """That of a linear machine in proportion, that of a Gram matrix with the square."""
+    seen = []
+
+    def watched(**given):
+        seen.append(given["power"])
+        return observer.Observer(**given)
+
+    monkeypatch.setattr(units, "Observer", watched)
+    given = {} if machine is BilevelLinearSVC else {"kernel": "rbf"}
+    machine(cv=2, starts=1, random_state=0, **given).fit(X[:60], y[:60])
+    assert set(seen) == {power}

@@ -10,8 +10,8 @@ from sklearn.preprocessing import StandardScaler
 
 import bisvm
 from bisvm import BilevelSVC
-from tests.reporting.browser import Browser, find_chromium
 from tests.reporting.conftest import SCRIPT
+from tools.browser import Browser, find_chromium
 
 CHROMIUM = find_chromium()
 pytestmark = pytest.mark.skipif(

@@ -25,8 +25,10 @@ def model():
     return BilevelSVC("rbf", cv=3, random_state=0).fit(X[:100], Y[:100])
 
 
+@pytest.mark.parametrize("points", [80, 7])
 @pytest.mark.parametrize("positive", ["0", "1"])
-def test_counts_are_those_of_the_thresholds(model, positive):
+def test_counts_are_those_of_the_thresholds(model, positive, points, monkeypatch):
+    monkeypatch.setattr("bisvm.reporting.curves.MOST_POINTS", points)
     test, y = X[100:], Y[100:]
     found = thresholds_of(model, test, y, positive)
     place = int(positive)
@@ -34,6 +36,8 @@ def test_counts_are_those_of_the_thresholds(model, positive):
     for value, hits, alarms in zip(found.value, found.hits, found.alarms, strict=True):
         assert hits == np.sum((p >= value) & (y == place))
         assert alarms == np.sum((p >= value) & (y != place))
+    assert len(found.value) <= points + 2
+    # What the model decides is among them, though not all thresholds are.
     counts = confusion_matrix(y, model.predict(test))
     assert found.hits[found.used] == counts[place, place]
     assert found.alarms[found.used] == counts[1 - place, place]

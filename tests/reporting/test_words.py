@@ -10,7 +10,9 @@ from bisvm.estimators.importance import Importance
 from bisvm.kernels import RBF, Laplacian
 from bisvm.reporting.importances import most_important
 from bisvm.reporting.words import (
+    BETTER,
     NO_DIFFERENCE,
+    WORSE,
     answer,
     choice_in_words,
     decimals,
@@ -19,6 +21,7 @@ from bisvm.reporting.words import (
     learned_in_words,
     spread_of,
     standing,
+    verdict_beside_guessing,
 )
 from bisvm.search.history import Comparison, PairedDifference
 from bisvm.search.kernel_choice import NOT_GAUSSIAN, KernelChoice
@@ -106,6 +109,16 @@ def test_other_methods_that_are_as_good_are_named():
     assert told[1].startswith("Boosting is as good as bisvm")
     assert "better than every other method" in standing({"guessing": worse})[0]
     assert standing({}) == []
+
+
+def test_the_verdict_on_guessing_is_that_of_the_answer():
+    for answered, verdict, expected in (
+        (True, NO_DIFFERENCE, WORSE),
+        (True, BETTER, WORSE),
+        (False, WORSE, NO_DIFFERENCE),
+        (False, BETTER, BETTER),
+    ):
+        assert verdict_beside_guessing(answered, verdict) == expected
 
 
 def importance(measure, values, errors):

@@ -12,6 +12,7 @@ from bisvm.selection.comparison import (
     BOX,
     SIZES,
     Rows,
+    balanced_difference,
     default_entry,
     disagreement,
     fixed,
@@ -105,6 +106,26 @@ def test_fixed_learns_nothing_and_has_the_values(model):
     )
     linear = BilevelLinearSVC(cv=2, random_state=0).fit(X, y)
     assert fixed(linear).C == linear.C_
+
+
+def test_a_rare_class_counts_as_much_as_a_frequent_one():
+    """Always predicting the frequent class is right on nearly all rows."""
+    y = np.repeat([0, 1], [980, 20])
+    one, always = np.ones(1000, bool), y == 0
+    one[:25] = False
+    assert disagreement(one, always) == (20, 25, True)
+    change, chance = balanced_difference(one, always, y)
+    assert change == pytest.approx((1 - 25 / 980) / 2) and not chance
+    assert balanced_difference(always, one, y)[0] == pytest.approx(-change)
+    assert balanced_difference(one, one, y) == (0.0, True)
+    # With classes of equal size it is the other test.
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        one, other = rng.random((2, 60)) < 0.7
+        change, chance = balanced_difference(one, other, np.repeat([0, 1], 30))
+        gained, lost, expected = disagreement(one, other)
+        assert chance == expected
+        assert change == pytest.approx((gained - lost) / 60)
 
 
 def test_disagreement_counts_rows_on_either_side():

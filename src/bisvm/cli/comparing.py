@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bisvm.cli.kinds import TargetKind
-from bisvm.cli.output import say, write_json, write_rows
+from bisvm.cli.output import say, write_json, write_table
 from bisvm.cli.tasks import (
     machine_of,
     prepared,
@@ -73,7 +73,7 @@ def run(options: Namespace) -> int:
             (name, tuned, _share(score), _share(test), f"{seconds:.2f}")
             for name, tuned, score, test, seconds in results
         ]
-        write_rows([COLUMNS, *shown])
+        write_table([COLUMNS, *shown])
     if not held_out:
         say("note: no rows were held out, so the column 'test' is empty.")
     return 0

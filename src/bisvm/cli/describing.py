@@ -16,7 +16,8 @@ from bisvm.estimators.importance import Importance
 from bisvm.estimators.quality import Quality, cut
 from bisvm.reporting.importances import amount, coefficients, shuffling
 from bisvm.reporting.words import WITHOUT_IT, certificates_of, learned_in_words
-from bisvm.search.reasons import TIME_STOP
+from bisvm.search.history import Certificate
+from bisvm.search.reasons import TIME_STOP, default_machine
 from bisvm.tables.format import remembered
 from bisvm.tables.preparing import relevances_by_column
 
@@ -96,6 +97,8 @@ def _verdict(model: Pipeline) -> list[str]:
     kind = kind_of_machine(machine)
     said = kind.answer(machine, test)
     lines = [] if said is None else [f"Can {one_line(name)} be predicted? {said}"]
+    if _is_default(machine):
+        lines.append(f"Not tuned: {_ended(machine)[0].lower()}{_ended(machine)[1:]}")
     doubted = held_out is not None and held_out.no_better_than_guessing
     shown = held_out if doubted else test or held_out
     lines += [] if shown is None else shown.remarks
@@ -184,6 +187,8 @@ def _rest(count: int, more: str = "") -> list[str]:
 
 def _learned(model: Pipeline) -> list[str]:
     machine = model[-1]
+    if _is_default(machine):
+        return [f"Default: {one_line(text)}" for text in learned_of(model)[:2]]
     choice = getattr(machine, "kernel_choice_", None)
     kernel = [] if choice is None else [f"Chosen: {choice.words}."]
     learned = learned_of(model)
@@ -192,9 +197,24 @@ def _learned(model: Pipeline) -> list[str]:
 
 
 def _certificate(machine: BaseEstimator) -> list[str]:
-    certificates = certificates_of(machine)
-    worst = next((one for one in certificates if not one.converged), certificates[0])
-    if worst.converged:
+    if _worst(machine).converged:
         return ["The search has converged."]
-    advice = " Raise --time-limit." if worst.why == TIME_STOP else ""
-    return [f"The search has not converged: {one_line(worst.reason)}{advice}"]
+    if _is_default(machine):
+        return []
+    return [f"The search has not converged: {_ended(machine)}"]
+
+
+def _worst(machine: BaseEstimator) -> Certificate:
+    certificates = certificates_of(machine)
+    return next((one for one in certificates if not one.converged), certificates[0])
+
+
+def _ended(machine: BaseEstimator) -> str:
+    """Why the search ended, and what to do about it."""
+    late = _worst(machine).why == TIME_STOP or _is_default(machine)
+    return one_line(_worst(machine).reason) + " Raise --time-limit." * late
+
+
+def _is_default(machine: BaseEstimator) -> bool:
+    """Whether the time limit has left a machine with default values."""
+    return _worst(machine).why in [default_machine(name) for name in ("SVC", "SVR")]

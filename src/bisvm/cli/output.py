@@ -77,6 +77,21 @@ def write_rows(
     csv.writer(stream, delimiter=separator, lineterminator="\n").writerows(rows)
 
 
+def write_table(rows: Sequence[Sequence[object]]) -> None:
+    """Write rows with columns below each other for people, with tabs for programs.
+
+    The first column is text; the others are numbers.
+    """
+    if not sys.stdout.isatty():
+        return write_rows(rows)
+    cells = [[one_line(str(cell)) for cell in row] for row in rows]
+    first, *widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for name, *numbers in cells:
+        pairs = zip(numbers, widths, strict=True)
+        shown = [f"{number:>{width}}" for number, width in pairs]
+        print("  ".join([f"{name:<{first}}", *shown]))
+
+
 def safe_for_spreadsheets(cell: str) -> str:
     """Put an apostrophe before a cell that a spreadsheet would run as a formula.
 

@@ -398,8 +398,11 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--debug", default=False, **debug)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, (summary, about, examples, options) in COMMANDS.items():
+        words = [word for word in options.split() if not word.startswith("-")]
         command = commands.add_parser(
             name,
+            # All options would take so many lines that an error below was not seen.
+            usage=" ".join(["bisvm", name, *map(str.upper, words), "[options]"]),
             help=summary,
             description=about,
             epilog=f"examples:\n{examples}",

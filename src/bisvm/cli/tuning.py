@@ -7,6 +7,8 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import count
+from math import isfinite
+from statistics import median
 
 from sklearn.pipeline import Pipeline
 
@@ -46,10 +48,10 @@ from bisvm.tables.checks import TableWarning
 from bisvm.tables.format import remember
 from bisvm.tables.preparing import relevances_by_column
 
-# Evaluations of a search, for a rough guess: of kernel="auto" about as many as on four
-# tables of tools/first_hour.py (88 to 155; others took 53 to 600). That of one kernel
-# is not measured.
-USUAL_EVALUATIONS, USUAL_OF_ONE_KERNEL = 110, 40
+# Evaluations that searches have taken, for a rough guess: with kernel="auto" on tables
+# of tools/first_hour.py. That of one kernel is not measured.
+EVALUATIONS = (59, 65, 86, 116, 130, 160, 162, 212, 216, 338, 579)
+EVALUATIONS_OF_ONE_KERNEL = (40,)
 # Warnings about a table that are shown next to the answer, the gravest first.
 GRAVE = ("leak", "entity")
 # Evaluations after which the time of the others is guessed.
@@ -143,31 +145,36 @@ def _ending_with_a_model(
 
 def tuned(options: Namespace, task: Task, step: ProgressLine) -> tuple[Pipeline, float]:
     """A fitted pipeline, and the seconds it took."""
+    done = count(1)
+
+    def show(progress: Progress) -> None:
+        number, seconds = next(done), progress.record.seconds
+        left = time_left(number, seconds, options.kernel, options.time_limit)
+        loss = f"validation loss {progress.best_value:.4f}"
+        said = (f"evaluation {number}", loss, left)
+        step.detail = ", ".join(one for one in said if one)
+
+    # Errors of options and cells come before a line of progress.
+    machine = machine_of(options, task.kind, show, options.resume)
+    model = prepared(options, task, machine)
+    given = {} if task.groups is None else {"machine__groups": task.groups}
     step.text = what = f"tuning on {len(task.y)} rows"
     with step:
-        done = count(1)
-
-        def show(progress: Progress) -> None:
-            number, seconds = next(done), progress.record.seconds
-            left = time_left(number, seconds, options.kernel, options.time_limit)
-            loss = f"validation loss {progress.best_value:.4f}"
-            said = (f"evaluation {number}", loss, left)
-            step.detail = ", ".join(one for one in said if one)
-
-        machine = machine_of(options, task.kind, show, options.resume)
-        model = prepared(options, task, machine)
-        given = {} if task.groups is None else {"machine__groups": task.groups}
         say_how_columns_were_read(model.fit(task.X, task.y, **given))
         seconds = step.seconds
         machine = model[-1].set_params(callback=None, checkpoint=None)
         trained, loss = machine.n_svm_evaluations_, machine.criterion_value_
         step.text = what
-        step.detail = f"{trained} SVMs trained, validation loss {loss:.4f}"
+        step.detail = f"{trained} SVMs trained"
+        if isfinite(loss):
+            step.detail += f", validation loss {loss:.4f}"
     return model, seconds
 
 
 def time_left(number: int, seconds: float, kernel: str, limit: float | None) -> str:
-    """Say how long the search may still take; nothing before that can be guessed.
+    """Say how long the search may still take; nothing if that cannot be guessed.
+
+    It is taken to end where the median ends of those searches that have gone on longer.
 
     Parameters
     ----------
@@ -180,9 +187,10 @@ def time_left(number: int, seconds: float, kernel: str, limit: float | None) -> 
     limit : float, optional
         The time limit.
     """
-    usual = USUAL_EVALUATIONS if kernel == "auto" else USUAL_OF_ONE_KERNEL
-    known = FIRST_GUESS <= number < usual
-    guessed = [(usual - number) * seconds / number] if known else []
+    ends = EVALUATIONS if kernel == "auto" else EVALUATIONS_OF_ONE_KERNEL
+    longer = [end for end in ends if end > number]
+    known = number >= FIRST_GUESS and longer
+    guessed = [(median(longer) - number) * seconds / number] if known else []
     limits = [] if limit is None else [max(limit - seconds, 0.0)]
     if not guessed + limits:
         return ""

@@ -217,7 +217,8 @@ def _opened(path: Path) -> ZipFile:
 
 def _no_model(path: Path) -> ValueError:
     return ValueError(
-        f"{str(path)!r} is not a model file: bisvm.load reads what bisvm.save wrote."
+        f"{str(path)!r} is not a model file: expected one that bisvm.save, or "
+        "`bisvm tune --save`, has written."
     )
 
 

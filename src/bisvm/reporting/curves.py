@@ -76,11 +76,11 @@ def thresholds_of(
     decision = sign * model.decision_function(X)[known]
     values = model.predict_proba(X)[known, place] if is_probability else decision
     is_class = y[known] == classes[place]
-    levels = _levels(values)
+    # `predict` decides by the sign of the decision value.
+    chosen = values[decision > 0]
+    levels = _levels(values, chosen.min() if len(chosen) else np.inf)
     hits = [int(np.sum(is_class & (values >= level))) for level in levels]
     alarms = [int(np.sum(~is_class & (values >= level))) for level in levels]
-    # `predict` decides by the sign of the decision value.
-    above = int(np.sum(decision > 0))
     counts = np.add(hits, alarms)
     return Thresholds(
         str(classes[place]),
@@ -91,7 +91,7 @@ def thresholds_of(
         alarms,
         int(is_class.sum()),
         int((~is_class).sum()),
-        int(np.abs(counts - above).argmin()),
+        int(np.abs(counts - len(chosen)).argmin()),
         float(roc_auc_score(is_class, decision)),
         float(average_precision_score(is_class, decision)),
     )
@@ -104,10 +104,11 @@ def _place(classes: Array, y: Array, positive: str | None) -> int:
     return int(np.sum(y == classes[1]) <= np.sum(y == classes[0]))
 
 
-def _levels(values: Array) -> Array:
-    """Thresholds from above all values to the lowest."""
+def _levels(values: Array, used: float) -> Array:
+    """Thresholds from above all values to the lowest; the one in use is among them."""
     every = np.unique(values)[::-1]
     if len(every) > MOST_POINTS:
-        every = every[np.linspace(0, len(every) - 1, MOST_POINTS).astype(int)]
+        some = np.linspace(0, len(every) - 1, MOST_POINTS).astype(int)
+        every = every[(every == used) | np.isin(np.arange(len(every)), some)]
     top = np.nextafter(every[0], np.inf)
     return np.asarray(np.concatenate([[top], every]))

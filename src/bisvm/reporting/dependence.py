@@ -10,7 +10,7 @@ number.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,7 +102,7 @@ def _dependence(
     values = numbers or (_categories(column) if kind == CATEGORY else [])
     if len(values) < 2:
         return None
-    means = np.array([p.mean(axis=0) for p in _predicted(model, sample, name, values)])
+    means = _means(model, sample, name, values)
     axis = np.array(numbers or range(len(values)), dtype=float)
     more: dict[str, Any] = {}
     if is_regressor(model):
@@ -166,19 +166,23 @@ def _categories(column: Array) -> list[str]:
     return [str(names[k]) for k in order]
 
 
-def _predicted(
+def _means(
     model: BaseEstimator, sample: UserData, name: str, values: Sequence[object]
-) -> Iterator[Array]:
-    for value in values:
-        if hasattr(sample, "iloc"):
-            changed = sample.assign(**{name: value})
-        else:
-            changed = sample.copy()
-            changed[:, int(name)] = value
-        if is_regressor(model):
-            yield model.predict(changed).reshape(len(changed), -1)
-        else:
-            yield model.predict_proba(changed)
+) -> Array:
+    """(values, outputs), all from one call: a pipeline prepares all columns each time.
+
+    The sample is repeated for every value.
+    """
+    n, copies = len(sample), np.tile(np.arange(len(sample)), len(values))
+    every = [value for value in values for _ in range(n)]
+    if hasattr(sample, "iloc"):
+        changed = sample.iloc[copies].assign(**{name: every})
+    else:
+        changed = sample[copies]
+        changed[:, int(name)] = every
+    predict = model.predict if is_regressor(model) else model.predict_proba
+    predicted: Array = np.reshape(predict(changed), (len(values), n, -1))
+    return np.asarray(predicted.mean(axis=1))
 
 
 def _shown(classes: Array, means: Array, positive: str | None) -> list[int]:

@@ -48,6 +48,7 @@ from bisvm.reporting.summary import describe
 from bisvm.reporting.words import (
     WITHOUT_IT,
     answer,
+    beats_guessing,
     certificates_of,
     choice_in_words,
     difference_in_words,
@@ -56,12 +57,15 @@ from bisvm.reporting.words import (
     learned_in_words,
     spread_of,
     standing,
+    verdict_beside_guessing,
     verdict_in_words,
 )
 from bisvm.search.history import Certificate
 from bisvm.selection.comparison import (
+    GUESSING,
     Entry,
     Rows,
+    balanced_difference,
     disagreement,
     folds_of,
     grid_entry,
@@ -186,7 +190,7 @@ def class_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
     if judged is not None and len(judged.rows) < LEAST_BINS:
         judged = None
     confusion, every = _confusion(machine, rows), [*found.entries, own]
-    bars = _bars(every, own, rows, quality)
+    bars = _bars(every, own, rows, quality, beats_guessing(held_out, on_test))
     shown = {
         "methods": len(bars) > 1 or found.not_compared,
         "classes": quality or confusion,
@@ -311,22 +315,32 @@ def standing_of(bars: Sequence[Bar]) -> list[str]:
 
 
 def _bars(
-    entries: Sequence[Entry], own: Entry, rows: Rows, quality: Quality | None
+    entries: Sequence[Entry],
+    own: Entry,
+    rows: Rows,
+    quality: Quality | None,
+    answered: bool,
 ) -> list[Bar]:
+    """The methods by the measure that matters; `answered` is the answer of the page."""
     balanced = quality is not None and quality.unbalanced
     found = []
     for one in entries:
         if one.scores is not None and rows.y_test is not None:
             share = measured(one.scores, rows.y_test, balanced)
-            verdict = "" if one is own else _verdict(own, one)
+            verdict = "" if one is own else _verdict(own, one, rows.y_test, balanced)
+            if one.method == GUESSING:
+                verdict = verdict_beside_guessing(answered, verdict)
             found.append(Bar(one.method, share.value, share.low, share.high, verdict))
         elif one.cross_validated is not None:
             found.append(Bar(one.method, one.cross_validated, None, None, ""))
     return found
 
 
-def _verdict(own: Entry, other: Entry) -> str:
+def _verdict(own: Entry, other: Entry, y: Array, balanced: bool) -> str:
     assert own.scores is not None and other.scores is not None
+    if balanced:
+        change, chance = balanced_difference(own.scores, other.scores, y)
+        return verdict_in_words(change > 0, chance)
     gained, lost, chance = disagreement(own.scores, other.scores)
     return verdict_in_words(gained > lost, chance)
 

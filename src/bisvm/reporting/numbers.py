@@ -26,9 +26,15 @@ from bisvm.reporting.words import (
     expected_fit_in_words,
     fit_verdict,
     held_out_verdict,
+    verdict_beside_guessing,
     verdict_in_words,
 )
-from bisvm.selection.comparison import Entry, paired_difference, predicted_on_folds
+from bisvm.selection.comparison import (
+    MEAN,
+    Entry,
+    paired_difference,
+    predicted_on_folds,
+)
 
 SECTIONS = {
     "short": "In short",
@@ -137,7 +143,7 @@ def number_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
     fit = None if judged is None else fit_of(*judged, float(rows.y.mean()))
     y_test = None if several else rows.y_test
     bounds = None if y_test is None else _bounds(machine, rows.X_test)
-    bars = [] if several else _bars([*found.entries, own], found)
+    bars = [] if several else _bars([*found.entries, own], found, fit)
     plots = [] if judged is None else _plots(*judged, bounds)
     coverage = []
     if bounds is not None and y_test is not None:
@@ -181,7 +187,7 @@ def _answer(fit: Fit | None) -> str | None:
     return None if fit is None else f"{fit_verdict(fit.r2, fit.low)}: {fit.words}."
 
 
-def _bars(entries: Sequence[Entry], found: Gathered) -> list[Bar]:
+def _bars(entries: Sequence[Entry], found: Gathered, fit: Fit | None) -> list[Bar]:
     rows, own, bars = found.rows, found.own, []
     for one in entries:
         if one.scores is not None and own.scores is not None:
@@ -190,6 +196,8 @@ def _bars(entries: Sequence[Entry], found: Gathered) -> list[Bar]:
             value = float(one.scores.mean())
             low, high = value - NORMAL * error, min(value + NORMAL * error, 1.0)
             text = "" if one is own else _verdict(own.scores, one.scores)
+            if one.method == MEAN and fit is not None:
+                text = verdict_beside_guessing(fit.low > 0, text)
             bars.append(Bar(one.method, value, low, high, text))
         elif one.cross_validated is not None and rows.y_test is None:
             bars.append(Bar(one.method, one.cross_validated, None, None, ""))

@@ -291,6 +291,17 @@ def verdict_in_words(better: bool, chance: bool) -> str:
     return WORSE if better else BETTER
 
 
+def verdict_beside_guessing(answered: bool, verdict: str) -> str:
+    """The verdict on what needs no columns: that of the answer, not a second one.
+
+    answered : whether the answer is "Yes"
+    verdict : by a comparison row by row
+    """
+    if answered:
+        return WORSE
+    return NO_DIFFERENCE if verdict == WORSE else verdict
+
+
 def standing(verdicts: Mapping[str, str]) -> list[str]:
     """Which other methods are better than bisvm, or as good, on the same rows.
 
@@ -332,9 +343,19 @@ def answer(held_out: Quality | None, test: Quality | None) -> str | None:
     words = shown.figures_on(where)
     if verdict.no_better_than_guessing:
         return f"{NO_BETTER}: {words}."
-    one = shown.measure
-    word = "Yes" if one.low > one.guess else "Slightly better than guessing"
-    return f"{word}: {words}."
+    yes = beats_guessing(held_out, test)
+    return f"{'Yes' if yes else 'Slightly better than guessing'}: {words}."
+
+
+def beats_guessing(held_out: Quality | None, test: Quality | None) -> bool:
+    """Whether the answer is yes: also the lower end of the interval is above guessing.
+
+    held_out, test : as for `answer`
+    """
+    shown = test or held_out
+    if shown is None or (held_out or shown).no_better_than_guessing:
+        return False
+    return shown.measure.low > shown.measure.guess
 
 
 def threshold_in_words(machine: BaseEstimator) -> str | None:

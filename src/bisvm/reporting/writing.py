@@ -42,6 +42,8 @@ UNPRINTABLE = dict.fromkeys(
     ],
     "\ufffd",
 )
+# An option of the command line, which is never broken after its dashes.
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 # After these, within a long name but not within a number, a line may end.
 SEPARATOR = re.compile(r"(?<=\w)([_/]|[.\-](?=[^\W\d]))(?=\w)")
 del UNPRINTABLE[ord("\n")], UNPRINTABLE[ord("\t")]
@@ -174,6 +176,11 @@ def page(template: str, **facts: object) -> str:
         shown = str(escape(str(text).translate(UNPRINTABLE)))
         return Markup(SEPARATOR.sub(r"\1<wbr>", shown))
 
+    def options(text: object) -> Markup:
+        """A text whose options of the command line stay in one piece."""
+        shown = str(escape(str(text).translate(UNPRINTABLE)))
+        return Markup(OPTION.sub(r'<span class="option">\g<0></span>', shown))
+
     environment = Environment(
         loader=FunctionLoader(_resource),
         extensions=["jinja2.ext.do"],
@@ -188,6 +195,7 @@ def page(template: str, **facts: object) -> str:
     environment.filters["interval"] = _interval
     environment.filters["seconds"] = _seconds
     environment.filters["name"] = name
+    environment.filters["options"] = options
     environment.filters["decimals"] = decimals
     environment.filters["typeset"] = lambda text: str(text).replace("R^2", "R\u00b2")
     environment.filters["in_words"] = lambda share: share_in_words(*share[:3])

@@ -63,8 +63,11 @@ STANDARDISE = "Standardise the features."
 
 
 def default_machine(name: str) -> Reason:
-    """Return that time sufficed for a default machine only, "SVC" or "SVR"."""
-    return Reason(f"{TIME_STOP} The model is a default {name}: nothing was tuned.")
+    """Return that nothing better than a default machine was found, "SVC" or "SVR"."""
+    return Reason(
+        f"{TIME_STOP} By then nothing better was found than a default {name}, which is "
+        "the model."
+    )
 
 
 def trained_on_sample(size: int) -> Reason:

@@ -78,6 +78,9 @@ def grid_points(X: UserData) -> Iterator[dict[str, float]]:
 
 # --- the methods ----------------------------------------------------------------------
 
+# What needs no columns at all.
+GUESSING, MEAN = "guessing", "always the mean"
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -129,7 +132,7 @@ class Rows:
     def rivals(self) -> dict[str, BaseEstimator]:
         """Guessing and four usual methods with their default settings."""
         found: dict[str, BaseEstimator] = {
-            "guessing": DummyClassifier(strategy="most_frequent"),
+            GUESSING: DummyClassifier(strategy="most_frequent"),
             "logistic regression": LogisticRegression(max_iter=1000),
             "random forest": RandomForestClassifier(random_state=0),
             "boosting": HistGradientBoostingClassifier(random_state=0),
@@ -176,7 +179,7 @@ class NumberRows(Rows):
 
     def rivals(self) -> dict[str, BaseEstimator]:
         found: dict[str, BaseEstimator] = {
-            "always the mean": DummyRegressor(),
+            MEAN: DummyRegressor(),
             "linear regression": RidgeCV(np.geomspace(1e-3, 1e3, 13)),
             "random forest": RandomForestRegressor(random_state=0),
             "boosting": HistGradientBoostingRegressor(random_state=0),
@@ -268,6 +271,22 @@ def disagreement(one: Array, other: Array) -> tuple[int, int, bool]:
     gained = int(np.sum(one & ~other))
     lost = int(np.sum(other & ~one))
     return gained, lost, abs(gained - lost) <= 2 * math.sqrt(gained + lost)
+
+
+def balanced_difference(one: Array, other: Array, y: Array) -> tuple[float, bool]:
+    """Difference of balanced accuracies, and whether that is chance.
+
+    Of the n_c rows of class c, only the one method has g_c right and only the other
+    l_c. As in `disagreement`, up to two standard deviations are chance:
+
+        |sum over c of (g_c - l_c) / n_c|  <=  2 sqrt(sum over c of (g_c + l_c) / n_c^2)
+    """
+    classes, codes, rows = np.unique(y, return_inverse=True, return_counts=True)
+    weight = 1.0 / rows[codes]
+    gained, lost = weight[one & ~other], weight[other & ~one]
+    change = float(gained.sum() - lost.sum())
+    deviation = math.sqrt(float(np.sum(gained**2) + np.sum(lost**2)))
+    return change / len(classes), abs(change) <= 2.0 * deviation
 
 
 def paired_difference(one: Array, other: Array) -> tuple[float, bool]:
