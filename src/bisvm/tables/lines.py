@@ -1,0 +1,433 @@
+"""The lines of a text: separators, titles above the table, footnotes below it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from bisvm.tables.errors import DataError
+from bisvm.tables.header import RULE
+from bisvm.tables.numbers import is_number
+from bisvm.tables.units import parts_of
+
+SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
+# Rows from which separator and title are detected.
+SAMPLE = 200
+# Rows of equal length below a line that is shorter, and no header for that.
+LEAST_ROWS = 10
+# Lines above a table that are skipped at most, and what comments begin with.
+MOST_TITLE_LINES, COMMENTS = 10, ("#", "//")
+# What footnotes begin with, and the first cell of a row of sums.
+FOOTNOTE = re.compile(
+    r"[*†‡§©¹²³]|\(?\d+ (rows?|records?|zeilen)\b|"
+    r"(sources?|notes?|footnotes?|generated|exported|created|copyright|"
+    r"quellen?|hinweise?|anmerkung(en)?|fu(ß|ss)noten?|stand|erstellt|"
+    r"remarques?|nota|fuente|fonte)\b\s*[:*.(\d]",
+    re.IGNORECASE,
+)
+TOTAL = re.compile(
+    r"(grand |sub|sub-|overall )?totals?|sum|(gesamt|zwischen)?summen?|insgesamt|"
+    r"gesamt|somme|total général|suma|totale|totaal|mean|average|mittelwert|"
+    r"durchschnitt|moyenne|median|all",
+    re.IGNORECASE,
+)
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text, with their ends.
+
+    Text may contain other signs at which `splitlines` would end a line.
+    """
+    return list(io.StringIO(text, newline=""))
+
+
+def sample_of(text: str) -> list[str]:
+    """The first lines."""
+    lines = [line.rstrip("\r\n") for line in lines_of(text[: 1 << 20])[:SAMPLE]]
+    lines = [line for line in lines if line.strip()]
+    if not lines:
+        raise DataError("the file is empty; expected a table.")
+    return lines
+
+
+def fields_of(line: str, separator: str) -> list[str]:
+    """The fields of a line that is a whole row."""
+    if separator == " ":
+        return line.split()
+    try:
+        return next(csv.reader([line], delimiter=separator), [])
+    except csv.Error:
+        return [line]
+
+
+# --- separators -----------------------------------------------------------------------
+
+
+def guess_separator(lines: Sequence[str]) -> str:
+    """The separator by which most lines have the same number of fields, at least two.
+
+    Commas and spaces are tried last, since numbers and names contain them, too. Other
+    signs may stand in the cells below a header without them: lists such as a;b.
+    """
+    usual = {sign: _usual_fields(lines, sign) for sign in SEPARATORS}
+    regular = max(usual[sign][1] * (usual[sign][0] > 1) for sign in ";\t|,")
+    best, most = ",", (0.0, 0)
+    for separator in (";", "\t", "|", ",", " "):
+        fields, agreeing = usual[separator]
+        score = (round(agreeing / len(lines), 1), fields)
+        weak = separator in ", " and score[0] < 0.5
+        # Spaces stand around other separators, and in text between them.
+        other = most[0] >= score[0] and (best != "," or not _are_decimal(lines))
+        if fields > 1 and score > most and not (weak or (separator == " " and other)):
+            best, most = separator, score
+        sure = separator in ";\t|" and score[0] > 0.9 and agreeing == regular
+        if fields > 1 and sure:
+            return separator
+        if separator == " " and score == most and _are_decimal(lines):
+            return separator
+    return best
+
+
+def _usual_fields(lines: Sequence[str], separator: str) -> tuple[int, int]:
+    """The most frequent number of fields, and how many lines have it."""
+    counts = Counter(len(fields_of(line, separator)) for line in lines)
+    return counts.most_common(1)[0]
+
+
+def _are_decimal(lines: Sequence[str]) -> bool:
+    """Whether every comma stands between two digits, as in decimal fractions."""
+    return not any(re.search(r"(?<!\d),|,(?!\d)", line) for line in lines)
+
+
+# --- lines above the table ------------------------------------------------------------
+
+
+def without_title(
+    text: str, separator: str, skip: int | None, header: bool = True
+) -> tuple[str, int]:
+    """The text below title and comments, and how many lines were left out.
+
+    Lines above the header have a single cell that is not empty, where most lines have
+    several, or begin with a sign of comments.
+
+    header : whether there may be one
+    """
+    if skip is None:
+        skip = _title_lines(text, separator, header)
+    if not skip:
+        return text, 0
+    lines = lines_of(text)
+    if skip >= len(lines):
+        raise DataError(f"there are {len(lines)} lines; {skip} cannot be skipped.")
+    return "".join(lines[skip:]), skip
+
+
+def _title_lines(text: str, separator: str, header: bool) -> int:
+    lines = [line.rstrip("\r\n") for line in lines_of(text[: 1 << 16])[:SAMPLE]]
+    fields = [fields_of(line, separator) for line in lines]
+    width, padded = _usual_width(fields), False
+    if not width:
+        return 0
+    if _is_summary(fields, width) and lines[0].count('"') % 2 == 0:
+        return 1
+    for number, (line, row) in enumerate(zip(lines, fields, strict=True)):
+        comment = line.lstrip().startswith(COMMENTS) and len(row) < width
+        # An odd number of quotation marks: the cell goes on in the next line.
+        whole = line.count('"') % 2 == 0
+        title = len(_filled(row)) <= 1 and whole
+        if not (comment or title):
+            # Where a title is filled up with separators, a header has to follow. It may
+            # have two rows.
+            names = any(_are_names(one, width) for one in fields[number : number + 2])
+            fits = number <= MOST_TITLE_LINES and (not padded or (header and names))
+            return number if fits else 0
+        padded = padded or len(row) >= width
+    return 0
+
+
+def _usual_width(fields: Sequence[Sequence[str]]) -> int:
+    """The number of fields that most lines have; 0 if none has several."""
+    usual = Counter(len(row) for row in fields if len(row) > 1).most_common(1)
+    return usual[0][0] if usual else 0
+
+
+def _filled(row: Sequence[str]) -> list[str]:
+    return [cell.strip() for cell in row if cell.strip()]
+
+
+def _is_summary(fields: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether the first line has counts or names of classes, and all others are rows.
+
+    A header may lack the name of the first column, and rows may lack their last fields:
+    both differ by less.
+    """
+    rows = fields[1:]
+    regular = len(rows) >= LEAST_ROWS and all(len(row) == width for row in rows)
+    return regular and 2 * len(fields[0]) <= width
+
+
+def _are_names(row: Sequence[str], width: int) -> bool:
+    whole = len(row) == width and all(cell.strip() for cell in row)
+    return whole and not any(is_number(cell.strip()) for cell in row)
+
+
+# --- lines below the table ------------------------------------------------------------
+
+
+def without_tail(
+    text: str, separator: str, skip: int | None, sure: bool = False
+) -> tuple[str, int]:
+    """The text above footnotes and sums, and how many lines were left out.
+
+    These are at the end of a file: comments, lines with one cell that is text, lines
+    that begin with a word such as "Source:" or "Total", and what stands below a blank
+    line if it has at most half as many cells as a row. Blank lines at the end count as
+    none of them.
+
+    sure : whether only lines that cannot be rows are left out
+    """
+    lines = lines_of(text)
+    end = len(lines)
+    while end and not lines[end - 1].strip():
+        end -= 1
+    if skip is None:
+        skip = end - _first_below(lines[:end], separator, sure)
+    if not skip:
+        return text, 0
+    if skip >= end:
+        raise DataError(f"there are {end} lines; the last {skip} cannot be skipped.")
+    return "".join(lines[: end - skip]), skip
+
+
+def _first_below(lines: Sequence[str], separator: str, sure: bool) -> int:
+    """The number of the first line below the table."""
+    width = _usual_width([fields_of(one, separator) for one in lines[:SAMPLE]])
+    last = len(lines)
+    # Lines of a cell with a quotation mark and several lines are none of these.
+    if width < 2 or any(line.count('"') % 2 for line in lines[-SAMPLE:]):
+        return last
+    found = last
+    for number in range(last - 1, max(last - SAMPLE, 0), -1):
+        row = fields_of(lines[number], separator)
+        if not _filled(row):
+            continue
+        below = _is_footnote(lines[number], row, width, sure)
+        below = below or (not sure and _is_total(lines, row, separator))
+        if not below:
+            break
+        found = number
+    return found if sure else _first_of_block(lines, found, separator, width)
+
+
+def _first_of_block(lines: Sequence[str], end: int, separator: str, width: int) -> int:
+    """The first of the lines below a blank one that are no rows of the table."""
+    found = end
+    for number in range(end - 1, max(end - SAMPLE, 0), -1):
+        cells = _filled(fields_of(lines[number], separator))
+        if len(cells) > width // 2:
+            break
+        if not lines[number].strip():
+            found = number
+    return found if width > 2 else end
+
+
+def _is_footnote(line: str, row: Sequence[str], width: int, sure: bool) -> bool:
+    """Whether a line has text that is no row."""
+    cells = _filled(row)
+    if len(row) < width and line.lstrip().startswith(COMMENTS):
+        return True
+    if RULE.fullmatch(line.strip()) and len(row) < width:
+        return True
+    if FOOTNOTE.match(cells[0]) and (len(cells) == 1 or len(row) != width):
+        return True
+    # A cut row begins with a name or a number; a sentence has several words.
+    words = len(cells) == 1 and cells[0] == row[0].strip() and " " in cells[0]
+    return words and parts_of(cells[0]) is None and not (sure and len(row) >= width)
+
+
+def _is_total(lines: Sequence[str], row: Sequence[str], separator: str) -> bool:
+    """Whether a row at the end has sums: no other row begins with such a word."""
+    word = _filled(row)[0].rstrip(":")
+    if not TOTAL.fullmatch(word) or is_number(word):
+        return False
+    signs = re.escape(f'"{separator}')
+    begins = re.compile(rf"[\s{signs}]*{re.escape(word)}\b", re.IGNORECASE)
+    return sum(begins.match(line) is not None for line in lines) == 1
+
+
+# --- lines that are no rows -----------------------------------------------------------
+
+
+class Irregular(NamedTuple):
+    """Lines of a text file that are no whole rows, by their numbers from one.
+
+    short : rows with fewer fields than the first, each with its number of fields
+    blank : empty lines before the last row
+    comments : lines with nothing but a comment
+    swallowed : last lines of cells that contain whole rows, as if a quotation mark were
+        missing
+    fields : of the first row
+    """
+
+    short: list[tuple[int, int]]
+    blank: list[int]
+    comments: list[int]
+    swallowed: list[int]
+    fields: int
+
+
+def irregular_lines(text: str, separator: str, skipped: int = 0) -> Irregular:
+    """Find lines that the parser would fill up or skip.
+
+    skipped : number of lines above the text, which count
+    """
+    short: list[tuple[int, int]] = []
+    blank: list[int] = []
+    waiting: list[int] = []
+    comments: list[int] = []
+    swallowed: list[int] = []
+    fields, rows = 0, 0
+    for number, row in rows_of(text, separator):
+        number += skipped
+        if len(row) < 2 and not "".join(row).strip():
+            waiting.append(number)
+            continue
+        if fields:
+            blank += waiting
+        waiting, rows = [], rows + 1
+        fields = fields or len(row)
+        if is_comment(row) and fields > 1:
+            comments.append(number)
+        elif len(row) < fields and not (rows == 2 and is_rule(row)):
+            short.append((number, len(row)))
+        if any("\n" in cell and _has_rows(cell, separator, fields) for cell in row):
+            swallowed.append(number)
+    return Irregular(short, blank, comments, swallowed, fields)
+
+
+def _has_rows(cell: str, separator: str, fields: int) -> bool:
+    """Whether a line of a cell, between the first and the last, is a row."""
+    inside = cell.splitlines()[1:-1]
+    return fields > 1 and any(line.count(separator) == fields - 1 for line in inside)
+
+
+def is_comment(row: Sequence[str]) -> bool:
+    """Whether a row has nothing but a comment in its first cell."""
+    return row[0].lstrip().startswith(COMMENTS) and not _filled(row[1:])
+
+
+def is_rule(row: Sequence[str]) -> bool:
+    """Whether a row has nothing but lines: ----, ====, |---|."""
+    cells = _filled(row)
+    return bool(cells) and all(RULE.fullmatch(cell) for cell in cells)
+
+
+def rows_of(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Fields of every row, and the number of its last line."""
+    lines = io.StringIO(text, newline="")
+    if separator == " ":
+        yield from ((k, line.split()) for k, line in enumerate(lines, 1))
+        return
+    rows = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+    try:
+        for row in rows:
+            yield rows.line_num, row
+    except csv.Error:
+        # A field that is too long for this reader: the parser decides.
+        return
+
+
+def irregular_in_words(found: Irregular) -> list[str]:
+    """Notes on lines that were filled up or skipped."""
+    notes = []
+    if found.short:
+        count, (line, saw) = len(found.short), found.short[0]
+        notes.append(
+            f"{count} row{'s have' if count > 1 else ' has'} fewer fields than the "
+            f"first line (line {line}: {saw} of {found.fields}); the others are read "
+            "as missing values"
+        )
+    for what, lines in (("blank line", found.blank), ("comment", found.comments)):
+        if lines:
+            are = f"{what}s are" if len(lines) > 1 else f"{what} is"
+            notes.append(f"{len(lines)} {are} skipped (line {lines[0]})")
+    if found.swallowed:
+        notes.append(
+            f"the cell that ends in line {found.swallowed[0]} contains whole rows: a "
+            "quotation mark may be missing above it"
+        )
+    return notes
+
+
+def skipped_in_words(above: int, below: int) -> list[str]:
+    """Notes on lines above and below the table."""
+    notes = []
+    for count, where, option in (
+        (above, "above", "--skip-lines 0"),
+        (below, "below", "--skip-last 0"),
+    ):
+        lines = "1 line is" if count == 1 else f"{count} lines are"
+        if count:
+            notes.append(f"{lines} skipped {where} the table ({option})")
+    return notes
+
+
+# --- layouts that become commas -------------------------------------------------------
+
+
+def laid_out(text: str, separator: str) -> tuple[str, str]:
+    """The text with its separator, after a change of layout where one is needed.
+
+    If all rows end with a separator and the header does not, it gets one. Columns that
+    are aligned by spaces, and have empty cells or spaces inside, get commas.
+    """
+    if separator == " ":
+        widths = {len(row) for _, row in rows_of(text, separator) if row}
+        aligned = _columns_by_place(text) if len(widths) > 1 else None
+        return (text, separator) if aligned is None else (aligned, ",")
+    if not (_end_empty(text, separator, SAMPLE) and _end_empty(text, separator, None)):
+        return text, separator
+    head, end, rest = text.partition("\n")
+    return f"{head.rstrip(chr(13))}{separator}{end}{rest}", separator
+
+
+def _end_empty(text: str, separator: str, count: int | None) -> bool:
+    """Whether rows have one field more than the first, and it is empty."""
+    rows = (row for _, row in islice(rows_of(text, separator), count) if row)
+    first = len(next(rows, []))
+    more = [len(row) == first + 1 and not row[-1] for row in rows]
+    return first > 0 and bool(more) and all(more)
+
+
+def _columns_by_place(text: str) -> str | None:
+    """Lines with columns at the same places, with commas; None if there are none."""
+    lines = [line.expandtabs().rstrip() for line in lines_of(text)]
+    width = max(map(len, lines))
+    everything = ["" if RULE.fullmatch(one) else one.ljust(width) for one in lines]
+    padded = [line for line in everything if line]
+    blank = [all(line[k] == " " for line in padded) for k in range(width)]
+    bounds = [k for k in range(width) if not blank[k] and (not k or blank[k - 1])]
+    # A column has a name; what has none belongs to the column before it.
+    first = [k for j, k in enumerate(bounds) if not j or _name(padded[0], bounds, j)]
+    names = [_name(padded[0], first, j) for j in range(len(first))]
+    # A name, or the cells of most rows, have no spaces inside.
+    fields = Counter(len(line.split()) for line in padded[1:]).most_common(1)
+    known = {len(padded[0].split()), *(count for count, _ in fields)}
+    if len(first) < 2 or len(set(names)) < len(names) or len(first) not in known:
+        return None
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    for line in everything:
+        writer.writerow(_name(line, first, j) for j in range(len(first) if line else 0))
+    return out.getvalue()
+
+
+def _name(line: str, first: Sequence[int], number: int) -> str:
+    """The cell of a column that begins at a place, up to the next one."""
+    end = first[number + 1] if number + 1 < len(first) else len(line)
+    return line[first[number] : end].strip()
