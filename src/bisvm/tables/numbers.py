@@ -1,4 +1,4 @@
-"""ReadNumbers as people write them: decimal sign, thousands, units, negative numbers."""
+"""Numbers as people write them: decimal sign, thousands, units, negative numbers."""
 
 from __future__ import annotations
 
@@ -295,7 +295,7 @@ def in_other_notation(
     others = []
     for name in frame:
         cells = frame[name].dropna()
-        # ReadNumbers with one point need no change.
+        # Numbers with one point need no change.
         if not cells.str.contains(r",|\..*\.").any():
             continue
         plain, grouped = match_numbers(cells, not comma)
@@ -339,7 +339,7 @@ def match_numbers(cells: Series, comma: bool) -> tuple[Series, Series]:
 
 
 def english_number(cells: Series, comma: bool) -> Series:
-    """ReadNumbers with a decimal point and without thousands signs."""
+    """Numbers with a decimal point and without thousands signs."""
     group, sign = (".", ",") if comma else (",", ".")
     return cells.str.replace(group, "", regex=False).str.replace(sign, ".", regex=False)
 
