@@ -148,7 +148,7 @@ class Shape:
 
 TEXT, SEMICOLONS = table(), table(separator=";")
 BODY = table(head=None)
-BELOW, SECOND = ("below the table (--skip-last 0)",), ("(--header yes)",)
+BELOW, SECOND = (" skipped below the table: ", "(--skip-last 0)"), ("(--header yes)",)
 NAMES, TWICE = ",".join(HEAD), ("size", "size", "colour", "kind")
 YEARS = ("2019", "2020", "colour", "kind")
 JOINED = ("2023 a", "2023 b", "2024 a", "2024 kind")

@@ -26,7 +26,7 @@ DAYS = (
     *("%Y-%m-%d", "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d.%m.%y", "%d. %m. %Y"),
     *("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y"),
     *("%d-%m-%Y", "%m-%d-%Y", "%d-%m-%y", "%m-%d-%y"),
-    *("%d %b %Y", "%d. %b %Y", "%d-%b-%Y", "%d-%b-%y", "%d/%b/%Y"),
+    *("%d %b %Y", "%d. %b %Y", "%d-%b-%Y", "%d-%b-%y", "%d/%b/%Y", "%d%b%Y"),
     *("%b %d, %Y", "%b %d %Y", "%d %b, %Y"),
 )
 TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", "T%H:%M", " %I:%M %p", " %I:%M:%S %p")
@@ -38,6 +38,7 @@ COMPACT = "%Y%m%d"
 FORMATS = (
     *("".join(pair) for pair in product(DAYS, TIMES)),
     *("%d.%m.%Y, %H:%M", "%d.%m.%Y, %H:%M:%S", "%d %b %Y %H:%M:%S %z"),
+    "%d%b%Y:%H:%M:%S",
     *(*MONTHS_OF_YEARS, COMPACT, "%Y年%m月%d日", ISO, QUARTER, WEEK),
 )
 # Formats that numbers and other text may have, too, and what all cells must look like.

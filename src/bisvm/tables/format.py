@@ -13,7 +13,9 @@ from sklearn.pipeline import Pipeline
 from bisvm.tables.columns import NUMBER, ColumnTypes
 from bisvm.tables.errors import DataError
 
-VERSION = 1
+VERSION = 2
+# Versions that can be read: the first had fewer fields.
+READABLE = (1, 2)
 # The attribute of a pipeline that holds its format.
 ATTRIBUTE = "table_format_"
 
@@ -44,7 +46,7 @@ class TableFormat:
     used : columns that the model uses
     units : pairs (column, unit) of columns whose numbers have a unit
     head : number of rows with names and units, above the data
-    second : pairs (column, cell) of a second row that has no names, such as units
+    second : pairs (column, cell) of the first row below the names, such as units
     version : of this list of fields
     """
 
@@ -85,7 +87,7 @@ class TableFormat:
             or self.separator not in (None, ",", ";", "\t", "|", " ")
             or self.decimal not in signs
             or self.thousands not in signs
-            or self.head not in (0, 1, 2)
+            or self.head not in (0, 1, 2, 3)
             or not all(isinstance(one, tuple) for one in lists)
             or not all(isinstance(text, str) for one in lists for text in one)
             or not isinstance(self.target, (str, type(None)))
@@ -125,7 +127,7 @@ def remembered(model: Pipeline) -> TableFormat | None:
     if stored is None:
         return None
     version = getattr(stored, "version", None)
-    if version != VERSION:
+    if version not in READABLE:
         raise DataError(
             f"the model stores its file format in version {version!r}, but this bisvm "
             f"reads version {VERSION}: update bisvm, or tune again."

@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
+from bisvm.tables.dates import date_format
 from bisvm.tables.errors import DataError
 from bisvm.tables.numbers import are_numbers, is_number
 from bisvm.tables.units import parts_of
@@ -17,7 +20,9 @@ if TYPE_CHECKING:
 # Rows from which the header is detected.
 SAMPLE = 200
 # Lines of signs below a header or around a table: -----+-----, |---|---:|, =====.
-RULE = re.compile(r"[\s|+:=\u2500-\u257f-]*[=\u2500-\u257f-]{3}[\s|+:=\u2500-\u257f-]*")
+RULE = re.compile(
+    r"[\s|+:=_\u2500-\u257f-]*[=_\u2500-\u257f-]{2}[\s|+:=_\u2500-\u257f-]*"
+)
 # Units above numbers, as [mm] and (kg).
 IN_BRACKETS = re.compile(r"\[.*\]|\(.*\)")
 # One unit above the only column of numbers is shorter than this.
@@ -57,7 +62,7 @@ def head_of(cells: DataFrame, words: Sequence[str], known: bool | None) -> Head:
     """
     # The header is kept apart, since a name may be such a word: Na is sodium.
     first, rows = cells.iloc[0], without_words(cells.head(SAMPLE), words)
-    two = None if known is not None else two_rows(cells, rows)
+    two = None if known is not None else several_rows(cells, rows)
     if two is not None:
         return two
     corner = not isinstance(first.iloc[0], str)
@@ -132,18 +137,27 @@ def has_header(rows: DataFrame, corner: bool = False) -> bool:
 
 
 def _has_years(rows: DataFrame) -> bool:
-    """Whether the first row has years, and words that no other row has."""
+    """Whether the first row has years, and words that no other row has.
+
+    The columns of the years have other numbers. Years that follow each other are names;
+    a single one is if the columns of the words have few different cells.
+    """
     words = [n for n in rows if not is_number(rows[n].iloc[0])]
-    years = [str(rows[n].iloc[0]) for n in rows if n not in words]
-    if not words or not all(_is_year(one) for one in years):
+    years = [n for n in rows if n not in words]
+    if not words or not all(is_year(rows[n].iloc[0]) for n in years):
         return False
-    if any(str(c) in years for n in rows if n not in words for c in rows[n].iloc[1:]):
+    rest = rows.iloc[1:]
+    if any(rest[n].dropna().map(is_year).mean() > 0.5 for n in years):
         return False
-    repeated = [rows[n].iloc[1:].duplicated(keep=False).mean() > 0.5 for n in words]
-    return all(repeated) and not _found_again(rows[words])
+    if _found_again(rows[words]):
+        return False
+    steps = set(np.diff([int(rows[n].iloc[0]) for n in years]))
+    if len(steps) == 1 and 0 not in steps:
+        return True
+    return all(rest[n].duplicated(keep=False).mean() > 0.5 for n in words)
 
 
-def _is_year(cell: object) -> bool:
+def is_year(cell: object) -> bool:
     return isinstance(cell, str) and cell.isdecimal() and int(cell) in YEARS
 
 
@@ -167,12 +181,15 @@ def equal_rows(rows: DataFrame, first: Series) -> Series:
 
 
 def header_votes(rows: DataFrame) -> list[bool]:
-    """For every numeric column, whether its first cell is not a number."""
+    """For every column of numbers or dates, whether its first cell is none."""
     votes = []
     for name in rows:
         first, rest = rows[name].iloc[0], rows[name].iloc[1:].dropna()
         if isinstance(first, str) and len(rest) and are_numbers(rest):
-            votes.append(not is_number(first) and parts_of(first) is None)
+            votes.append(not _is_quantity(first))
+        elif isinstance(first, str) and len(rest):
+            form = date_format(rest)
+            votes += [] if form is None else [date_format(rows[name].iloc[:1]) is None]
     return votes
 
 
@@ -182,15 +199,16 @@ def _is_sure(rows: DataFrame) -> bool:
     return bool(votes) and all(votes)
 
 
-# --- two rows -------------------------------------------------------------------------
+# --- several rows ---------------------------------------------------------------------
 
 
-def two_rows(cells: DataFrame, rows: DataFrame, least: int = 2) -> Head | None:
+def several_rows(cells: DataFrame, rows: DataFrame, least: int = 2) -> Head | None:
     """Names in the first two rows, or names and units; None if there is one row.
 
-    The second row has words above numbers, as the first has. If the first row is whole,
-    the second has units or descriptions. Else the second has the names, or those of the
-    first, which stand above several columns, are put in front of them.
+    The second row, and maybe the third, have words above numbers, as the first has. If
+    the first row is whole, the others have units or descriptions. Else the second has
+    the names, or those of the first, which stand above several columns, are put in
+    front of them.
 
     Parameters
     ----------
@@ -198,26 +216,41 @@ def two_rows(cells: DataFrame, rows: DataFrame, least: int = 2) -> Head | None:
     rows : the first of them, without words for missing values
     least : rows below them that are needed
     """
-    if len(rows) < least + 2 or not _is_above_numbers(rows):
+    count = _rows_above_numbers(rows, least)
+    if count < 2:
         return None
     first, second = cells.iloc[0], cells.iloc[1]
     given: Sequence[object] = tuple(first)
-    left: tuple[tuple[str, str], ...] = ()
-    if _are_names(first):
-        pairs = zip(first, second, strict=True)
-        left = tuple((name, cell) for name, cell in pairs if isinstance(cell, str))
-        shown = next(cell for cell in second if isinstance(cell, str))
-        said = (
-            f"the second row has no data, but {shown!r} and the like, and is left out"
-        )
-    elif _are_names(second):
-        given, said = tuple(second), "the names of columns are in the second row"
-    else:
-        given = _joined(first, second)
+    above, said = 1, ""
+    if not _are_names(first):
+        above, whole = 2, _are_names(second)
+        given = tuple(second) if whole else _joined(first, second)
         shown = next(name for name in given if name)
         said = f"the names of columns are in two rows, such as {shown!r}"
-    note = f"{said} (--header yes)"
-    return Head(names_of(given), 2, (note,), tuple(given), left)
+        said = "the names of columns are in the second row" if whole else said
+    left: tuple[tuple[str, str], ...] = ()
+    if above < count:
+        pairs = zip(names_of(given), cells.iloc[above], strict=True)
+        left = tuple((name, cell) for name, cell in pairs if isinstance(cell, str))
+        has = f"{'second' if above == 1 else 'third'} row has"
+        has = "second and third rows have" if count - above > 1 else has
+        are = "are" if count - above > 1 else "is"
+        no_data = (
+            f"the {has} no data, but {left[0][1]!r} and the like, and {are} left out"
+        )
+        said = f"{said}, and {no_data}" if said else no_data
+    return Head(names_of(given), count, (f"{said} (--header yes)",), tuple(given), left)
+
+
+def _rows_above_numbers(rows: DataFrame, least: int) -> int:
+    """Number of rows at the top that have words above numbers, up to three."""
+    without_second = rows.drop(index=rows.index[1:2])
+    without_third = rows.drop(index=rows.index[2:3])
+    if len(rows) >= least + 3 and all(
+        map(_is_above_numbers, (without_second, without_third))
+    ):
+        return 3
+    return 2 if len(rows) >= least + 2 and _is_above_numbers(rows) else 1
 
 
 def _is_above_numbers(rows: DataFrame) -> bool:
@@ -226,7 +259,7 @@ def _is_above_numbers(rows: DataFrame) -> bool:
     known = [name for name in rows if rest[name].notna().any()]
     numeric = [name for name in known if are_numbers(rest[name].dropna())]
     above = second[numeric].dropna()
-    top = [cell for cell in rows.iloc[0][numeric].dropna() if not _is_year(cell)]
+    top = [cell for cell in rows.iloc[0][numeric].dropna() if not is_year(cell)]
     if not len(above) or any(_is_quantity(cell) for cell in [*above, *top]):
         return False
     others = [name for name in rows if name not in numeric]

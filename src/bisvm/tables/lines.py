@@ -6,12 +6,12 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from bisvm.tables.errors import DataError
-from bisvm.tables.header import RULE
+from bisvm.tables.header import RULE, is_year
 from bisvm.tables.numbers import is_number
 from bisvm.tables.units import parts_of
 
@@ -21,15 +21,17 @@ SAMPLE = 200
 # Rows of equal length below a line that is shorter, and no header for that.
 LEAST_ROWS = 10
 # Lines above a table that are skipped at most, and what comments begin with.
-MOST_TITLE_LINES, COMMENTS = 10, ("#", "//")
+MOST_TITLE_LINES, COMMENTS = 50, ("#", "//")
 # What footnotes begin with, and the first cell of a row of sums.
 FOOTNOTE = re.compile(
-    r"[*†‡§©¹²³]|\(?\d+ (rows?|records?|zeilen)\b|"
+    r"[*†‡§©¹²³]|\(c\)|\(?\d+ (rows?|records?|zeilen)\b|"
     r"(sources?|notes?|footnotes?|generated|exported|created|copyright|"
     r"quellen?|hinweise?|anmerkung(en)?|fu(ß|ss)noten?|stand|erstellt|"
     r"remarques?|nota|fuente|fonte)\b\s*[:*.(\d]",
     re.IGNORECASE,
 )
+# A line below the name of a column; those of Markdown may be short.
+RULES = rf"{RULE.pattern}|:-+:?|-+:"
 TOTAL = re.compile(
     r"(grand |sub|sub-|overall )?totals?|sum|(gesamt|zwischen)?summen?|insgesamt|"
     r"gesamt|somme|total général|suma|totale|totaal|mean|average|mittelwert|"
@@ -76,21 +78,23 @@ def guess_separator(lines: Sequence[str]) -> str:
     """
     usual = {sign: _usual_fields(lines, sign) for sign in SEPARATORS}
     regular = max(usual[sign][1] * (usual[sign][0] > 1) for sign in ";\t|,")
-    best, most = ",", (0.0, 0)
-    for separator in (";", "\t", "|", ",", " "):
-        fields, agreeing = usual[separator]
-        score = (round(agreeing / len(lines), 1), fields)
-        weak = separator in ", " and score[0] < 0.5
-        # Spaces stand around other separators, and in text between them.
-        other = most[0] >= score[0] and (best != "," or not _are_decimal(lines))
-        if fields > 1 and score > most and not (weak or (separator == " " and other)):
-            best, most = separator, score
-        sure = separator in ";\t|" and score[0] > 0.9 and agreeing == regular
-        if fields > 1 and sure:
-            return separator
-        if separator == " " and score == most and _are_decimal(lines):
-            return separator
-    return best
+    scores = {
+        sign: (round(agreeing / len(lines), 1), fields)
+        for sign, (fields, agreeing) in usual.items()
+        if fields > 1
+    }
+    for sign in ";\t|":
+        sure = scores.get(sign, (0.0, 0))[0] > 0.9
+        if sure and usual[sign][1] == regular:
+            return sign
+    likely = [s for s in ";\t|," if s in scores and (s != "," or scores[s][0] >= 0.5)]
+    best = max(likely, key=lambda sign: scores[sign], default=",")
+    most, spaces = scores.get(best, (0.0, 0)), scores.get(" ", (0.0, 0))
+    # Spaces stand around other separators, and in text between them.
+    decimal = best == "," and _are_decimal(lines)
+    if spaces[0] < 0.5 or not (spaces >= most if decimal else spaces[0] > most[0]):
+        return best
+    return " "
 
 
 def _usual_fields(lines: Sequence[str], separator: str) -> tuple[int, int]:
@@ -109,45 +113,63 @@ def _are_decimal(lines: Sequence[str]) -> bool:
 
 def without_title(
     text: str, separator: str, skip: int | None, header: bool = True
-) -> tuple[str, int]:
-    """The text below title and comments, and how many lines were left out.
+) -> tuple[str, str]:
+    """The text below title and comments, and the lines that were left out.
 
     Lines above the header have a single cell that is not empty, where most lines have
-    several, or begin with a sign of comments.
+    several, or begin with a sign of comments. Lines with a name and its value, such as
+    "Operator;Smith", have half the cells of a row at most, and names of columns above
+    numbers follow them; those that are filled up with separators end with a blank line.
 
     header : whether there may be one
     """
     if skip is None:
         skip = _title_lines(text, separator, header)
     if not skip:
-        return text, 0
+        return text, ""
     lines = lines_of(text)
     if skip >= len(lines):
         raise DataError(f"there are {len(lines)} lines; {skip} cannot be skipped.")
-    return "".join(lines[skip:]), skip
+    return "".join(lines[skip:]), "".join(lines[:skip])
 
 
 def _title_lines(text: str, separator: str, header: bool) -> int:
     lines = [line.rstrip("\r\n") for line in lines_of(text[: 1 << 16])[:SAMPLE]]
     fields = [fields_of(line, separator) for line in lines]
-    width, padded = _usual_width(fields), False
+    width = _usual_width(fields)
     if not width:
         return 0
     if _is_summary(fields, width) and lines[0].count('"') % 2 == 0:
         return 1
-    for number, (line, row) in enumerate(zip(lines, fields, strict=True)):
-        comment = line.lstrip().startswith(COMMENTS) and len(row) < width
-        # An odd number of quotation marks: the cell goes on in the next line.
-        whole = line.count('"') % 2 == 0
-        title = len(_filled(row)) <= 1 and whole
-        if not (comment or title):
-            # Where a title is filled up with separators, a header has to follow. It may
-            # have two rows.
-            names = any(_are_names(one, width) for one in fields[number : number + 2])
-            fits = number <= MOST_TITLE_LINES and (not padded or (header and names))
-            return number if fits else 0
-        padded = padded or len(row) >= width
-    return 0
+    kinds = [_kind_above(*pair, width) for pair in zip(lines, fields, strict=True)]
+    first = kinds.index("") if "" in kinds else 0
+    # Without a blank line below, these are names of groups of columns.
+    while first and kinds[first - 1] == "padded":
+        first -= 1
+    if first > MOST_TITLE_LINES:
+        return 0
+    rows, entries = fields[first:], set(kinds[:first]) - {"title"}
+    # Where a title is filled up with separators, a header has to follow. It may have
+    # two rows.
+    filled_up = any(len(row) >= width for row in fields[:first])
+    names = header and any(_are_names(row, width) for row in rows[:2])
+    if (entries or filled_up) and not names:
+        return 0
+    return 0 if entries and not _have_numbers(rows[1:], width) else first
+
+
+def _kind_above(line: str, row: Sequence[str], width: int) -> str:
+    """What a line above a table is: "title", "entry", "padded", or "" for none."""
+    cells = len(_filled(row))
+    # An odd number of quotation marks: the cell goes on in the next line.
+    whole = line.count('"') % 2 == 0
+    if (cells <= 1 and whole) or (
+        line.lstrip().startswith(COMMENTS) and len(row) < width
+    ):
+        return "title"
+    if not whole or 2 * cells > width:
+        return ""
+    return "entry" if len(row) < width else "padded"
 
 
 def _usual_width(fields: Sequence[Sequence[str]]) -> int:
@@ -172,8 +194,23 @@ def _is_summary(fields: Sequence[Sequence[str]], width: int) -> bool:
 
 
 def _are_names(row: Sequence[str], width: int) -> bool:
-    whole = len(row) == width and all(cell.strip() for cell in row)
-    return whole and not any(is_number(cell.strip()) for cell in row)
+    """Whether most cells are there, and none is a number but for years."""
+    cells = _filled(row)
+    named = not any(is_number(cell) and not is_year(cell) for cell in cells)
+    return len(row) == width and 2 * len(cells) > width and named
+
+
+def _have_numbers(rows: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether most cells of a column are numbers."""
+    columns = zip(*(row for row in rows if len(row) == width), strict=True)
+    known = [[cell.strip() for cell in column if cell.strip()] for column in columns]
+    return any(
+        cells and sum(map(_has_number, cells)) > 0.7 * len(cells) for cells in known
+    )
+
+
+def _has_number(cell: str) -> bool:
+    return is_number(cell) or parts_of(cell) is not None
 
 
 # --- lines below the table ------------------------------------------------------------
@@ -181,8 +218,8 @@ def _are_names(row: Sequence[str], width: int) -> bool:
 
 def without_tail(
     text: str, separator: str, skip: int | None, sure: bool = False
-) -> tuple[str, int]:
-    """The text above footnotes and sums, and how many lines were left out.
+) -> tuple[str, str]:
+    """The text above footnotes and sums, and the lines that were left out.
 
     These are at the end of a file: comments, lines with one cell that is text, lines
     that begin with a word such as "Source:" or "Total", and what stands below a blank
@@ -198,10 +235,10 @@ def without_tail(
     if skip is None:
         skip = end - _first_below(lines[:end], separator, sure)
     if not skip:
-        return text, 0
+        return text, ""
     if skip >= end:
         raise DataError(f"there are {end} lines; the last {skip} cannot be skipped.")
-    return "".join(lines[: end - skip]), skip
+    return "".join(lines[: end - skip]), "".join(lines[end - skip : end])
 
 
 def _first_below(lines: Sequence[str], separator: str, sure: bool) -> int:
@@ -322,9 +359,9 @@ def is_comment(row: Sequence[str]) -> bool:
 
 
 def is_rule(row: Sequence[str]) -> bool:
-    """Whether a row has nothing but lines: ----, ====, |---|."""
+    """Whether a row has nothing but lines: ----, ====, |:--|--:|."""
     cells = _filled(row)
-    return bool(cells) and all(RULE.fullmatch(cell) for cell in cells)
+    return bool(cells) and all(re.fullmatch(RULES, cell) for cell in cells)
 
 
 def rows_of(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
@@ -364,44 +401,62 @@ def irregular_in_words(found: Irregular) -> list[str]:
     return notes
 
 
-def skipped_in_words(above: int, below: int) -> list[str]:
+def skipped_in_words(above: str, below: str) -> list[str]:
     """Notes on lines above and below the table."""
     notes = []
-    for count, where, option in (
+    for text, where, option in (
         (above, "above", "--skip-lines 0"),
         (below, "below", "--skip-last 0"),
     ):
-        lines = "1 line is" if count == 1 else f"{count} lines are"
-        if count:
-            notes.append(f"{lines} skipped {where} the table ({option})")
+        lines = lines_of(text)
+        are = "1 line is" if len(lines) == 1 else f"{len(lines)} lines are"
+        shown = next((one.strip() for one in lines if one.strip(" ,;|\t\r\n")), "")
+        such = f": {shown[:40]!r}{' ...' if len(lines) > 1 else ''}" if shown else ""
+        if lines:
+            notes.append(f"{are} skipped {where} the table{such} ({option})")
     return notes
 
 
 # --- layouts that become commas -------------------------------------------------------
 
 
-def laid_out(text: str, separator: str) -> tuple[str, str]:
+def laid_out(text: str, separator: str) -> tuple[str, str, list[str]]:
     """The text with its separator, after a change of layout where one is needed.
 
-    If all rows end with a separator and the header does not, it gets one. Columns that
-    are aligned by spaces, and have empty cells or spaces inside, get commas.
+    If all rows have one field more than the header, this gets one: at its end if those
+    fields are empty, or else at its beginning for the names of rows, as R writes them.
+    Columns that are aligned by spaces, and have empty cells or spaces inside, get
+    commas. Returns notes on this, too.
     """
+    place = _extra_field(islice(rows_of(text, separator), SAMPLE))
+    if place is not None and _extra_field(rows_of(text, separator)) == place:
+        if place == 0:
+            note = "the header has no name for the first column, which names the rows"
+            return f'""{separator}{text}', separator, [note]
+        head, end, rest = text.partition("\n")
+        return f"{head.rstrip(chr(13))}{separator}{end}{rest}", separator, []
     if separator == " ":
         widths = {len(row) for _, row in rows_of(text, separator) if row}
         aligned = _columns_by_place(text) if len(widths) > 1 else None
-        return (text, separator) if aligned is None else (aligned, ",")
-    if not (_end_empty(text, separator, SAMPLE) and _end_empty(text, separator, None)):
-        return text, separator
-    head, end, rest = text.partition("\n")
-    return f"{head.rstrip(chr(13))}{separator}{end}{rest}", separator
+        if aligned is not None:
+            return aligned, ",", []
+    return text, separator, []
 
 
-def _end_empty(text: str, separator: str, count: int | None) -> bool:
-    """Whether rows have one field more than the first, and it is empty."""
-    rows = (row for _, row in islice(rows_of(text, separator), count) if row)
-    first = len(next(rows, []))
-    more = [len(row) == first + 1 and not row[-1] for row in rows]
-    return first > 0 and bool(more) and all(more)
+def _extra_field(rows: Iterable[tuple[int, list[str]]]) -> int | None:
+    """The place of a field, 0 or -1, that all rows have more than the first.
+
+    The names of rows are all different, and none of those of columns is a number.
+    """
+    first, *rest = [row for _, row in rows if row] or [[]]
+    if not (first and rest) or any(len(row) != len(first) + 1 for row in rest):
+        return None
+    if not any(row[-1] for row in rest):
+        return -1
+    names = len({row[0] for row in rest}) == len(rest) > 1
+    # Below a title, the first of these rows would be the header.
+    numbers = any(map(_has_number, rest[0][1:])) and not any(map(is_number, first))
+    return 0 if names and numbers else None
 
 
 def _columns_by_place(text: str) -> str | None:

@@ -18,7 +18,7 @@ from bisvm.tables.header import (
     equal_rows,
     header_votes,
     names_of,
-    two_rows,
+    several_rows,
 )
 from bisvm.tables.lines import (
     SAMPLE,
@@ -27,6 +27,7 @@ from bisvm.tables.lines import (
     guess_separator,
     irregular_lines,
     laid_out,
+    lines_of,
     sample_of,
     skipped_in_words,
     without_tail,
@@ -67,11 +68,14 @@ def read_text_like(
     guessed = source.separator or guess_separator(sample_of(source.text))
     own = separator or source.separator or like.separator or guessed
     named = like.named if header is None else header
-    text, above = without_title(source.text, own, skip, named)
-    text, under = without_tail(text, own, skip_last, sure=True)
+    text, title = without_title(source.text, own, skip, named)
+    text, tail = without_tail(text, own, skip_last, sure=True)
     notes = list(source.notes)
-    notes += skipped_in_words(above * (skip is None), under * (skip_last is None))
-    text, sign = laid_out(text, own)
+    notes += skipped_in_words(
+        title if skip is None else "", tail if skip_last is None else ""
+    )
+    above = len(lines_of(title))
+    text, sign, _ = laid_out(text, own)
     try:
         cells = cells_of(text, sign, above)
         if header is None and not like.named:
@@ -85,7 +89,7 @@ def read_text_like(
             f"the training file are separated by {SEPARATORS[own]}s: use --separator "
             f"{SEPARATORS[guessed]} if that is right."
         ) from None
-    _check_lines_are_rows(text, sign, above)
+    _check_lines_are_rows(text, sign, above, head.rows)
     rows = below(cells, head)
     _check_header_is_once(rows, cells, head)
     notes += sum_in_words(rows)
@@ -97,7 +101,7 @@ def read_text_like(
     return frame, [*notes, *more]
 
 
-def _check_lines_are_rows(text: str, separator: str, skipped: int) -> None:
+def _check_lines_are_rows(text: str, separator: str, skipped: int, head: int) -> None:
     """Refuse lines that are no whole rows: each line must have its prediction."""
     found = irregular_lines(text, separator, skipped)
     check_spaces(found.short, found.fields, separator)
@@ -113,7 +117,9 @@ def _check_lines_are_rows(text: str, separator: str, skipped: int) -> None:
             f"the cell that ends in line {found.swallowed[0]} contains whole rows: a "
             "quotation mark seems to be missing above it."
         )
-    for lines, what in ((found.blank, "blank"), (found.comments, "a comment")):
+    # A blank line may stand between the header and the rows.
+    blank = [line for line in found.blank if not (head and line == skipped + head + 1)]
+    for lines, what in ((blank, "blank"), (found.comments, "a comment")):
         if lines:
             raise DataError(
                 f"line {lines[0]} is {what}, and the predictions of the rows below "
@@ -147,7 +153,7 @@ def _head_like(cells: DataFrame, header: bool | None, like: TableFormat) -> Head
     two = None
     if header is None and like.named:
         rows = without_words(cells.head(SAMPLE), like.missing)
-        two = two_rows(cells, rows, least=1 if like.head == 2 else 2)
+        two = several_rows(cells, rows, least=1 if like.head > 1 else 2)
     header = like.named if header is None else header
     if not (header and like.named):
         return Head(list(names_by_place(cells.shape[1], like)), int(header))

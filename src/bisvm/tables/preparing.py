@@ -23,6 +23,8 @@ from bisvm.tables.columns import DATE, ColumnTypes
 MOST_CATEGORIES = 30
 # Columns of new rows of which it is told that they are unlike the training data.
 MOST_NOTES = 5
+# How far outside of the training data a number or date is, in ranges of these.
+FAR_NUMBER, FAR_DATE = 1.0, 0.1
 
 
 def pipeline_for(
@@ -125,7 +127,7 @@ def unseen_categories(model: Pipeline, frame: UserData) -> dict[str, str]:
 def unlike_training(model: Pipeline, frame: UserData) -> list[str]:
     """Notes on columns of new rows that are empty, or far from the training data.
 
-    A number is far if it lies outside by more than the range; any date outside is one.
+    A number is far if it lies outside by more than the range, a date by a tenth of it.
     """
     if not isinstance(model[0], ColumnTypes):
         return []
@@ -140,7 +142,7 @@ def unlike_training(model: Pipeline, frame: UserData) -> list[str]:
             notes.append(f"column {name!r} is empty here, but not in the training data")
             continue
         dates = model[0].kinds_[name] == DATE
-        width = 0.0 if dates else high - low
+        width = (high - low) * (FAR_DATE if dates else FAR_NUMBER)
         far = np.flatnonzero((values < low - width) | (values > high + width))
         if len(far):
             cell = frame[name].iloc[far[0]]

@@ -22,6 +22,7 @@ from bisvm.tables.lines import (
     irregular_lines,
     is_rule,
     laid_out,
+    lines_of,
     sample_of,
     skipped_in_words,
     without_tail,
@@ -63,10 +64,14 @@ def read_text(
         if separator != ",":
             sign = SEPARATORS[separator]
             notes.append(f"fields are separated by {sign}s (--separator)")
-    text, above = without_title(source.text, separator, skip)
-    text, under = without_tail(text, separator, skip_last)
-    notes += skipped_in_words(above * (skip is None), under * (skip_last is None))
-    text, sign = laid_out(text, separator)
+    text, title = without_title(source.text, separator, skip)
+    text, tail = without_tail(text, separator, skip_last)
+    notes += skipped_in_words(
+        title if skip is None else "", tail if skip_last is None else ""
+    )
+    above = len(lines_of(title))
+    text, sign, laid = laid_out(text, separator)
+    notes += laid
     cells = cells_of(text, sign, above)
     if cells.shape[1] == 1:
         notes.append("there is one column (--separator, if that is wrong)")

@@ -59,6 +59,8 @@ LONG_MINUS = re.compile(
 )
 # Numbers in digits of other scripts.
 OTHER_DIGITS = re.compile(r"(?=.*[^\x00-\x7f])[\d.,٫٬٪%+-]+")
+# Numbers as Fortran writes them.
+FORTRAN = re.compile(r"([+-]?\d*\.?\d+\.?)[dD]([+-]\d{2,3})")
 ARABIC_SIGNS = str.maketrans("٫٬٪", ".,%")
 
 
@@ -196,14 +198,14 @@ def with_plain_signs(frame: DataFrame) -> DataFrame:
     for name in frame:
         if is_text(frame[name]):
             cells = frame[name]
-            other = cells.str.contains(r"[^\x00-\x7f]|^- ", na=False)
+            other = cells.str.contains(r"[^\x00-\x7f]|^- |\d\.?[dD][+-]\d", na=False)
             if other.any():
                 frame[name] = cells.mask(other, cells[other].map(_with_plain_signs))
     return frame
 
 
 def _with_plain_signs(cell: str) -> str:
-    own = LONG_MINUS.sub("-", cell)
+    own = LONG_MINUS.sub("-", FORTRAN.sub(r"\1E\2", cell))
     if not OTHER_DIGITS.fullmatch(own):
         return own
     own = own.translate(ARABIC_SIGNS)

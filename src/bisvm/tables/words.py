@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # Words for missing values, in lower case.
 MISSING = (
     *("", "na", "n/a", "n.a.", "n.a", "nan", "<na>", "null", "none", "nil"),
-    *("?", "-", "--", "---", "\u2013", "\u2014", ".", "..", "...", "\u2026"),
+    *("?", ":", "/", "-", "--", "---", "\u2013", "\u2014", ".", "..", "...", "\u2026"),
     *("k.a.", "k. a.", "keine angabe", "leer", "fehlt", "s/d"),
     *("missing", "(missing)", "(null)", "\\n", "not available", "no data", "n.d."),
     # What MySQL writes for a date that is not known.
