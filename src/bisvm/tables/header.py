@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from bisvm.tables.dates import date_format
-from bisvm.tables.errors import DataError
+from bisvm.tables.errors import DataError, pandas
 from bisvm.tables.numbers import are_numbers, is_number
 from bisvm.tables.units import parts_of
 from bisvm.tables.words import without_words
@@ -29,6 +29,10 @@ IN_BRACKETS = re.compile(r"\[.*\]|\(.*\)")
 SHORT = 12
 # Whole numbers that are names of columns.
 YEARS = range(1800, 2101)
+# Numbers in equal steps that are names of columns, at least: beside words, and alone.
+LEAST_NUMBERS, LEAST_ALONE = 3, 4
+# Steps of any size up, or down, that tell names. Rows below that are compared.
+MANY_STEPS, NEXT_ROWS = 9, 10
 # Rows that are equal to the first, of all rows: more are no repeated header.
 FEW = 0.1
 
@@ -122,39 +126,51 @@ def has_header(rows: DataFrame, corner: bool = False) -> bool:
 
     If no column is numeric, it is one of the rows if a cell of it is found again below,
     in its column. Else a complete first row is a header. So is one that is complete but
-    for its first cell: R writes names of rows below it. Years above numbers are names
-    if words beside them are not found again.
+    for its first cell: R writes names of rows below it. Numbers may be names, too.
     """
     if len(rows) < 2:
         return not any(is_number(cell) for cell in rows.iloc[0])
+    rows = rows.dropna(axis=1, how="all")
     votes = header_votes(rows)
     whole = bool(rows.iloc[0, 1:].notna().all())
     if corner and whole and rows.shape[1] > 1 and rows.iloc[1:, 0].notna().all():
         return True
     if votes:
-        return any(votes) or _has_years(rows)
+        return any(votes) or _has_numbers_as_names(rows)
     return not _found_again(rows) and whole and bool(rows.iloc[0].notna().all())
 
 
-def _has_years(rows: DataFrame) -> bool:
-    """Whether the first row has years, and words that no other row has.
+def _has_numbers_as_names(rows: DataFrame) -> bool:
+    """Whether the first row has years, counts or wavelengths, as names of columns.
 
-    The columns of the years have other numbers. Years that follow each other are names;
-    a single one is if the columns of the words have few different cells.
+    The words beside them are found in no other row. Years stand above other numbers.
+    Other numbers go up or down in equal steps, or are many, and those of the next rows
+    do not.
     """
     words = [n for n in rows if not is_number(rows[n].iloc[0])]
-    years = [n for n in rows if n not in words]
-    if not words or not all(is_year(rows[n].iloc[0]) for n in years):
+    above = [n for n in rows if n not in words]
+    first, rest = rows[above].iloc[0], rows.iloc[1:]
+    if not above or rows.iloc[0].isna().any() or _found_again(rows[words]):
         return False
-    rest = rows.iloc[1:]
-    if any(rest[n].dropna().map(is_year).mean() > 0.5 for n in years):
-        return False
-    if _found_again(rows[words]):
-        return False
-    steps = set(np.diff([int(rows[n].iloc[0]) for n in years]))
-    if len(steps) == 1 and 0 not in steps:
+    few = all(rest[n].duplicated(keep=False).mean() > 0.5 for n in words)
+    years = all(map(is_year, first)) and not any(
+        rest[n].dropna().map(is_year).mean() > 0.5 for n in above
+    )
+    if words and years and (len(above) > 1 or few):
         return True
-    return all(rest[n].duplicated(keep=False).mean() > 0.5 for n in words)
+    if len(above) < (LEAST_NUMBERS if words else LEAST_ALONE):
+        return bool(words) and few and list(first) in (["0", "1"], ["1", "2"])
+    next_rows = rest[above].head(NEXT_ROWS)
+    return _is_sequence(first) and not next_rows.apply(_is_sequence, axis=1).any()
+
+
+def _is_sequence(row: Series) -> bool:
+    """Whether numbers go up or down in equal steps, or are many."""
+    cells = row.dropna().str.replace(",", ".", regex=False)
+    steps = np.diff(pandas().to_numeric(cells, errors="coerce").to_numpy(dtype=float))
+    if not len(steps) or not (np.all(steps > 0) or np.all(steps < 0)):
+        return False
+    return len(steps) >= MANY_STEPS or bool(np.allclose(steps, steps[0], rtol=1e-6))
 
 
 def is_year(cell: object) -> bool:

@@ -117,9 +117,10 @@ def without_title(
     """The text below title and comments, and the lines that were left out.
 
     Lines above the header have a single cell that is not empty, where most lines have
-    several, or begin with a sign of comments. Lines with a name and its value, such as
-    "Operator;Smith", have half the cells of a row at most, and names of columns above
-    numbers follow them; those that are filled up with separators end with a blank line.
+    several, or begin with a sign of comments. Lines of another
+    number of fields, such as "Operator;Smith", are skipped if names of columns follow
+    that stand above numbers; if such lines are filled up with separators, they have
+    half the cells of a row at most, and a blank line follows.
 
     header : whether there may be one
     """
@@ -155,7 +156,7 @@ def _title_lines(text: str, separator: str, header: bool) -> int:
     names = header and any(_are_names(row, width) for row in rows[:2])
     if (entries or filled_up) and not names:
         return 0
-    return 0 if entries and not _have_numbers(rows[1:], width) else first
+    return 0 if entries and not _are_above_numbers(rows, width) else first
 
 
 def _kind_above(line: str, row: Sequence[str], width: int) -> str:
@@ -167,9 +168,9 @@ def _kind_above(line: str, row: Sequence[str], width: int) -> str:
         line.lstrip().startswith(COMMENTS) and len(row) < width
     ):
         return "title"
-    if not whole or 2 * cells > width:
-        return ""
-    return "entry" if len(row) < width else "padded"
+    if len(row) != width:
+        return "entry" if whole else ""
+    return "padded" if whole and 2 * cells <= width else ""
 
 
 def _usual_width(fields: Sequence[Sequence[str]]) -> int:
@@ -200,10 +201,13 @@ def _are_names(row: Sequence[str], width: int) -> bool:
     return len(row) == width and 2 * len(cells) > width and named
 
 
-def _have_numbers(rows: Sequence[Sequence[str]], width: int) -> bool:
-    """Whether most cells of a column are numbers."""
-    columns = zip(*(row for row in rows if len(row) == width), strict=True)
-    known = [[cell.strip() for cell in column if cell.strip()] for column in columns]
+def _are_above_numbers(rows: Sequence[Sequence[str]], width: int) -> bool:
+    """Whether the cells of the first row are found in no other, and one has numbers."""
+    whole = [row for row in rows if len(row) == width]
+    columns = [[cell.strip() for cell in column] for column in zip(*whole, strict=True)]
+    if any(cells[0] and cells[0] in cells[1:] for cells in columns):
+        return False
+    known = [[cell for cell in cells[1:] if cell] for cells in columns]
     return any(
         cells and sum(map(_has_number, cells)) > 0.7 * len(cells) for cells in known
     )
@@ -223,8 +227,8 @@ def without_tail(
 
     These are at the end of a file: comments, lines with one cell that is text, lines
     that begin with a word such as "Source:" or "Total", and what stands below a blank
-    line if it has at most half as many cells as a row. Blank lines at the end count as
-    none of them.
+    line if it has fewer fields than a row, or half as many cells at most. Blank lines
+    at the end count as none of them.
 
     sure : whether only lines that cannot be rows are left out
     """
@@ -265,8 +269,10 @@ def _first_of_block(lines: Sequence[str], end: int, separator: str, width: int) 
     """The first of the lines below a blank one that are no rows of the table."""
     found = end
     for number in range(end - 1, max(end - SAMPLE, 0), -1):
-        cells = _filled(fields_of(lines[number], separator))
-        if len(cells) > width // 2:
+        row = fields_of(lines[number], separator)
+        cells = _filled(row)
+        shorter = len(row) < width and separator != " "
+        if len(cells) > width // 2 and not shorter:
             break
         if not lines[number].strip():
             found = number

@@ -29,6 +29,8 @@ MOST_CLASSES = 100
 MOST_WHOLE = 30
 # Numbers with fractions are rarely codes of classes: fewer different values are enough.
 MOST_FRACTIONS = 20
+# More different values than this are a quantity if they have fewer rows in the mean.
+MOST_SMALL, FEW = 10, 4
 # Classes that are whole numbers, from which on a note says how they are understood.
 NOTED = 3
 # Training rows that a class must keep: a fold holds out one of them.
@@ -316,7 +318,8 @@ def _is_quantity(numbers: Array) -> bool:
     """Whether numbers have too many different values to be classes."""
     values = np.unique(numbers)
     fractions = bool(np.any(values % 1 != 0))
-    return len(values) > (MOST_FRACTIONS if fractions else MOST_WHOLE)
+    few_rows = len(values) > max(MOST_SMALL, len(numbers) / FEW)
+    return few_rows or len(values) > (MOST_FRACTIONS if fractions else MOST_WHOLE)
 
 
 def take_groups(table: Table, column: str) -> tuple[Table, Array]:
