@@ -342,11 +342,12 @@ def sentinel_of(numbers: Series) -> str | None:
         rest = known[known != extreme]
         whole = extreme % 1 == 0 and abs(extreme) < 1e15
         text = repr(int(extreme)) if whole else repr(float(extreme))
-        if rest.nunique() < 2 or not SENTINEL.fullmatch(text):
+        often = int((known == extreme).sum()) > 1
+        below_zero = extreme < 0 <= rest.min() and often
+        if rest.nunique() < 2 or not (below_zero or SENTINEL.fullmatch(text)):
             continue
         if extreme == -1:
-            strange = rest.min() >= 0 and (known == extreme).sum() > 1
-            strange = strange and rest.nunique() >= MANY_VALUES
+            strange = below_zero and rest.nunique() >= MANY_VALUES
         else:
             width = rest.max() - rest.min()
             strange = not rest.min() - width <= extreme <= rest.max() + width

@@ -18,6 +18,8 @@ from bisvm.tables.units import parts_of
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 # Rows from which separator and title are detected.
 SAMPLE = 200
+# Fields between spaces.
+SPACED = re.compile(r'"(?:[^"]|"")*"|\S+')
 # Rows of equal length below a line that is shorter, and no header for that.
 LEAST_ROWS = 10
 # Lines above a table that are skipped at most, and what comments begin with.
@@ -60,7 +62,7 @@ def sample_of(text: str) -> list[str]:
 def fields_of(line: str, separator: str) -> list[str]:
     """The fields of a line that is a whole row."""
     if separator == " ":
-        return line.split()
+        return SPACED.findall(line)
     try:
         return next(csv.reader([line], delimiter=separator), [])
     except csv.Error:
@@ -86,7 +88,7 @@ def guess_separator(lines: Sequence[str]) -> str:
     for sign in ";\t|":
         sure = scores.get(sign, (0.0, 0))[0] > 0.9
         if sure and usual[sign][1] == regular:
-            return sign
+            return " " if sign == "\t" and _is_spaced(lines) else sign
     likely = [s for s in ";\t|," if s in scores and (s != "," or scores[s][0] >= 0.5)]
     best = max(likely, key=lambda sign: scores[sign], default=",")
     most, spaces = scores.get(best, (0.0, 0)), scores.get(" ", (0.0, 0))
@@ -101,6 +103,13 @@ def _usual_fields(lines: Sequence[str], separator: str) -> tuple[int, int]:
     """The most frequent number of fields, and how many lines have it."""
     counts = Counter(len(fields_of(line, separator)) for line in lines)
     return counts.most_common(1)[0]
+
+
+def _is_spaced(lines: Sequence[str]) -> bool:
+    """Whether most lines have numbers between several spaces, and tabs besides."""
+    spaced = [fields_of(line, " ") for line in lines if "  " in line]
+    regular = len(spaced) == len(lines) and len({len(row) for row in spaced}) == 1
+    return regular and 2 * sum(map(is_number, spaced[0])) > len(spaced[0])
 
 
 def _are_decimal(lines: Sequence[str]) -> bool:
@@ -374,7 +383,7 @@ def rows_of(text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Fields of every row, and the number of its last line."""
     lines = io.StringIO(text, newline="")
     if separator == " ":
-        yield from ((k, line.split()) for k, line in enumerate(lines, 1))
+        yield from ((k, SPACED.findall(line)) for k, line in enumerate(lines, 1))
         return
     rows = csv.reader(lines, delimiter=separator, skipinitialspace=True)
     try:

@@ -110,7 +110,7 @@ def _check_lines_are_rows(text: str, separator: str, skipped: int, head: int) ->
         raise DataError(
             f"line {line} has {saw} fields, but the first line has {found.fields}: "
             "every row needs the same number. Leave a cell empty if its value is "
-            "missing, with its separator."
+            "missing, with its separator; use --skip-last if the table ends above."
         )
     if found.swallowed:
         raise DataError(

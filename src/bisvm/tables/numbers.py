@@ -224,8 +224,6 @@ def unclear_in_words(
             thousands.append((str(name), one))
         elif "." in one and not comma and separator != ",":
             decimals.append((str(name), one))
-    if decimals and not _none_is_clear(spelled):
-        decimals = []
     notes = []
     option = f"--decimal {'point' if comma else 'comma'}"
     if decimals:
@@ -252,12 +250,6 @@ def _is_clear(cells: Series) -> bool:
     """Whether a cell is a number in one notation only."""
     german, english, _ = notations(cells)
     return german + english > 0
-
-
-def _none_is_clear(frame: DataFrame) -> bool:
-    """Whether no cell of the first rows is a number in one notation only."""
-    head = frame.head(SAMPLE)
-    return not any(_is_clear(head[name].dropna()) for name in head)
 
 
 # --- one notation for all -------------------------------------------------------------
