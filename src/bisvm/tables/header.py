@@ -161,7 +161,7 @@ def _has_numbers_as_names(rows: DataFrame) -> bool:
     if len(above) < (LEAST_NUMBERS if words else LEAST_ALONE):
         return bool(words) and few and list(first) in (["0", "1"], ["1", "2"])
     next_rows = rest[above].head(NEXT_ROWS)
-    return _is_sequence(first) and not next_rows.apply(_is_sequence, axis=1).any()
+    return _is_sequence(first) and next_rows.apply(_is_sequence, axis=1).mean() < 0.5
 
 
 def _is_sequence(row: Series) -> bool:
@@ -201,11 +201,8 @@ def header_votes(rows: DataFrame) -> list[bool]:
     votes = []
     for name in rows:
         first, rest = rows[name].iloc[0], rows[name].iloc[1:].dropna()
-        if isinstance(first, str) and len(rest) and are_numbers(rest):
+        if isinstance(first, str) and len(rest) and _are_quantities(rest):
             votes.append(not _is_quantity(first))
-        elif isinstance(first, str) and len(rest):
-            form = date_format(rest)
-            votes += [] if form is None else [date_format(rows[name].iloc[:1]) is None]
     return votes
 
 
@@ -273,7 +270,7 @@ def _is_above_numbers(rows: DataFrame) -> bool:
     """Whether the second row has words above numbers, and so is none of the rows."""
     second, rest = rows.iloc[1], rows.iloc[2:]
     known = [name for name in rows if rest[name].notna().any()]
-    numeric = [name for name in known if are_numbers(rest[name].dropna())]
+    numeric = [name for name in known if _are_quantities(rest[name].dropna())]
     above = second[numeric].dropna()
     top = [cell for cell in rows.iloc[0][numeric].dropna() if not is_year(cell)]
     if not len(above) or any(_is_quantity(cell) for cell in [*above, *top]):
@@ -287,8 +284,15 @@ def _is_above_numbers(rows: DataFrame) -> bool:
     return bool(second[others].isna().all()) and len(above.iloc[0]) < SHORT
 
 
+def _are_quantities(cells: Series) -> bool:
+    """Whether these are numbers or dates."""
+    return are_numbers(cells) or date_format(cells) is not None
+
+
 def _is_quantity(cell: object) -> bool:
-    return is_number(cell) or parts_of(cell) is not None
+    if is_number(cell) or parts_of(cell) is not None:
+        return True
+    return date_format(pandas().Series([cell], dtype=object)) is not None
 
 
 def _are_names(row: Series) -> bool:

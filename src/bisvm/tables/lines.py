@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from bisvm.tables.errors import DataError
 from bisvm.tables.header import RULE, is_year
-from bisvm.tables.numbers import is_number
+from bisvm.tables.numbers import COMMA, is_number
 from bisvm.tables.units import parts_of
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
@@ -94,9 +94,8 @@ def guess_separator(lines: Sequence[str]) -> str:
     most, spaces = scores.get(best, (0.0, 0)), scores.get(" ", (0.0, 0))
     # Spaces stand around other separators, and in text between them.
     decimal = best == "," and _are_decimal(lines)
-    if spaces[0] < 0.5 or not (spaces >= most if decimal else spaces[0] > most[0]):
-        return best
-    return " "
+    more = spaces[0] >= most[0] if decimal else spaces[0] > most[0]
+    return " " if more and spaces[0] >= 0.5 else best
 
 
 def _usual_fields(lines: Sequence[str], separator: str) -> tuple[int, int]:
@@ -113,8 +112,9 @@ def _is_spaced(lines: Sequence[str]) -> bool:
 
 
 def _are_decimal(lines: Sequence[str]) -> bool:
-    """Whether every comma stands between two digits, as in decimal fractions."""
-    return not any(re.search(r"(?<!\d),|,(?!\d)", line) for line in lines)
+    """Whether every comma is the decimal sign of a number between spaces."""
+    cells = (cell for line in lines for cell in fields_of(line, " ") if "," in cell)
+    return all(map(COMMA.fullmatch, cells))
 
 
 # --- lines above the table ------------------------------------------------------------
@@ -425,7 +425,7 @@ def skipped_in_words(above: str, below: str) -> list[str]:
     ):
         lines = lines_of(text)
         are = "1 line is" if len(lines) == 1 else f"{len(lines)} lines are"
-        shown = next((one.strip() for one in lines if one.strip(" ,;|\t\r\n")), "")
+        shown = next(filter(None, (one.strip(" ,;|\t\r\n") for one in lines)), "")
         such = f": {shown[:40]!r}{' ...' if len(lines) > 1 else ''}" if shown else ""
         if lines:
             notes.append(f"{are} skipped {where} the table{such} ({option})")

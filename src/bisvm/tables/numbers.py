@@ -227,7 +227,12 @@ def unclear_in_words(
     notes = []
     option = f"--decimal {'point' if comma else 'comma'}"
     if decimals:
-        notes.append(f"{decimals[0][1]!r} and the like have a decimal point ({option})")
+        name, one = decimals[0]
+        more = f", and of {len(decimals) - 1} more columns," if decimals[1:] else ""
+        notes.append(
+            f"{one!r} and the like of column {name!r}{more} have a decimal point "
+            f"({option})"
+        )
     if thousands:
         name, one = thousands[0]
         more = f", and {len(thousands) - 1} more columns" if thousands[1:] else ""
