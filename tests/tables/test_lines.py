@@ -130,6 +130,7 @@ def test_names_of_rows_as_r_writes_them():
     assert found == f'"" {text}' and separator == " " and len(notes) == 1
     for other in (
         "a,b\n1,5,x\n1,6,y\n",  # the first column names no rows
+        "a,b\n42,87,x\n17,3,y\n",  # decimal commas
         "1,2\n3,4,5\n6,7,8\n",  # there is no header
         "Report,2\na,b,c\n1,2,3\n",  # the first line is a title
     ):

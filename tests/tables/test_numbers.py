@@ -103,7 +103,9 @@ def test_signs_and_digits(cell, expected):
     ],
 )
 def test_the_decimal_sign_of_a_file(cells, separator, comma):
-    assert decimal_comma(frame(*cells), separator) is comma
+    rows = frame(*cells)
+    signs = {"v": thousands_sign(rows["v"])}
+    assert decimal_comma(rows, signs, separator) is comma
 
 
 def test_thousands():
@@ -138,6 +140,24 @@ def test_ambiguous_numbers_are_said():
     found = read_numbers(frame("1,250", "2,501"), None, ",")
     assert found.frame["v"][0] == "1250"
     assert "'1,250' of column 'v' is 1250, with a thousands sign" in found.notes[0]
+
+
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_thousands_beside_decimals(separator):
+    """A column of its own notation is no thousandth of what is meant."""
+    both = frame("12.850 €", "950 €", "17.100 €").assign(w=["1.5", "2.5", "3.5"])
+    found = read_numbers(both, None, separator)
+    assert found.frame["v"].tolist() == ["12850", "950", "17100"]
+    assert "'12.850' of column 'v' is 12850, with a thousands sign" in found.notes[1]
+    assert found.others == ("v",)
+    assert read_numbers(both, ".", separator).frame["v"][0] == "12.850"
+    both = frame("$12,850", "$17,101").assign(w=["1,5", "2,5"])
+    assert read_numbers(both, None, ";").frame.iloc[0].tolist() == ["12850", "1.5"]
+    # Litres of petrol cost less than ten euros.
+    petrol = frame("1,459 €", "1,503 €").assign(w=["1,5", "2,5"])
+    assert read_numbers(petrol, None, ";").frame["v"].tolist() == ["1.459", "1.503"]
+    counts = frame("12.850", "950", "480", "1.110").assign(w=["1.5", "2.5", "3.5", "4"])
+    assert read_numbers(counts, None, separator).frame["v"][0] == "12850"
 
 
 def test_columns_of_both_signs():

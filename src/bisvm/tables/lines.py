@@ -461,17 +461,28 @@ def laid_out(text: str, separator: str) -> tuple[str, str, list[str]]:
 def _extra_field(rows: Iterable[tuple[int, list[str]]]) -> int | None:
     """The place of a field, 0 or -1, that all rows have more than the first.
 
-    The names of rows are all different, and none of those of columns is a number.
+    None of the names of columns is a number.
     """
     first, *rest = [row for _, row in rows if row] or [[]]
     if not (first and rest) or any(len(row) != len(first) + 1 for row in rest):
         return None
     if not any(row[-1] for row in rest):
         return -1
-    names = len({row[0] for row in rest}) == len(rest) > 1
+    names = _are_row_names([row[0] for row in rest])
     # Below a title, the first of these rows would be the header.
     numbers = any(map(_has_number, rest[0][1:])) and not any(map(is_number, first))
     return 0 if names and numbers else None
+
+
+def _are_row_names(cells: Sequence[str]) -> bool:
+    """Whether all are different: whole numbers that grow, or none is a number.
+
+    Others may be a part of numbers with a decimal comma.
+    """
+    numbers = [int(cell) for cell in cells if cell.isdecimal()]
+    grow = len(numbers) == len(cells) and numbers == sorted(numbers)
+    words = len(cells) > 1 and not any(map(is_number, cells))
+    return len(set(cells)) == len(cells) > 1 and (grow or words)
 
 
 def _columns_by_place(text: str) -> str | None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from bisvm.tables.errors import DataError, pandas
 from bisvm.tables.units import (
+    CURRENCIES,
     Unit,
     unit_of,
     units_in_words,
@@ -95,19 +96,35 @@ def read_numbers(
         )
     spelled = frame.drop(columns=list(typed))
     head = spelled.head(SAMPLE)
-    comma = decimal_comma(head, separator) if decimal is None else decimal == ","
-    changed, columns, grouped = in_english(spelled, comma)
+    money = {one.column for one in units if re.fullmatch(CURRENCIES, one.text)}
+    signs = {name: thousands_sign(head[name].dropna(), name in money) for name in head}
+    comma = decimal_comma(head, signs, separator) if decimal is None else decimal == ","
+    # Columns with the decimal sign of the others between thousands.
+    swapped = [name for name, sign in signs.items() if sign == ".,"[comma]]
+    swapped = [
+        name
+        for name in swapped
+        if decimal is None and thousands_sign(spelled[name].dropna(), name in money)
+    ]
+    changed, columns, grouped = in_english(spelled.drop(columns=swapped), comma)
     others: tuple[str, ...] = ()
     if comma or decimal is None:
-        rest = changed.drop(columns=list(columns))
-        rest, others = in_other_notation(rest, comma)
+        rest = spelled.drop(columns=list(columns))
+        rest, others = in_other_notation(rest, comma, swapped)
         changed[rest.columns] = rest
     if comma:
         option = " (--decimal point)" if decimal is None else ""
         notes.append(f"the decimal sign is a comma{option}")
-    if others:
+    if swapped:
+        name, option = swapped[0], f"--decimal {'comma' if comma else 'point'}"
+        one = next(c for c in spelled[name].dropna() if not BELOW_THOUSAND.fullmatch(c))
+        notes.append(
+            f"{one!r} of column {name!r} is {english_text(one, not comma)}, with a "
+            f"thousands sign, unlike elsewhere ({option})"
+        )
+    if set(others) - set(swapped):
         sign = "point" if comma else "comma"
-        shown = ", ".join(map(repr, others[:3]))
+        shown = ", ".join(repr(name) for name in others if name not in swapped)
         notes.append(f"the decimal sign of {shown} is a {sign}, unlike elsewhere")
     if decimal is None:
         notes += unclear_in_words(spelled, columns, others, comma, separator)
@@ -149,35 +166,42 @@ def are_numbers(cells: Series) -> bool:
 # --- the decimal sign of a file -------------------------------------------------------
 
 
-def decimal_comma(rows: DataFrame, separator: str) -> bool:
+def decimal_comma(
+    rows: DataFrame, signs: Mapping[str, str | None], separator: str
+) -> bool:
     """Whether numbers are written 1.234,5 (German) and not 1,234.5 (English).
 
     Unambiguous cells decide. If there are none, columns with thousands signs do. If
     there are none of these, cells such as "1,234" are German, unless fields are
     separated by commas.
+
+    signs : the thousands signs of the columns
     """
     german, english, unclear = notations(c for n in rows for c in rows[n].dropna())
     if german or english:
         return german > english
-    grouped = Counter(thousands_sign(rows[name].dropna()) for name in rows)
+    grouped = Counter(signs.values())
     if grouped["."] != grouped[","]:
         return grouped["."] > grouped[","]
     return unclear[","] > 0 and separator != ","
 
 
-def thousands_sign(cells: Series) -> str | None:
+def thousands_sign(cells: Series, money: bool = False) -> str | None:
     """The sign that separates thousands in a column of whole numbers, if that is clear.
 
     "1.250" beside "950" is no fraction: a program that writes three decimals writes
     "950.000", and one that leaves out zeros at the end writes "1.25". It writes about
-    every tenth number with two decimals or fewer.
+    every tenth number with two decimals or fewer. Money of 10 or more has no three
+    decimals.
     """
     bare = cells[cells.str.fullmatch(BELOW_THOUSAND)]
     for sign, pattern in WHOLE_GROUPS.items():
         signed = cells[cells.str.fullmatch(pattern)]
-        whole = len(bare) + len(signed) == len(cells)
+        if not len(signed) or len(bare) + len(signed) < len(cells):
+            continue
         sure = signed.str.endswith("0").any() or signed.nunique() >= ENOUGH
-        if whole and bare.nunique() > 1 and sure:
+        large = money and signed.str.match(r"[+-]?\d{2}").any()
+        if large or (bare.nunique() > 1 and sure):
             return sign
     return None
 
@@ -286,11 +310,14 @@ def in_english(
 
 
 def in_other_notation(
-    frame: DataFrame, comma: bool
+    frame: DataFrame, comma: bool, known: Sequence[str] = ()
 ) -> tuple[DataFrame, tuple[str, ...]]:
-    """The same for columns with the two signs exchanged, and some cells that say so."""
-    others = []
-    for name in frame:
+    """The same for columns with the two signs exchanged, and some cells that say so.
+
+    known : those of them that need no such cells
+    """
+    others = list(known)
+    for name in frame.drop(columns=others):
         cells = frame[name].dropna()
         # Numbers with one point need no change.
         if not cells.str.contains(r",|\..*\.").any():
