@@ -193,6 +193,17 @@ OFFICES = [
         (SEMICOLONS, "(km)", "of column 'KM' have a decimal point (--decimal comma)"),
     ),
     Export(
+        "prices of the web",
+        lines(
+            [german(x * 300, 0) + " €" for x in X],
+            [f"{x / 10:.1f}" for x in X],
+            KIND,
+            head="preis,rating,kind",
+        ),
+        {"preis": 6000.0, "rating": 2.0},
+        ("'preis' (€)", "'6.000' of column 'preis' is 6000, with a thousands sign"),
+    ),
+    Export(
         "air quality",
         lines(
             [f"{one:%d/%m/%Y}" for one in DAYS],

@@ -217,7 +217,7 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
         if form is not None:
             self.formats_[name] = form
         other = exchanged(texts(cells), form) if form else None
-        if other is not None:
+        if other is not None and name not in dict(self.dates):
             self.unclear_[name] = other
         if kind != CATEGORY:
             return

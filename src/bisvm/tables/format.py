@@ -38,6 +38,7 @@ class TableFormat:
     thousands : thousands sign; None if the file has none
     numbers : columns whose numbers are written with these signs
     others : those of them with the two signs exchanged
+    grouped : those of these that have a thousands sign and no decimals
     negative : columns with negative numbers such as (1,234) or 1,234-
     missing : words for missing values, in lower case
     target : the column to predict; None if the labels are stored separately
@@ -67,6 +68,7 @@ class TableFormat:
     used: tuple[str, ...] = ()
     units: tuple[tuple[str, str], ...] = ()
     others: tuple[str, ...] = ()
+    grouped: tuple[str, ...] = ()
     negative: tuple[str, ...] = ()
     head: int = 1
     second: tuple[tuple[str, str], ...] = ()
@@ -76,7 +78,8 @@ class TableFormat:
         signs = (None, ".", ",")
         lists = (
             *(self.columns, self.numbers, self.missing),
-            *(self.labels, self.like_labels, self.used, self.others, self.negative),
+            *(self.labels, self.like_labels, self.used, self.others),
+            *(self.grouped, self.negative),
         )
         if (
             self.kind not in ("text", "parquet", "libsvm", "npz")

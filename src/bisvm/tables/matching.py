@@ -344,7 +344,7 @@ def as_like(
         other_plain, other_grouped = match_numbers(cells, sign != ",")
         other = ~plain & ~grouped & (other_plain | other_grouped)
         _refuse(cells[other], name, _other_sign(sign))
-        if not groups_known:
+        if not (groups_known or (exchanged and name in like.grouped)):
             _refuse(cells[grouped & ~plain & other_plain], name, _UNCLEAR)
         fits = plain | grouped
         frame.loc[fits.index[fits], name] = english_number(cells[fits], sign == ",")

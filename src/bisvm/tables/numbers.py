@@ -53,6 +53,7 @@ class ReadNumbers:
     thousands : thousands sign; None if there is none
     columns : columns whose numbers are written with these signs
     others : those of them with the two signs exchanged
+    grouped : those of these that have a thousands sign and no decimals
     units : columns whose numbers have a unit
     negative : columns with negative numbers such as (1,234) or 1,234-
     notes : what was guessed, in words
@@ -63,6 +64,7 @@ class ReadNumbers:
     thousands: str | None
     columns: tuple[str, ...]
     others: tuple[str, ...]
+    grouped: tuple[str, ...]
     units: tuple[Unit, ...]
     negative: tuple[str, ...]
     notes: tuple[str, ...]
@@ -136,6 +138,7 @@ def read_numbers(
         ("." if comma else ",") if grouped else None,
         (*columns, *others),
         others,
+        tuple(swapped),
         units,
         negative,
         tuple(notes),

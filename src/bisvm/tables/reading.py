@@ -216,6 +216,7 @@ def _with_text_numbers(
         thousands=found.thousands,
         numbers=found.columns,
         others=found.others,
+        grouped=found.grouped,
         negative=found.negative,
         units=tuple((one.column, one.text) for one in found.units),
     )

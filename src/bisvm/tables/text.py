@@ -99,6 +99,7 @@ def read_text(
         thousands=numbers.thousands,
         numbers=numbers.columns,
         others=numbers.others,
+        grouped=numbers.grouped,
         negative=numbers.negative,
         missing=words,
         # Plain pairs: a file of a model holds no other types.
