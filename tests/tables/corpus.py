@@ -123,7 +123,9 @@ def thousands():
             ("price", "kind"),
             {"price": first},
             {"kind": "x"},
-            ("'1.250' and the like have a decimal point",) if name == "perhaps" else (),
+            ("'1.250' and the like of column 'price' have a decimal",)
+            if name == "perhaps"
+            else (),
         )
     cells = ["\u22121.5", "2.5", "\u22120.5"]
     rows = [(cells[k % 3], "xy"[k % 2]) for k in range(12)]

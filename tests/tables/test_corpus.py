@@ -193,7 +193,7 @@ def test_a_list_of_objects(tmp_path):
     (tmp_path / "t.json").write_text("[1, 2]")
     with pytest.raises(DataError, match="entry 1 is not a JSON object"):
         read_table(tmp_path / "t.json")
-    (tmp_path / "t.json").write_text('{"a": [1, 2],\n "b": [1, 2]}')
+    (tmp_path / "t.json").write_text('{"a": 1,\n "b": [1, 2]}')
     with pytest.raises(DataError, match="on every line, or a list of objects"):
         read_table(tmp_path / "t.json")
 
@@ -225,5 +225,6 @@ def test_a_line_of_counts_above_the_table(tmp_path):
     assert found.frame.shape == (12, 6) and "1 line is skipped" in found.notes[0]
     # A header that lacks the name of the first column is not skipped.
     path.write_text("\n".join(["a,b,c,d,e", *rows]))
-    with pytest.raises(DataError, match="line 2 has 6 fields"):
-        read_table(path)
+    found = read_table(path)
+    assert list(found.frame) == ["column 1", *"abcde"] and len(found.frame) == 12
+    assert "the header has no name for the first column" in found.notes[0]

@@ -16,8 +16,10 @@ from bisvm.tables import (
     split_target,
 )
 from bisvm.tables.format import remember, remembered
+from bisvm.tables.lines import guess_separator
+from bisvm.tables.numbers import in_english
 from bisvm.tables.preparing import columns_of, relevances_by_column
-from bisvm.tables.text import guess_separator, in_english, without_words
+from bisvm.tables.words import without_words
 
 
 def written(tmp_path, text, name="t.csv", encoding="utf-8"):

@@ -102,6 +102,27 @@ def _by_class(words: tuple[str, ...]) -> Callable[[str], str | tuple[str, float]
     return read
 
 
+def _encoding(text: str) -> str:
+    """Accept the name of an encoding that Python has."""
+    try:
+        "".encode(text)
+    except (LookupError, ValueError):
+        raise argparse.ArgumentTypeError(
+            f"expected an encoding such as utf-8, cp1250 or latin-1, got {text!r}"
+        ) from None
+    return text.lower()
+
+
+def _date(text: str) -> tuple[str, str]:
+    """Accept COLUMN=FORMAT."""
+    name, sign, form = text.rpartition("=")
+    if not (name and sign and "%" in form):
+        raise argparse.ArgumentTypeError(
+            f"expected COLUMN=FORMAT, such as day=%d/%m/%Y, got {text!r}"
+        )
+    return name, form
+
+
 _class_weight = _by_class(("balanced", "learn"))
 _threshold = _by_class(("accuracy", "balanced_accuracy", "f1"))
 
@@ -132,8 +153,19 @@ OPTIONS: dict[str, dict[str, Any]] = {
         metavar="N",
         help="lines above the table, such as a title (default: detected)",
     ),
+    "--skip-last": dict(
+        type=_lines,
+        metavar="N",
+        help="lines below the table, such as sums and footnotes (default: detected)",
+    ),
+    "--encoding": dict(
+        type=_encoding,
+        metavar="NAME",
+        help="encoding of text, such as cp1250 (default: UTF-8, or else Windows-1252)",
+    ),
     "--sheet": dict(
-        help="sheet of an Excel file, by name or number (default: the first)"
+        help="sheet of an Excel file, by name or number (default: the first with a "
+        "table)"
     ),
     "--missing": dict(
         action="append",
@@ -174,6 +206,18 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "--categorical": dict(
         help="a column of numbers that are categories (may be repeated)", **_COLUMNS
+    ),
+    "--numeric": dict(
+        help="a column of numbers that look like codes, such as 007 (may be repeated)",
+        **_COLUMNS,
+    ),
+    "--date": dict(
+        type=_date,
+        action="append",
+        default=[],
+        metavar="COLUMN=FORMAT",
+        help="a column of dates and its format, such as day=%%d/%%m/%%Y (may be "
+        "repeated)",
     ),
     "--drop": dict(help="a column to ignore (may be repeated)", **_COLUMNS),
     "--keep": dict(
@@ -279,11 +323,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--output": dict(type=Path, metavar="PATH", help="file or folder to write to"),
 }
 READING = (
-    "data --format --separator --header --skip-lines --sheet --missing --decimal "
-    "--first-index"
+    "data --format --encoding --separator --header --skip-lines --skip-last --sheet "
+    "--missing --decimal --first-index"
 )
 DATA = (
-    f"{READING} --target --task --merge-labels --keep-label --categorical --drop --keep"
+    f"{READING} --target --task --merge-labels --keep-label --categorical --numeric "
+    "--date --drop --keep"
 )
 CLASSES = "--class-weight --criterion --threshold --positive"
 LEARNING = "--kernel --groups --test-size --cv --time-limit --n-jobs --seed"

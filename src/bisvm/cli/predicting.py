@@ -20,7 +20,7 @@ from bisvm.core.types import Array, UserData
 from bisvm.io.files import load
 from bisvm.tables import ColumnTypes, DataError
 from bisvm.tables.format import remembered
-from bisvm.tables.preparing import unseen_categories
+from bisvm.tables.preparing import unlike_training, unseen_categories
 
 
 def run(options: Namespace) -> int:
@@ -46,6 +46,7 @@ def run(options: Namespace) -> int:
     with naming_the_file(options.model):
         try:
             unseen = unseen_categories(model, table.frame)
+            unlike = unlike_training(model, table.frame)
             rows = (_numbers if is_regressor(model[-1]) else _classes)(
                 model, table.frame, options
             )
@@ -56,6 +57,8 @@ def run(options: Namespace) -> int:
             f"note: column {one_line(name)!r} has categories that are not in the "
             f"training data, such as {one_line(one)[:60]!r}."
         )
+    for note in unlike:
+        say(f"note: {one_line(note)}.")
     if options.output is None:
         write_rows(rows, separator=",")
     else:

@@ -29,6 +29,7 @@ from bisvm.tables import (
     split_target,
     take_groups,
 )
+from bisvm.tables.dates import TIME
 from bisvm.tables.errors import listed
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ def reading_options(options: Namespace) -> dict[str, Any]:
         "first_index": options.first_index,
         "skip_lines": options.skip_lines,
         "sheet": options.sheet,
+        "encoding": options.encoding,
+        "skip_last": options.skip_last,
     }
 
 
@@ -126,7 +129,14 @@ def _doubts(
 ) -> tuple[TableWarning, ...]:
     """Warn of possible problems of the table."""
     grouped = options.groups is not None
-    found = check_table(rest.frame, y, test=test, grouped=grouped, ignored=options.drop)
+    found = check_table(
+        rest.frame,
+        y,
+        test=test,
+        grouped=grouped,
+        ignored=options.drop,
+        categorical=options.categorical,
+    )
     for one in found:
         say(f"warning: {one}")
     return tuple(found)
@@ -225,7 +235,11 @@ def threshold_of(options: Namespace) -> object:
 def prepared(options: Namespace, task: Task, machine: BaseEstimator | None) -> Pipeline:
     """An unfitted pipeline that encodes the columns and ends with the machine."""
     columns = dict(
-        categorical=options.categorical, drop=options.drop, keep=options.keep
+        categorical=options.categorical,
+        drop=options.drop,
+        keep=options.keep,
+        dates=options.date,
+        numeric=options.numeric,
     )
     try:
         if not task.table.is_sparse:
@@ -243,13 +257,31 @@ def prepared(options: Namespace, task: Task, machine: BaseEstimator | None) -> P
 
 
 def say_how_columns_were_read(model: Pipeline) -> None:
-    """Say which columns are dates, and which are not used."""
+    """Say which columns are dates, times or codes, and which are not used."""
     types = model[0]
-    for name, form in getattr(types, "formats_", {}).items():
-        say(f"note: column {name!r} holds dates, read as {form} and counted in days.")
-    for name, why in getattr(types, "dropped_", {}).items():
+    if not isinstance(types, ColumnTypes):
+        return
+    for name, form in types.formats_.items():
+        say(f"note: column {name!r} holds {_dates_in_words(name, form, types)}.")
+    for name, one in types.codes_.items():
+        say(
+            f"note: column {name!r} holds codes such as {one!r}, which are taken for "
+            f"categories (--numeric {name!r})."
+        )
+    for name, why in types.dropped_.items():
         if name not in types.drop:
             say(f"note: column {name!r} {why}: not used.")
+
+
+def _dates_in_words(name: str, form: str, types: ColumnTypes) -> str:
+    if form == TIME:
+        return f"times, counted in hours (--categorical {name!r})"
+    if not form:
+        return f"dates, counted in days (--categorical {name!r})"
+    other = types.unclear_.get(name)
+    also = "" if other is None else f"; {other} fits, too"
+    option = f"--date {name!r}={other or 'FORMAT'}"
+    return f"dates, read as {form} and counted in days{also} ({option})"
 
 
 def importances(found: Importance | None) -> dict[str, dict[str, float]] | None:

@@ -4,9 +4,11 @@ May import `core`. A new file format is read in `reading.py`; a new type of colu
 added in `columns.py` and `preparing.py`.
 
 `read_table` reads a file. `pipeline_for` puts the preparation of the columns in front
-of an estimator: types, missing values, scales, categories. `text.py` detects separator,
-decimal sign and header; `checks.py` looks for leaks and other problems. `TableFormat`
-is kept with the model, and `matching.py` reads new files by it.
+of an estimator: types, missing values, scales, categories. `text.py` reads text, which
+spreadsheets (`sources.py`) and JSON (`objects.py`) become: `lines.py` finds separator,
+title and footnotes, `header.py` the names, `numbers.py` and `units.py` read numbers,
+`dates.py` dates and times. `checks.py` looks for leaks and other problems.
+`TableFormat` is kept with the model, and `matching.py` reads new files by it.
 """
 
 from bisvm.tables.checks import TableWarning, check_table

@@ -6,6 +6,7 @@ A check never changes the table. It names the option that does.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,8 +17,12 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier
 
 from bisvm.core.types import Array, ArrayLike, UserData
-from bisvm.tables.columns import LARGEST, NUMBER, ColumnTypes, texts
+from bisvm.tables.columns import CATEGORY, LARGEST, NUMBER, ColumnTypes, texts
 from bisvm.tables.errors import DataError, listed, pandas
+from bisvm.tables.lines import TOTAL
+from bisvm.tables.numbers import is_number, notations
+from bisvm.tables.units import parts_of
+from bisvm.tables.words import is_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -38,6 +43,18 @@ PURE = 0.95
 MANY_EQUAL = 0.02
 # Share of different values of a number that identifies rows.
 DIFFERENT = 0.95
+# Share of the cells with a number at their beginning from which on text is doubted, and
+# with a number alone.
+BEGINS, ALONE = 0.8, 0.3
+# A number at the beginning of a cell, maybe behind a sign: <0.1, ~12, 120/80, 5'11".
+NUMBER_FIRST = re.compile(r"[<>≤≥~≈±=+-]?\s*[$€£¥₹]?\s*\d|[½¼¾⅓⅔]")
+# Numbers that stand for missing values, if they are far from all others.
+SENTINEL = re.compile(
+    r"-?(9{2,}|8{3,}|7{3,})(\.9+|\.0+)?|-1(\.0+)?|-?\d(\.\d+)?e\+?[23]\d+"
+)
+WHOLE_OR_FRACTION = re.compile(r"[+-]?\d+(\.\d+)?", re.ASCII)
+# Different values of a column in which -1 is strange, if no other is negative.
+MANY_VALUES = 10
 # Words for what identifies a row, and for what may have several rows.
 IDENTIFIER = re.compile(
     r"(^|[\W_])(nr|no|num|number|key|index|ref)([\W_]|$)"
@@ -58,7 +75,8 @@ class TableWarning:
 
     Attributes
     ----------
-    kind : {"leak", "identifier", "entity", "labels", "duplicates", "few rows"}
+    kind : {"leak", "identifier", "entity", "labels", "duplicates", "few rows",
+        "text", "missing", "spellings", "totals"}
     text : what was seen
     advice : what to do
     column : the column that it is about, or None
@@ -82,6 +100,7 @@ def check_table(
     test: ArrayLike = (),
     grouped: bool = False,
     ignored: Sequence[str] = (),
+    categorical: Sequence[str] = (),
 ) -> list[TableWarning]:
     """Return possible problems of a table with its target.
 
@@ -92,6 +111,7 @@ def check_table(
     test : numbers of the rows that are held out
     grouped : whether rows that belong together are known
     ignored : names of columns that are not used
+    categorical : names of columns that are known to be categories
     """
     classes = y.dtype.kind != "f"
     found = [*_labels(y), *_few_rows(y)] if classes else []
@@ -99,7 +119,8 @@ def check_table(
         return found
     used = frame.drop(columns=[name for name in ignored if name in frame])
     try:
-        types = ColumnTypes().fit(used)
+        known = [name for name in categorical if name in used]
+        types = ColumnTypes(categorical=known).fit(used)
     except DataError:
         # A cell that cannot be read: the error comes with its row where it is used.
         return found
@@ -109,12 +130,19 @@ def check_table(
     leaks = [] if not classes else list(_leaks(types, used, y))
     leaks = [one for one in leaks if one.column not in named]
     found += [*leaks, *_identifiers(types, used), *entities]
+    found += [*_texts(types, used), *_missing(types, used), *_spellings(types, used)]
+    found += _totals(types, used)
     return [*found, *_duplicates(used, test)]
 
 
 def label_key(label: str) -> str:
-    """What labels have in common that differ in case and spaces only."""
-    return " ".join(label.split()).casefold()
+    """What labels have in common that differ in case and spaces only.
+
+    Or they are the same number: 1, 1.0 and 01.
+    """
+    if WHOLE_OR_FRACTION.fullmatch(label):
+        return repr(float(label))
+    return " ".join(unicodedata.normalize("NFKC", label).split()).casefold()
 
 
 def same_labels(y: Array) -> dict[str, list[str]]:
@@ -130,9 +158,15 @@ def _labels(y: Array) -> Iterator[TableWarning]:
     for first, others in same_labels(y).items():
         yield TableWarning(
             "labels",
-            f"Classes {listed([first, *others])} differ in case or spaces only.",
+            f"Classes {listed([first, *others])} {_likeness(first)}.",
             "--merge-labels makes one class of them.",
         )
+
+
+def _likeness(label: str) -> str:
+    """What labels with the same key have in common."""
+    number = WHOLE_OR_FRACTION.fullmatch(label)
+    return "are the same number" if number else "differ in case or spaces only"
 
 
 def _few_rows(y: Array) -> Iterator[TableWarning]:
@@ -227,6 +261,132 @@ def _identifies(name: str, column: Series) -> bool:
     # Numbers of rows, in any order, leave few gaps.
     dense = different == 1.0 and numbers.max() - numbers.min() < 1.5 * n
     return bool(dense or IDENTIFIER.search(name))
+
+
+# --- cells that may mean something else -----------------------------------------------
+
+
+def _texts(types: ColumnTypes, frame: DataFrame) -> Iterator[TableWarning]:
+    """Columns of text that look like numbers."""
+    for name in frame.columns:
+        # Codes are known to be what they are, and so are columns that were asked for.
+        asked = name in types.categorical or name in types.codes_
+        kind = types.kinds_.get(name, CATEGORY)
+        if asked or kind != CATEGORY or not is_text(frame[name].dropna()):
+            continue
+        cells = frame[name].dropna().head(LEAK_ROWS)
+        if pandas().to_numeric(cells, errors="coerce").notna().mean() >= BEGINS:
+            continue
+        alone = cells.map(is_number)
+        if len(cells) and alone.mean() >= ALONE:
+            yield _of_mixed(str(name), cells, alone)
+        elif name in types.kinds_ and cells.str.match(NUMBER_FIRST).mean() >= BEGINS:
+            yield _of_numbers_first(str(name), cells)
+
+
+def _of_mixed(name: str, cells: Series, alone: Series) -> TableWarning:
+    """Numbers, and cells that are none, or have another decimal sign."""
+    other = cells[~alone]
+    if not len(other):
+        _, english, _ = notations(cells)
+        return TableWarning(
+            "text",
+            f"Column {name!r} has numbers, {english} of them with a decimal point and "
+            "others with a decimal comma: it is taken for text.",
+            f"Write them alike; --categorical {_quoted(name)} if it is right.",
+            name,
+        )
+    word = str(other.value_counts().index[0])[:30]
+    return TableWarning(
+        "text",
+        f"Column {name!r} has {int(alone.sum())} numbers, but also {word!r}: it is "
+        "taken for text.",
+        f"Correct it, or --missing={_quoted(word)}; --categorical {_quoted(name)} if "
+        "it is right.",
+        name,
+    )
+
+
+def _of_numbers_first(name: str, cells: Series) -> TableWarning:
+    """Numbers with more behind them: 120/80, 10-20, 3 MB beside 512 kB."""
+    units = {parts[1] for parts in cells.map(parts_of) if parts is not None}
+    why = "several units" if len(units) > 1 else "more than a number"
+    return TableWarning(
+        "text",
+        f"Column {name!r} has cells such as {str(cells.iloc[0])[:30]!r}, with {why}: "
+        "it is taken for categories.",
+        f"Write numbers alone, or --categorical {_quoted(name)}.",
+        name,
+    )
+
+
+def _missing(types: ColumnTypes, frame: DataFrame) -> Iterator[TableWarning]:
+    """Numbers that may stand for missing values."""
+    for name, kind in types.kinds_.items():
+        if kind != NUMBER or name in types.formats_:
+            continue
+        found = sentinel_of(pandas().to_numeric(frame[name], errors="coerce"))
+        if found is not None:
+            yield TableWarning(
+                "missing",
+                f"Column {name!r} has the number {found}, far from all others.",
+                f"If it means a missing value: --missing={found}.",
+                name,
+            )
+
+
+def sentinel_of(numbers: Series) -> str | None:
+    """A number such as -9999 that lies far from all others, as it is written."""
+    known = numbers.dropna().astype(float)
+    for extreme in (known.min(), known.max()) if len(known) else ():
+        rest = known[known != extreme]
+        whole = extreme % 1 == 0 and abs(extreme) < 1e15
+        text = repr(int(extreme)) if whole else repr(float(extreme))
+        often = int((known == extreme).sum()) > 1
+        below_zero = extreme < 0 <= rest.min() and often
+        if rest.nunique() < 2 or not (below_zero or SENTINEL.fullmatch(text)):
+            continue
+        if extreme == -1:
+            strange = below_zero and rest.nunique() >= MANY_VALUES
+        else:
+            width = rest.max() - rest.min()
+            strange = not rest.min() - width <= extreme <= rest.max() + width
+        if strange:
+            return text
+    return None
+
+
+def _spellings(types: ColumnTypes, frame: DataFrame) -> Iterator[TableWarning]:
+    """Categories that differ in case or spaces only."""
+    for name, kind in types.kinds_.items():
+        known = texts(frame[name].dropna()).unique() if kind == CATEGORY else []
+        for first, others in list(same_labels(np.array(known, dtype=str)).items())[:1]:
+            yield TableWarning(
+                "spellings",
+                f"Column {name!r} has the categories {listed([first, *others])}, which "
+                f"{_likeness(first)}.",
+                "If they mean the same, write them alike.",
+                name,
+            )
+
+
+def _totals(types: ColumnTypes, frame: DataFrame) -> Iterator[TableWarning]:
+    """Rows that may hold sums of others."""
+    for name in frame.columns:
+        kind = types.kinds_.get(name, CATEGORY)
+        if kind != CATEGORY or not is_text(frame[name]):
+            continue
+        words = frame[name].dropna()
+        words = words[words.str.fullmatch(TOTAL)]
+        if len(words):
+            rows = "row has" if len(words) == 1 else "rows have"
+            yield TableWarning(
+                "totals",
+                f"{len(words)} {rows} {words.iloc[0]!r} in column {name!r} (row "
+                f"{int(words.index[0]) + 1}).",
+                "If they are sums of other rows, remove them.",
+                str(name),
+            )
 
 
 # --- rows that are not independent ----------------------------------------------------

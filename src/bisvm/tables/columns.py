@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -11,6 +11,17 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bisvm.core.types import Array, UserData
+from bisvm.tables.dates import (
+    COMPACT,
+    ISO,
+    ISO_DATE,
+    PATTERNS,
+    TIME,
+    date_format,
+    exchanged,
+    hours,
+    moments,
+)
 from bisvm.tables.errors import DataError, listed, pandas
 
 if TYPE_CHECKING:
@@ -19,18 +30,6 @@ if TYPE_CHECKING:
 NUMBER, DATE, CATEGORY = "number", "date", "category"
 # The category of missing cells.
 NOTHING = "(missing)"
-# What pandas calls the ISO format: with or without a time of the day, a zone, and parts
-# of a second. It would take years and other numbers for dates, too.
-ISO, ISO_DATE = "ISO8601", r"\d{4}-\d{2}-\d{2}([ T].*)?"
-# Formats of dates, tried in this order; the first that fits all cells is used.
-DATE_FORMATS = (
-    *("%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"),
-    *("%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y/%m/%d"),
-    *("%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%y"),
-    *("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M"),
-    *("%d/%m/%y", "%m/%d/%y", "%d/%m/%y %H:%M", "%m/%d/%y %H:%M"),
-    *("%d-%m-%Y", "%d %b %Y", "%d %B %Y", ISO),
-)
 # A text column identifies the rows if it has more different values than this and than
 # half the rows, or if all values differ in this many rows or more.
 FEW_CATEGORIES, FEW_NAMES = 30, 10
@@ -40,18 +39,23 @@ MANY_ROWS, MEAN_STEP = 20, 20
 # The square of a larger number overflows, or nearly so.
 LARGEST = 1e150
 MICROSECONDS = 86_400_000_000  # of a day
-# Whole years that fit into 64 bits of nanoseconds before and after 1970.
-NANOSECOND_YEARS = (1678, 2261)
 # A column with at least this share of numbers is numeric; other cells are errors.
 MOSTLY = 0.9
+# Whole numbers that are no quantities: 01067, +4930123456, and those with more digits
+# than a float.
+CODE, DIGITS = r"0\d{2,}|\+\d{7,}", 15
+# Whole numbers that may be dates.
+FIRST_DAY, LAST_DAY = 1900_01_01, 2099_12_31
+# Names that programs give to a column of numbers of rows.
+UNNAMED = re.compile(r"column 1|unnamed: 0|index|", re.IGNORECASE)
 
 
 class ColumnTypes(TransformerMixin, BaseEstimator):
     """Detect the types of columns and convert them to numbers and categories.
 
-    Numbers stay, dates become days since 1970, and categories become text, "(missing)"
-    for missing cells. Columns without information are dropped: empty and constant ones,
-    and names or numbers of rows.
+    Numbers stay, dates become days since 1970, times of a day become hours, and
+    categories become text, "(missing)" for missing cells. Columns without information
+    are dropped: empty and constant ones, and names or numbers of rows.
 
     Parameters
     ----------
@@ -59,13 +63,23 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
     drop : names of columns to ignore
     keep : names of columns to use although they look like names or numbers of rows
     dates : pairs (name, format) of columns of dates whose format is known
+    numeric : names of columns that are numbers although they look like codes
 
     Attributes
     ----------
     kinds_ : dict from the name of a column to "number", "date" or "category"
-    formats_ : dict from the name of a column of dates to its format
+    formats_ : dict from the name of a column of dates or times to its format
     dropped_ : dict from the name of a dropped column to the reason
+    codes_ : dict from the name of a column of codes, such as 01067, to one of them
+    unclear_ : dict from the name of a column of dates to another format that fits
+    ranges_ : (k, 2), lowest and highest number or date of the columns of `kinds_`; NaN
+        for categories
+    spellings_ : dict from the name of a column of few categories to these, by their
+        text in lower case
     """
+
+    # Models of earlier versions have none.
+    numeric: Sequence[str] = ()
 
     def __init__(
         self,
@@ -73,11 +87,13 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
         drop: Sequence[str] = (),
         keep: Sequence[str] = (),
         dates: Sequence[tuple[str, str]] = (),
+        numeric: Sequence[str] = (),
     ):
         self.categorical = categorical
         self.drop = drop
         self.keep = keep
         self.dates = dates
+        self.numeric = numeric
 
     def fit(self, X: UserData, y: object = None) -> Self:
         """Detect the types of the columns of a data frame.
@@ -98,9 +114,13 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
         self.kinds_: dict[str, str] = {}
         self.formats_: dict[str, str] = {}
         self.dropped_: dict[str, str] = {}
+        self.codes_: dict[str, str] = {}
+        self.unclear_: dict[str, str] = {}
+        self.spellings_: dict[str, dict[str, str]] = {}
+        ranges: dict[str, tuple[float, float]] = {}
         for name in frame.columns:
             try:
-                self._inspect(str(name), frame[name])
+                self._inspect(str(name), frame[name], ranges)
             except DataError as error:
                 raise error.of(str(name)) from None
         if not self.kinds_:
@@ -109,6 +129,8 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
                 + "; ".join(f"{k!r} {why}" for k, why in self.dropped_.items())
                 + "."
             )
+        unknown = (np.nan, np.nan)
+        self.ranges_ = np.array([ranges.get(name, unknown) for name in self.kinds_])
         return self
 
     def transform(self, X: UserData) -> DataFrame:
@@ -146,13 +168,17 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
 
     def _check_names(self, frame: DataFrame) -> None:
         known = {str(name) for name in frame.columns}
-        for name in (*self.categorical, *self.drop, *self.keep):
+        dates = [name for name, _ in self.dates]
+        for name in (*self.categorical, *self.drop, *self.keep, *self.numeric, *dates):
             if name not in known:
                 raise DataError(
                     f"there is no column {name!r}; there are {listed(sorted(known))}."
                 )
 
-    def _inspect(self, name: str, column: Series) -> None:
+    def _inspect(
+        self, name: str, column: Series, ranges: dict[str, tuple[float, float]]
+    ) -> None:
+        """Find out what a column holds; add lowest and highest number to `ranges`."""
         if name in self.drop:
             self.dropped_[name] = "was dropped on request"
             return
@@ -160,40 +186,85 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
         if not len(cells):
             self.dropped_[name] = "is empty"
             return
-        kind, form = self._kind_of(name, column)
-        values = texts(cells) if kind == CATEGORY else column_numbers(name, cells, form)
+        kind, form = self._kind_of(name, cells)
+        try:
+            numbers = kind != CATEGORY
+            values = column_numbers(name, cells, form) if numbers else texts(cells)
+        except DataError as error:
+            # `bisvm predict` has no such option.
+            more = f" If the column has categories: --categorical {name}."
+            raise DataError(error.message + more, column=name, row=error.row) from None
         count = values.nunique()
         if count == 1 and len(cells) == len(column):
             self.dropped_[name] = "has one value only"
         elif name not in self.keep and kind == CATEGORY and _are_names(count, column):
-            self.dropped_[name] = f"has {count} different texts in {len(column)} rows"
+            shown = f", such as {str(values.iloc[0])[:30]!r}"
+            self.dropped_[name] = (
+                f"has {count} different texts in {len(column)} rows{shown}"
+            )
         elif name not in self.keep and kind == NUMBER and _count_rows(values, column):
             self.dropped_[name] = "counts the rows"
         else:
-            self.kinds_[name] = kind
-            if form is not None:
-                self.formats_[name] = form
+            self._remember(name, kind, form, values, cells)
+            if kind != CATEGORY:
+                ranges[name] = (float(values.min()), float(values.max()))
 
-    def _kind_of(self, name: str, column: Series) -> tuple[str, str | None]:
-        pd = pandas()
-        if name in self.categorical or pd.api.types.is_bool_dtype(column):
+    def _remember(
+        self, name: str, kind: str, form: str | None, values: Series, cells: Series
+    ) -> None:
+        """Keep what new rows are read and compared by."""
+        self.kinds_[name] = kind
+        if form is not None:
+            self.formats_[name] = form
+        other = exchanged(texts(cells), form) if form else None
+        if other is not None and name not in dict(self.dates):
+            self.unclear_[name] = other
+        if kind != CATEGORY:
+            return
+        if name not in self.categorical and are_codes(values):
+            self.codes_[name] = str(values.iloc[0])
+        known = {str(one).casefold(): str(one) for one in values.unique()}
+        if len(known) == values.nunique() <= FEW_CATEGORIES:
+            self.spellings_[name] = known
+
+    def _kind_of(self, name: str, cells: Series) -> tuple[str, str | None]:
+        types = pandas().api.types
+        if name in self.categorical or types.is_bool_dtype(cells):
             return CATEGORY, None
-        if pd.api.types.is_datetime64_any_dtype(column):
+        if types.is_datetime64_any_dtype(cells):
             return DATE, ""
-        if pd.api.types.is_numeric_dtype(column):
+        if types.is_timedelta64_dtype(cells):
+            return NUMBER, TIME
+        known = dict(self.dates).get(name)
+        if known is not None:
+            return (NUMBER if known == TIME else DATE), known
+        if name in self.numeric:
             return NUMBER, None
-        cells = texts(column.dropna())
-        numbers = pd.to_numeric(cells, errors="coerce").notna()
-        if numbers.mean() >= MOSTLY:
+        if types.is_numeric_dtype(cells):
+            return (DATE, COMPACT) if _are_days(cells) else (NUMBER, None)
+        return self._kind_of_text(texts(cells))
+
+    def _kind_of_text(self, cells: Series) -> tuple[str, str | None]:
+        form = _date_of_digits(cells)
+        if form is not None:
+            return DATE, form
+        if are_codes(cells):
+            return CATEGORY, None
+        if pandas().to_numeric(cells, errors="coerce").notna().mean() >= MOSTLY:
             return NUMBER, None
-        form = dict(self.dates).get(name) or date_format(cells)
-        return (CATEGORY, None) if form is None else (DATE, form)
+        form = date_format(cells)
+        return (CATEGORY if form is None else NUMBER if form == TIME else DATE), form
 
     def _values(self, name: str, kind: str, column: Series) -> Array:
         known = column.notna().to_numpy()
         if kind == CATEGORY:
             out = np.full(len(column), NOTHING, dtype=object)
-            out[known] = texts(column[known]).to_numpy(dtype=object)
+            # Models of earlier versions have no spellings.
+            spelled = getattr(self, "spellings_", {}).get(name, {})
+            found = texts(column[known])
+            if spelled:
+                found = found.map(lambda one: _spelled(one, spelled))
+            out[known] = found.to_numpy(dtype=object)
         else:
             out = np.full(len(column), np.nan)
             out[known] = column_numbers(name, column[known], self.formats_.get(name))
@@ -212,7 +283,8 @@ def _count_rows(values: Series, column: Series) -> bool:
     If the rows are sorted by class, such a column would give the class away.
     """
     numbers = values.to_numpy(dtype=float)
-    if len(numbers) < max(len(column), MANY_ROWS) or (numbers % 1 != 0).any():
+    least = FEW_NAMES if UNNAMED.fullmatch(str(column.name)) else MANY_ROWS
+    if len(numbers) < max(len(column), least) or (numbers % 1 != 0).any():
         return False
     steps = np.diff(numbers)
     return bool((steps > 0).all() and steps.mean() <= MEAN_STEP)
@@ -233,8 +305,7 @@ def column_numbers(name: str, cells: Series, form: str | None) -> Series:
         what = "too large a" if np.isfinite(numbers[place]) else "not a finite"
         raise DataError(
             f"{str(cells.iloc[place])[:60]!r} is {what} number, but the column is "
-            "numeric: correct it, declare it a missing value by --missing, or the "
-            "column one of categories by --categorical.",
+            "numeric: correct it, or declare it a missing value by --missing.",
             column=name,
             row=_row(cells, place),
         )
@@ -242,68 +313,70 @@ def column_numbers(name: str, cells: Series, form: str | None) -> Series:
 
 
 def _days(name: str, cells: Series, form: str) -> Series:
-    """Days since 1970; a format of "" means a column that has the type of dates.
+    """Days since 1970, or hours; a format of "" means a column of the type of dates.
 
-    If such a column comes as text later, it must have the ISO format.
+    If such a column comes as text later, it must have the ISO format. Dates in that
+    format are clear, and read in any column of dates.
     """
     pd = pandas()
-    text = not pd.api.types.is_datetime64_any_dtype(cells)
-    moments = _moments(texts(cells) if text else cells, (form or ISO) if text else None)
-    wrong = np.isnat(moments)
+    if pd.api.types.is_timedelta64_dtype(cells):
+        return cells / pd.Timedelta(hours=1)
+    spelled = texts(cells)
+    if form == TIME:
+        values = hours(spelled)
+        wrong = np.isnan(values)
+        like = ", such as 1:30 or 1:30:00"
+    else:
+        typed = pd.api.types.is_datetime64_any_dtype(cells)
+        iso = not typed and spelled.str.fullmatch(ISO_DATE).all()
+        own = None if typed else ISO if iso else form or ISO
+        found = moments(cells if typed else spelled, own)
+        values, wrong = found.astype(np.int64) / MICROSECONDS, np.isnat(found)
+        like = f" of the form {form or 'YYYY-MM-DD (ISO 8601)'}"
     if wrong.any():
         place = int(np.argmax(wrong))
-        like = f" of the form {form or 'YYYY-MM-DD (ISO 8601)'}"
+        what = "time" if form == TIME else "date"
         raise DataError(
-            f"{str(cells.iloc[place])[:60]!r} is not a date{like}.",
+            f"{str(cells.iloc[place])[:60]!r} is not a {what}{like}: correct it, or "
+            "declare it a missing value by --missing.",
             column=name,
             row=_row(cells, place),
         )
-    return pd.Series(moments.astype(np.int64) / MICROSECONDS, index=cells.index)
+    return pd.Series(values, index=cells.index)
 
 
-def _moments(cells: Series, form: str | None) -> Array:
-    """Cells as numpy.datetime64, up to the first that is none: that one is NaT.
-
-    Nanoseconds end in 2262; microseconds reach the year 9999, often used for "never".
-    pandas before version 3 reads text as nanoseconds.
-    """
-    dates = pandas().to_datetime(cells, format=form, errors="coerce", utc=True)
-    moments: Array = dates.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
-    for place in np.flatnonzero(np.isnat(moments)):
-        moments[place] = _far_moment(cells.iloc[place], form)
-        if np.isnat(moments[place]):
-            break
-    return moments
-
-
-def _far_moment(cell: object, form: str | None) -> np.datetime64:
-    """A date that has no nanoseconds, or NaT."""
-    try:
-        found = (
-            datetime.fromisoformat(str(cell))
-            if form == ISO
-            else datetime.strptime(str(cell), form or "")
-        )
-        if found.tzinfo is not None:
-            found = found.astimezone(UTC).replace(tzinfo=None)
-    except (ValueError, OverflowError):
-        return np.datetime64("NaT", "us")
-    far = not NANOSECOND_YEARS[0] <= found.year <= NANOSECOND_YEARS[1]
-    return np.datetime64(found if far else "NaT", "us")
-
-
-def date_format(cells: Series) -> str | None:
-    """The first format in which every cell is a date, or None."""
-    head = cells.head(50)
-    for form in DATE_FORMATS:
-        if form == ISO and not cells.str.fullmatch(ISO_DATE).all():
-            continue
-        for part in (head, cells):
-            if np.isnat(_moments(part, form)).any():
-                break
-        else:
-            return form
+def _date_of_digits(cells: Series) -> str | None:
+    """The format of dates that look like numbers: 20241231, or 12.2024."""
+    for form in (COMPACT, "%m.%Y"):
+        first = re.fullmatch(PATTERNS[form], str(cells.iloc[0]))
+        if first and cells.str.fullmatch(PATTERNS[form]).all():
+            return date_format(cells)
     return None
+
+
+def _are_days(numbers: Series) -> bool:
+    """Whether whole numbers are dates such as 20241231."""
+    if not pandas().api.types.is_integer_dtype(numbers):
+        return False
+    likely = numbers.between(FIRST_DAY, LAST_DAY).all()
+    return bool(likely) and _date_of_digits(texts(numbers)) is not None
+
+
+def are_codes(cells: Series) -> bool:
+    """Whether text of digits is no quantity: 01067, or too long for a float."""
+    first = str(cells.iloc[0]).removeprefix("+")
+    if not first.isdecimal() or not cells.str.fullmatch(r"\+?\d+").all():
+        return False
+    if cells.str.fullmatch(CODE).any():
+        return True
+    return bool((cells.str.len() > DIGITS).any()) and (
+        cells.astype(float).nunique() < cells.nunique()
+    )
+
+
+def _spelled(cell: str, known: Mapping[str, str]) -> str:
+    """A category as it was spelled where it was learned; others stay."""
+    return cell if cell in known.values() else known.get(cell.casefold(), cell)
 
 
 def texts(cells: Series) -> Series:
@@ -311,6 +384,8 @@ def texts(cells: Series) -> Series:
     pd = pandas()
     if pd.api.types.is_bool_dtype(cells):
         return cells.astype(str).astype(object)
+    if isinstance(cells.dtype, pd.StringDtype):
+        return cells.astype(object)
     return cells.map(_text).astype(object)
 
 

@@ -13,7 +13,9 @@ from sklearn.pipeline import Pipeline
 from bisvm.tables.columns import NUMBER, ColumnTypes
 from bisvm.tables.errors import DataError
 
-VERSION = 1
+VERSION = 2
+# Versions that can be read: the first had fewer fields.
+READABLE = (1, 2)
 # The attribute of a pipeline that holds its format.
 ATTRIBUTE = "table_format_"
 
@@ -35,12 +37,17 @@ class TableFormat:
     decimal : decimal sign; None if the file has whole numbers only
     thousands : thousands sign; None if the file has none
     numbers : columns whose numbers are written with these signs
+    others : those of them with the two signs exchanged
+    grouped : those of these that have a thousands sign and no decimals
+    negative : columns with negative numbers such as (1,234) or 1,234-
     missing : words for missing values, in lower case
     target : the column to predict; None if the labels are stored separately
     labels : the classes, as spelled in the file
     like_labels : columns without a name whose cells are labels, too
     used : columns that the model uses
     units : pairs (column, unit) of columns whose numbers have a unit
+    head : number of rows with names and units, above the data
+    second : pairs (column, cell) of the first row below the names, such as units
     version : of this list of fields
     """
 
@@ -60,13 +67,19 @@ class TableFormat:
     like_labels: tuple[str, ...] = ()
     used: tuple[str, ...] = ()
     units: tuple[tuple[str, str], ...] = ()
+    others: tuple[str, ...] = ()
+    grouped: tuple[str, ...] = ()
+    negative: tuple[str, ...] = ()
+    head: int = 1
+    second: tuple[tuple[str, str], ...] = ()
     version: int = VERSION
 
     def __post_init__(self) -> None:
         signs = (None, ".", ",")
         lists = (
             *(self.columns, self.numbers, self.missing),
-            *(self.labels, self.like_labels, self.used),
+            *(self.labels, self.like_labels, self.used, self.others),
+            *(self.grouped, self.negative),
         )
         if (
             self.kind not in ("text", "parquet", "libsvm", "npz")
@@ -77,10 +90,13 @@ class TableFormat:
             or self.separator not in (None, ",", ";", "\t", "|", " ")
             or self.decimal not in signs
             or self.thousands not in signs
+            or self.head not in (0, 1, 2, 3)
             or not all(isinstance(one, tuple) for one in lists)
             or not all(isinstance(text, str) for one in lists for text in one)
             or not isinstance(self.target, (str, type(None)))
-            or not all(isinstance(x, str) for pair in self.units for x in pair)
+            or not all(
+                isinstance(x, str) for pair in (*self.units, *self.second) for x in pair
+            )
         ):
             raise ValueError(f"this is not a valid format of a table: {self!r:.200}")
 
@@ -102,6 +118,8 @@ def remember(model: Pipeline, form: TableFormat) -> None:
         form,
         used=tuple(kinds),
         numbers=tuple(name for name in kinds if name in numbers),
+        others=tuple(name for name in kinds if name in form.others),
+        negative=tuple(name for name in kinds if name in form.negative),
     )
     setattr(model, ATTRIBUTE, known)
 
@@ -112,7 +130,7 @@ def remembered(model: Pipeline) -> TableFormat | None:
     if stored is None:
         return None
     version = getattr(stored, "version", None)
-    if version != VERSION:
+    if version not in READABLE:
         raise DataError(
             f"the model stores its file format in version {version!r}, but this bisvm "
             f"reads version {VERSION}: update bisvm, or tune again."

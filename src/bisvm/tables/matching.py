@@ -10,29 +10,41 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bisvm.tables.errors import DataError
+from bisvm.tables.errors import DataError, listed
 from bisvm.tables.format import TableFormat
-from bisvm.tables.sources import Source
-from bisvm.tables.text import (
+from bisvm.tables.header import (
+    Head,
+    below,
+    equal_rows,
+    header_votes,
+    names_of,
+    several_rows,
+)
+from bisvm.tables.lines import (
     SAMPLE,
     SEPARATORS,
-    below,
-    cells_of,
-    english_number,
+    TOTAL,
     guess_separator,
-    header_votes,
     irregular_lines,
-    is_text,
-    match_numbers,
-    missing_words,
-    names_of,
-    notations,
+    laid_out,
+    lines_of,
     sample_of,
-    with_minus,
+    skipped_in_words,
+    without_tail,
     without_title,
-    without_words,
 )
-from bisvm.tables.units import Unit, without_unit
+from bisvm.tables.numbers import english_number, match_numbers, notations
+from bisvm.tables.sources import Source
+from bisvm.tables.text import cells_of, check_spaces
+from bisvm.tables.units import (
+    NEARLY_ALL,
+    Unit,
+    minus_in_front,
+    with_plain_signs,
+    without_any,
+    without_unit,
+)
+from bisvm.tables.words import is_text, missing_words, without_words
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -50,17 +62,25 @@ def read_text_like(
     missing: Sequence[str],
     decimal: str | None,
     skip: int | None = None,
+    skip_last: int | None = None,
 ) -> tuple[DataFrame, list[str]]:
     """Read a text; arguments that are None are those of the training file."""
     guessed = source.separator or guess_separator(sample_of(source.text))
     own = separator or source.separator or like.separator or guessed
-    text, skipped = without_title(source.text, own, skip)
+    named = like.named if header is None else header
+    text, title = without_title(source.text, own, skip, named)
+    text, tail = without_tail(text, own, skip_last, sure=True)
+    notes = list(source.notes)
+    notes += skipped_in_words(
+        title if skip is None else "", tail if skip_last is None else ""
+    )
+    above = len(lines_of(title))
+    text, sign, _ = laid_out(text, own)
     try:
-        cells = cells_of(text, own)
+        cells = cells_of(text, sign, above)
         if header is None and not like.named:
             _check_no_header(cells, like)
-        header = like.named if header is None else header
-        names = _names_like(cells.iloc[0], header, like)
+        head = _head_like(cells, header, like)
     except DataError:
         if separator is not None or own == guessed:
             raise
@@ -69,27 +89,53 @@ def read_text_like(
             f"the training file are separated by {SEPARATORS[own]}s: use --separator "
             f"{SEPARATORS[guessed]} if that is right."
         ) from None
-    _check_lines_are_rows(text, own, skipped)
-    cells = below(cells, names, header)
-    notes = check_target(cells, like, by_name=header and like.named)
-    typed = [names[place] for place in source.typed if place < len(names)]
-    return as_like(cells, like, missing, decimal, typed), notes
+    _check_lines_are_rows(text, sign, above, head.rows)
+    rows = below(cells, head)
+    _check_header_is_once(rows, cells, head)
+    notes += sum_in_words(rows)
+    by_name = like.named and head.rows > 0
+    notes += [*head.notes, *check_target(rows, like, by_name=by_name)]
+    notes += unknown_in_words(rows, like) if by_name else []
+    typed = [head.names[place] for place in source.typed if place < len(head.names)]
+    frame, more = as_like(rows, like, missing, decimal, typed)
+    return frame, [*notes, *more]
 
 
-def _check_lines_are_rows(text: str, separator: str, skipped: int) -> None:
+def _check_lines_are_rows(text: str, separator: str, skipped: int, head: int) -> None:
     """Refuse lines that are no whole rows: each line must have its prediction."""
     found = irregular_lines(text, separator, skipped)
+    check_spaces(found.short, found.fields, separator)
     if found.short:
         line, saw = found.short[0]
         raise DataError(
             f"line {line} has {saw} fields, but the first line has {found.fields}: "
             "every row needs the same number. Leave a cell empty if its value is "
-            "missing, with its separator."
+            "missing, with its separator; use --skip-last if the table ends above."
         )
-    if found.blank:
+    if found.swallowed:
         raise DataError(
-            f"line {found.blank[0]} is blank, and the predictions of the rows below "
-            "would be off by a line: remove it."
+            f"the cell that ends in line {found.swallowed[0]} contains whole rows: a "
+            "quotation mark seems to be missing above it."
+        )
+    # A blank line may stand between the header and the rows.
+    blank = [line for line in found.blank if not (head and line == skipped + head + 1)]
+    for lines, what in ((blank, "blank"), (found.comments, "a comment")):
+        if lines:
+            raise DataError(
+                f"line {lines[0]} is {what}, and the predictions of the rows below "
+                "would be off by a line: remove it."
+            )
+
+
+def _check_header_is_once(rows: DataFrame, cells: DataFrame, head: Head) -> None:
+    if not head.rows:
+        return
+    again = equal_rows(rows, cells.iloc[0].set_axis(rows.columns)).to_numpy()
+    if again.any():
+        raise DataError(
+            "the row repeats the header, and the predictions of the rows below would "
+            "be off by a line: remove it.",
+            row=int(again.argmax()) + 1,
         )
 
 
@@ -102,10 +148,37 @@ def _check_no_header(cells: DataFrame, like: TableFormat) -> None:
         )
 
 
-def _names_like(first: Series, header: bool, like: TableFormat) -> Sequence[str]:
-    """Names of the columns in the training file."""
+def _head_like(cells: DataFrame, header: bool | None, like: TableFormat) -> Head:
+    """Names of the columns in the training file, and the rows above the data."""
+    two = None
+    if header is None and like.named:
+        rows = without_words(cells.head(SAMPLE), like.missing)
+        two = several_rows(cells, rows, least=1 if like.head > 1 else 2)
+    header = like.named if header is None else header
     if not (header and like.named):
-        return names_by_place(len(first), like)
+        return Head(list(names_by_place(cells.shape[1], like)), int(header))
+    if two is not None and set(two.names) & set(like.used):
+        _check_second_row(two, like)
+        first, count, notes = two.given, two.rows, two.notes
+    else:
+        first, count, notes = tuple(cells.iloc[0]), 1, ()
+    return Head(list(_names_like(first, like)), count, notes)
+
+
+def _check_second_row(head: Head, like: TableFormat) -> None:
+    """Refuse other units below the names of columns."""
+    before, own = dict(like.second), dict(head.second)
+    for name in like.used:
+        if name in before and name in own and before[name] != own[name]:
+            raise DataError(
+                f"the second row has {own[name]!r}, but that of the training file has "
+                f"{before[name]!r}.",
+                column=name,
+            )
+
+
+def _names_like(first: Sequence[object], like: TableFormat) -> Sequence[str]:
+    """Names of the columns in the training file, from the cells of its header."""
     names = names_of(first)
     if not set(names) & set(like.features):
         shown = ", ".join(map(repr, like.features[:3]))
@@ -187,6 +260,24 @@ def check_target(cells: DataFrame, like: TableFormat, *, by_name: bool) -> list[
     )
 
 
+def sum_in_words(rows: DataFrame) -> list[str]:
+    """A note on a last row that may hold sums; it is predicted, as all rows are."""
+    known = [cell for cell in rows.iloc[-1] if isinstance(cell, str)]
+    if not known or not TOTAL.fullmatch(known[0].rstrip(":")):
+        return []
+    return [f"the last row begins with {known[0]!r}; a sum has no prediction"]
+
+
+def unknown_in_words(frame: DataFrame, like: TableFormat) -> list[str]:
+    """A note on columns that the training file does not have."""
+    unknown = [name for name in frame if name not in like.columns]
+    edges = {name for name in unknown if frame[name].isna().all()}
+    shown = [name for name in unknown if name not in edges]
+    if not shown:
+        return []
+    return [f"columns that the training file does not have: {listed(shown, 5)}"]
+
+
 def _without_target(cells: DataFrame, like: TableFormat) -> list[str]:
     """Refuse a file that has the target but lacks another column."""
     place = like.columns.index(str(like.target))
@@ -212,22 +303,39 @@ def as_like(
     missing: Sequence[str],
     decimal: str | None,
     typed: Sequence[str] = (),
-) -> DataFrame:
+) -> tuple[DataFrame, list[str]]:
     """Read missing values and numbers in text columns as in the training file.
 
     typed : columns whose numbers have a decimal point in any case
+
+    Returns
+    -------
+    frame : data frame
+    notes : what was taken to be as in the training file, in words
     """
-    frame = with_minus(without_words(frame, missing_words(missing, like.missing)))
+    words = missing_words(missing, like.missing)
+    frame, notes = with_plain_signs(without_words(frame, words)), []
     read = set(like.used or like.columns) & set(frame)
+    for name in like.negative:
+        if name in read and is_text(frame[name]):
+            frame[name] = minus_in_front(frame[name])
     for unit in (Unit(*pair) for pair in like.units):
         if unit.column in read and is_text(frame[unit.column]):
+            bare = without_any(frame[unit.column])
+            if unit.text and bare.mean() > 1 - NEARLY_ALL:
+                notes.append(
+                    f"{bare.mean():.0%} of the cells of {unit.column!r} have no unit; "
+                    f"they are taken to be in {unit.text!r}, as in the training file"
+                )
             frame[unit.column] = without_unit(frame[unit.column], unit)
     texts = [name for name in like.numbers if name in frame and name not in typed]
     names = [name for name in texts if is_text(frame[name])]
-    sign = decimal or like.decimal or _own_sign(frame[names])
+    usual = decimal or like.decimal or _own_sign(frame[names])
     groups_known = decimal is not None or like.thousands is not None
     for name in names:
         cells = frame[name].dropna()
+        exchanged = decimal is None and name in like.others
+        sign = usual if not exchanged else "." if usual == "," else ","
         if sign == ".":
             cells = cells[cells.str.contains(",", regex=False)]
         if not len(cells):
@@ -236,11 +344,11 @@ def as_like(
         other_plain, other_grouped = match_numbers(cells, sign != ",")
         other = ~plain & ~grouped & (other_plain | other_grouped)
         _refuse(cells[other], name, _other_sign(sign))
-        if not groups_known:
+        if not (groups_known or (exchanged and name in like.grouped)):
             _refuse(cells[grouped & ~plain & other_plain], name, _UNCLEAR)
         fits = plain | grouped
         frame.loc[fits.index[fits], name] = english_number(cells[fits], sign == ",")
-    return frame
+    return frame, notes
 
 
 _UNCLEAR = (

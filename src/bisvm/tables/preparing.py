@@ -17,10 +17,14 @@ from sklearn.preprocessing import (
 )
 
 from bisvm.core.types import UserData
-from bisvm.tables.columns import ColumnTypes
+from bisvm.tables.columns import DATE, ColumnTypes
 
 # The rarest categories of a column beyond this number are merged into one.
 MOST_CATEGORIES = 30
+# Columns of new rows of which it is told that they are unlike the training data.
+MOST_NOTES = 5
+# How far outside of the training data a number or date is, in ranges of these.
+FAR_NUMBER, FAR_DATE = 1.0, 0.1
 
 
 def pipeline_for(
@@ -31,6 +35,7 @@ def pipeline_for(
     drop: Sequence[str] = (),
     keep: Sequence[str] = (),
     dates: Sequence[tuple[str, str]] = (),
+    numeric: Sequence[str] = (),
     histograms: bool = False,
 ) -> Pipeline:
     """Return an unfitted pipeline for tables like this one that ends with a machine.
@@ -44,7 +49,7 @@ def pipeline_for(
     frame : data frame, or sparse matrix
         Its columns are checked; nothing is learned from it.
     machine : classifier
-    categorical, drop, keep, dates : see `ColumnTypes`
+    categorical, drop, keep, dates, numeric : see `ColumnTypes`
     histograms : whether the kernel needs numbers that are not negative
 
     Returns
@@ -53,7 +58,9 @@ def pipeline_for(
     """
     if not hasattr(frame, "columns"):
         return Pipeline([("scale", MaxAbsScaler()), ("machine", machine)])
-    types = ColumnTypes(list(categorical), list(drop), list(keep), list(dates))
+    types = ColumnTypes(
+        list(categorical), list(drop), list(keep), list(dates), list(numeric)
+    )
     clone(types).fit(frame)
     scaler = MinMaxScaler(clip=True) if histograms else StandardScaler()
     # Selected by type, not by name: on a part of the rows a column may be dropped.
@@ -115,6 +122,43 @@ def unseen_categories(model: Pipeline, frame: UserData) -> dict[str, str]:
             if new:
                 found[str(column)] = str(new[0])
     return found
+
+
+def unlike_training(model: Pipeline, frame: UserData) -> list[str]:
+    """Notes on columns of new rows that are empty, or far from the training data.
+
+    A number is far if it lies outside by more than the range, a date by a tenth of it.
+    """
+    if not isinstance(model[0], ColumnTypes):
+        return []
+    typed, notes = model[0].transform(frame), []
+    # Models of earlier versions have no ranges.
+    ranges = getattr(model[0], "ranges_", np.empty((0, 2)))
+    for name, (low, high) in zip(model[0].kinds_, ranges, strict=False):
+        if np.isnan(low):
+            continue
+        values = typed[name].to_numpy(dtype=float)
+        if np.isnan(values).all():
+            notes.append(f"column {name!r} is empty here, but not in the training data")
+            continue
+        dates = model[0].kinds_[name] == DATE
+        width = (high - low) * (FAR_DATE if dates else FAR_NUMBER)
+        far = np.flatnonzero((values < low - width) | (values > high + width))
+        if len(far):
+            cell = frame[name].iloc[far[0]]
+            bounds = [_day(one) if dates else f"{one:g}" for one in (low, high)]
+            notes.append(
+                f"column {name!r}, row {far[0] + 1}: {str(cell)[:30]!r} lies outside "
+                f"of the training data ({' to '.join(bounds)}), where predictions are "
+                f"uncertain{f'; so do {len(far) - 1} more' if len(far) > 1 else ''}"
+            )
+    more = len(notes) - MOST_NOTES
+    return notes[:MOST_NOTES] + [f"{more} more columns are like that"] * (more > 0)
+
+
+def _day(number: float) -> str:
+    """A day as text, from its number since 1970."""
+    return str(np.datetime64(int(np.floor(number)), "D"))
 
 
 def _width(encode: OneHotEncoder, number: int) -> int:

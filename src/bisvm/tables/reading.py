@@ -14,9 +14,25 @@ from sklearn.datasets import load_svmlight_file
 from bisvm.core.types import Array, UserData
 from bisvm.tables.errors import DataError, pandas
 from bisvm.tables.format import TableFormat
-from bisvm.tables.matching import as_like, check_target, names_by_place, read_text_like
-from bisvm.tables.sources import GZIP, is_packed, source_of, unpacked
-from bisvm.tables.text import missing_words, read_text, without_words
+from bisvm.tables.matching import (
+    as_like,
+    check_target,
+    names_by_place,
+    read_text_like,
+    unknown_in_words,
+)
+from bisvm.tables.numbers import read_numbers
+from bisvm.tables.objects import of_json
+from bisvm.tables.sources import (
+    GZIP,
+    Source,
+    is_packed,
+    of_spreadsheet,
+    of_text,
+    unpacked,
+)
+from bisvm.tables.text import read_text
+from bisvm.tables.words import is_text, missing_words, without_words
 
 # Endings of names that tell the format; all other text may be CSV or LIBSVM.
 SUFFIXES = {
@@ -26,6 +42,25 @@ SUFFIXES = {
     **dict.fromkeys((".xlsx", ".xlsm"), "excel"),
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl"),
     ".npz": "npz",
+}
+# Files of other programs, by the endings of names and by their first bytes.
+OTHERS = (
+    *(".xls", ".xlsb", ".ods", ".numbers", ".sav", ".dta", ".sas7bdat", ".rds"),
+    *(".rdata", ".arff", ".feather", ".arrow", ".orc", ".h5", ".hdf5", ".mat", ".pkl"),
+    *(".sqlite", ".db", ".mdb", ".xml", ".html", ".htm", ".yaml", ".yml", ".pdf"),
+    *(".doc", ".docx"),
+)
+FIRST_BYTES = {
+    b"<?xml": "XML",
+    b"<!doctype": "HTML",
+    b"<html": "HTML",
+    b"<table": "HTML",
+    b"%pdf": "PDF",
+    b"@relation": "ARFF",
+    b"{\\rtf": "RTF",
+    b"\xd0\xcf\x11\xe0": "old Excel",
+    b"sqlite format": "SQLite",
+    b"$fl2": "SPSS",
 }
 # Formats that are read as text.
 TEXT = ("csv", "tsv", "excel", "jsonl")
@@ -80,6 +115,8 @@ def read_table(
     like: TableFormat | None = None,
     skip_lines: int | None = None,
     sheet: str | None = None,
+    encoding: str | None = None,
+    skip_last: int | None = None,
 ) -> Table:
     """Read a table from a file.
 
@@ -110,7 +147,13 @@ def read_table(
     skip_lines : int, optional
         Lines above the header, such as a title; detected by default.
     sheet : str, optional
-        Name of a sheet of an Excel file, or its number from one; by default the first.
+        Name of a sheet of an Excel file, or its number from one; by default the first
+        one that is visible and has a table.
+    encoding : str, optional
+        Encoding of text, such as "cp1250"; by default UTF-8, or Windows-1252 if it is
+        none.
+    skip_last : int, optional
+        Lines below the table, such as sums and footnotes; detected by default.
 
     Returns
     -------
@@ -127,13 +170,13 @@ def read_table(
         _check_there(path)
         kind = _kind_of(path, format, like)
         separator = "\t" if kind == "tsv" and separator is None else separator
-        text = separator, header, asked, decimal, skip_lines
+        text = separator, header, asked, decimal, skip_lines, skip_last
         if kind in TEXT and like is not None:
-            source = source_of(path, kind, sheet)
+            source = _source_of(path, kind, sheet, encoding)
             frame, notes = read_text_like(source, like, *text)
             return Table(path, frame, like, notes=tuple(notes))
         if kind in TEXT:
-            source = source_of(path, kind, sheet)
+            source = _source_of(path, kind, sheet, encoding)
             frame, cells, form, notes = read_text(source, *text)
             return Table(path, frame, form, None, tuple(notes), cells, asked)
         if kind == "libsvm":
@@ -141,13 +184,45 @@ def read_table(
         table = _read_parquet(path) if kind == "parquet" else _read_npz(path, labels)
         if like is not None:
             return _table_like(table, like, asked, decimal)
-        form = replace(table.form, missing=missing_words(asked, ("",)))
-        frame = without_words(table.frame, asked)
-        return replace(table, frame=frame, form=form, missing=asked)
+        return _with_text_numbers(table, asked, decimal)
     except DataError as error:
         raise error.at(path) from None
     except MemoryError:
         raise DataError("the table does not fit in memory.", path=path) from None
+
+
+def _source_of(
+    path: Path, kind: str, sheet: str | None, encoding: str | None
+) -> Source:
+    """The text of a file."""
+    if kind == "excel":
+        return of_spreadsheet(path, sheet)
+    return of_json(path, encoding) if kind == "jsonl" else of_text(path, encoding)
+
+
+def _with_text_numbers(
+    table: Table, missing: Sequence[str], decimal: str | None
+) -> Table:
+    """Read missing values and numbers in columns that are stored as text."""
+    frame = without_words(table.frame, missing)
+    form = replace(table.form, missing=missing_words(missing, ("",)))
+    texts = [name for name in frame if is_text(frame[name])]
+    found = read_numbers(frame[texts], decimal, ",")
+    if not (found.columns or found.units or found.negative):
+        return replace(table, frame=frame, form=form, missing=tuple(missing))
+    form = replace(
+        form,
+        decimal=found.decimal,
+        thousands=found.thousands,
+        numbers=found.columns,
+        others=found.others,
+        grouped=found.grouped,
+        negative=found.negative,
+        units=tuple((one.column, one.text) for one in found.units),
+    )
+    frame = frame.assign(**found.frame)
+    notes = (*table.notes, *found.notes)
+    return replace(table, frame=frame, form=form, missing=tuple(missing), notes=notes)
 
 
 def _kind_of(path: Path, format: str | None, like: TableFormat | None) -> str:
@@ -174,8 +249,9 @@ def _table_like(
     if not like.named:
         frame = frame.set_axis(list(names_by_place(frame.shape[1], like)), axis=1)
     notes = check_target(frame, like, by_name=True)
-    frame = as_like(frame, like, missing, decimal)
-    return replace(table, frame=frame, notes=tuple(notes), form=like)
+    notes += unknown_in_words(frame, like) if like.named else []
+    frame, more = as_like(frame, like, missing, decimal)
+    return replace(table, frame=frame, notes=(*notes, *more), form=like)
 
 
 def _check_there(path: Path) -> None:
@@ -194,14 +270,21 @@ def _format_of(path: Path, like: TableFormat | None) -> str:
     suffix = Path(path.stem if packed else path.name).suffix.lower()
     if head.startswith(b"PAR1"):
         return "parquet"
-    if suffix in (".xls", ".ods"):
-        raise DataError(f"{suffix} files cannot be read: save it as .xlsx or CSV.")
+    if suffix in OTHERS:
+        raise DataError(
+            f"{suffix} files cannot be read: save it as .xlsx or CSV. (If it is text, "
+            "use --format csv.)"
+        )
     if SUFFIXES.get(suffix) == "excel":
         return "excel"
     if head.startswith(b"PK"):
         return "npz"
     if head.startswith((GZIP, b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")):
         raise DataError("the file is compressed: unpack it first.")
+    begin = head.removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    for first, name in FIRST_BYTES.items():
+        if begin.startswith(first):
+            raise DataError(f"this is a file of {name}: save it as CSV.")
     if suffix in SUFFIXES:
         return SUFFIXES[suffix]
     line = head.split(b"\n", 1)[0].decode("latin-1").strip()
@@ -227,7 +310,12 @@ def _read_parquet(path: Path) -> Table:
         if "Multiple matches for FieldRef" in said:
             raise DataError("two columns have the same name.") from None
         raise _damaged("a Parquet file", said) from None
-    frame = frame.reset_index(drop=True)
+    # pandas stores an index with a name as one of the columns of its file.
+    named = any(name is not None for name in frame.index.names)
+    try:
+        frame = frame.reset_index(drop=not named)
+    except ValueError:
+        raise DataError("two columns have the same name.") from None
     frame.columns = [str(name) for name in frame.columns]
     if len(set(frame.columns)) < frame.shape[1]:
         raise DataError("two columns have the same name.")
@@ -287,6 +375,7 @@ def _read_libsvm(
     like: TableFormat | None,
 ) -> Table:
     lowest, highest = _check_lines(path, blank_allowed=like is None)
+    given = first_index is not None
     if like is not None:
         first_index = like.first_index if first_index is None else first_index
         n_features = like.n_features
@@ -320,8 +409,14 @@ def _read_libsvm(
         first_index=first,
         sparse=large if like is None else like.sparse,
     )
-    guessed = first_index is None and first == 0
-    notes = ("features are numbered from 0",) if guessed else ()
+    notes: tuple[str, ...] = ()
+    if not given and first == 0 and like is None:
+        notes = ("features are numbered from 0 (--first-index 1)",)
+    elif not given and first == 0 and lowest:
+        notes = (
+            f"no row has a feature number 0, the lowest is {lowest}; features are "
+            "numbered from 0, as in the training file (--first-index 1)",
+        )
     table = Table(path, X, form, y, notes)
     if not form.sparse:
         names = [str(number) for number in range(1, X.shape[1] + 1)]

@@ -1,26 +1,35 @@
 """Files as text with separators: text itself, spreadsheets, and JSON.
 
-A spreadsheet and JSON become text with commas, so that title rows, header, missing
-values and units are detected as in any other text. Text may be compressed by gzip.
+A spreadsheet becomes text with commas, so that title rows, header, missing values and
+units are detected as in any other text. So does JSON (`objects.py`). Text may be
+compressed by gzip.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import io
-import json
+import re
+import unicodedata
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime, timedelta
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bisvm.tables.errors import DataError
 
 GZIP = b"\x1f\x8b"
-BOM = b"\xef\xbb\xbf"
+# Numbers that text of another notation would take for thousands.
+THREE_DECIMALS = re.compile(r"-?[1-9]\d{0,2}\.\d{3}")
+# Rows of a sheet that tell whether it has a table.
+FIRST_ROWS = 50
+# A word with a letter that encodings may take for another.
+OTHER_LETTERS = re.compile(r"\w*[^\x00-\x7f]+\w*")
 # What a spreadsheet or an archive of text may have at most, unpacked: 1 GB.
 MOST_BYTES = 1 << 30
 
@@ -39,22 +48,6 @@ class Source(NamedTuple):
     notes: tuple[str, ...] = ()
     header: bool | None = None
     typed: tuple[int, ...] = ()
-
-
-def source_of(path: Path, kind: str, sheet: str | None = None) -> Source:
-    """Return the text of a file.
-
-    kind : {"csv", "tsv", "excel", "jsonl"}
-    sheet : name of a sheet, or its number from one; by default the first
-    """
-    if kind == "excel":
-        return _of_spreadsheet(path, sheet)
-    if kind == "jsonl":
-        return _of_json(path)
-    text, encoding = decoded(path)
-    if encoding in ("utf-8", "utf-8-sig"):
-        return Source(text)
-    return Source(text, notes=(f"the text is not UTF-8: read as {encoding}",))
 
 
 def is_packed(path: Path) -> bool:
@@ -78,31 +71,59 @@ def unpacked(path: Path, most: int = MOST_BYTES + 1) -> bytes:
     return found
 
 
-def decoded(path: Path) -> tuple[str, str]:
-    """The text of a file, and its encoding."""
+def of_text(path: Path, encoding: str | None) -> Source:
+    """Return the text of a text file."""
+    text, own = decoded(path, encoding)
+    if encoding is not None or own in ("utf-8", "utf-8-sig"):
+        return Source(text)
+    word = OTHER_LETTERS.search(text)
+    such = f", with words such as {word[0][:30]!r}" if word else ""
+    note = f"the text is not UTF-8: read as {own}{such} (--encoding)"
+    return Source(text, notes=(note,))
+
+
+def decoded(path: Path, encoding: str | None = None) -> tuple[str, str]:
+    """The text of a file, and its encoding.
+
+    Letters with accents are single signs, however they were written.
+    """
     raw = unpacked(path)
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        encodings = ["utf-16"]
-    elif b"\0" in raw[: 1 << 16]:
-        raise DataError("this is not a text file: it contains NUL bytes.")
-    else:
-        encodings = ["utf-8-sig", "cp1252", "latin-1"]
-    for encoding in encodings:
+    for own in (encoding,) if encoding is not None else _encodings(raw):
         # Some programs write UTF-8's byte order mark before other encodings.
-        known = encoding in ("utf-8-sig", "utf-16")
-        text = raw if known else raw.removeprefix(BOM)
+        known = own.startswith("utf")
+        text = raw if known else raw.removeprefix(codecs.BOM_UTF8)
         try:
-            # DOS ends text with \x1a.
-            return text.decode(encoding).replace("\0", "").rstrip("\x1a"), encoding
+            decoded = text.decode(own).replace("\0", "").removeprefix("\ufeff")
         except UnicodeDecodeError:
             continue
-    raise DataError("the text is neither UTF-8, UTF-16 nor Latin 1.")
+        # DOS ends text with \x1a.
+        return unicodedata.normalize("NFC", decoded.rstrip("\x1a")), own
+    if encoding is not None:
+        raise DataError(f"the text is not in the encoding {encoding}.")
+    raise DataError(
+        "the text is neither UTF-8, UTF-16 nor Windows-1252: name its --encoding."
+    )
+
+
+def _encodings(raw: bytes) -> tuple[str, ...]:
+    """Encodings that are tried, by the first bytes."""
+    if raw.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return ("utf-32",)
+    if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return ("utf-16",)
+    if b"\0" in raw[: 1 << 16]:
+        raise DataError(
+            "this is not a text file: it contains NUL bytes. If it is text in UTF-16, "
+            "use --encoding utf-16-le or utf-16-be."
+        )
+    return ("utf-8-sig", "cp1252")
 
 
 # --- spreadsheets ---------------------------------------------------------------------
 
 
-def _of_spreadsheet(path: Path, sheet: str | None) -> Source:
+def of_spreadsheet(path: Path, sheet: str | None) -> Source:
+    """Return a sheet as text with commas: the one named, or the first with a table."""
     try:
         import openpyxl
     except ImportError:
@@ -114,21 +135,58 @@ def _of_spreadsheet(path: Path, sheet: str | None) -> Source:
     try:
         book = openpyxl.load_workbook(path, read_only=True, data_only=True)
         names = book.sheetnames
-        name = _sheet(names, sheet)
+        name = _first_table(book) if sheet is None else _sheet(names, sheet)
         values = _trimmed([list(row) for row in book[name].values])
         book.close()
+        unknown = _formulas(openpyxl, path, name, values)
     except (DataError, MemoryError):
         raise
     except Exception as error:
         raise DataError(
             f"this is not an Excel file, or it is damaged: {str(error)[:200]}"
         ) from None
-    several = sheet is None and len(names) > 1
-    note = f"there are {len(names)} sheets; {name!r} is read (--sheet)"
+    notes = []
+    if sheet is None and len(names) > 1:
+        notes.append(f"there are {len(names)} sheets; {name!r} is read (--sheet)")
+    if unknown:
+        notes.append(
+            f"column {unknown[0]!r} has formulas whose values are not stored, and is "
+            "empty: open the file in a spreadsheet program, and save it"
+        )
+    filled = [row for row in values if _filled(row)]
+    typed = places_of_numbers(filled)
     # A row without cells is a blank line, as in any text.
-    rows = [[_cell(one) for one in row] if _filled(row) else [] for row in values]
-    typed = _places_of_numbers([row for row in values if _filled(row)])
-    return Source(_with_commas(rows), ",", (note,) if several else (), typed=typed)
+    rows = [_cells(row, typed) if _filled(row) else [] for row in values]
+    return Source(with_commas(rows), ",", tuple(notes), typed=typed)
+
+
+def _first_table(book: Any) -> str:
+    """The first visible sheet with two rows and two columns, or else the first."""
+    sheets = [one for one in book.worksheets if one.sheet_state == "visible"]
+    for sheet in sheets:
+        rows = _trimmed([list(row) for row in islice(sheet.values, FIRST_ROWS)])
+        if len(rows) > 1 and max(map(_filled, rows)) > 1:
+            return str(sheet.title)
+    return str((sheets or book.worksheets)[0].title)
+
+
+def _formulas(
+    openpyxl: Any, path: Path, name: str, values: Sequence[Sequence[object]]
+) -> list[str]:
+    """Names of columns that have formulas, and no values of them."""
+    columns = list(zip(*values, strict=True)) if len(values) > 1 else []
+    if all(sum(not _is_empty(c) for c in column) > 1 for column in columns):
+        return []
+    book = openpyxl.load_workbook(path, read_only=True)
+    written = zip(*_trimmed([list(row) for row in book[name].values]), strict=True)
+    found = []
+    for column in written:
+        cells = [cell for cell in column if not _is_empty(cell)]
+        if len(cells) > 1 and all(str(one).startswith("=") for one in cells[1:]):
+            found.append(str(cells[0]))
+    book.close()
+    empty = [[str(c) for c in column if not _is_empty(c)][:2] for column in columns]
+    return [one for one in found if [one] in empty]
 
 
 def _check_size(path: Path) -> None:
@@ -151,18 +209,31 @@ def _sheet(names: Sequence[str], sheet: str | None) -> str:
     raise DataError(f"there is no sheet {sheet!r}; there are {list(names)}.")
 
 
-def _cell(value: object) -> str:
-    """A cell as people would write it into a text file."""
+def cell_of(value: object, typed: bool = True) -> str:
+    """A cell as people would write it into a text file.
+
+    typed : whether all cells of its column are numbers
+        If not, 1.234 becomes 1.2340, which no notation takes for a thousand.
+    """
     if value is None:
         return ""
     if isinstance(value, bool):
         return str(value)
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
+    if isinstance(value, float):
+        whole = value.is_integer() and abs(value) < 1e15
+        text = str(int(value)) if whole else str(value)
+        return f"{text}0" if not typed and THREE_DECIMALS.fullmatch(text) else text
     if isinstance(value, datetime):
         whole = (value.hour, value.minute, value.second) == (0, 0, 0)
         return str(value.date()) if whole else value.isoformat(" ", "seconds")
+    if isinstance(value, timedelta):
+        minutes, seconds = divmod(round(value.total_seconds()), 60)
+        return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"
     return str(value.isoformat() if isinstance(value, date) else value)
+
+
+def _cells(row: Sequence[object], typed: Sequence[int]) -> list[str]:
+    return [cell_of(one, place in typed) for place, one in enumerate(row)]
 
 
 def _trimmed(rows: list[list[object]]) -> list[list[object]]:
@@ -186,7 +257,7 @@ def _empty(row: Sequence[object]) -> int:
     return next((k for k, cell in enumerate(row) if not _is_empty(cell)), len(row))
 
 
-def _places_of_numbers(rows: Sequence[Sequence[object]]) -> tuple[int, ...]:
+def places_of_numbers(rows: Sequence[Sequence[object]]) -> tuple[int, ...]:
     """Columns that have numbers, and below the first of them nothing else."""
     return tuple(
         place
@@ -205,64 +276,7 @@ def _is_number(cell: object) -> bool:
     return isinstance(cell, (int, float)) and not isinstance(cell, bool)
 
 
-def _with_commas(rows: Iterable[Sequence[str]]) -> str:
+def with_commas(rows: Iterable[Sequence[str]]) -> str:
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
-
-
-# --- JSON -----------------------------------------------------------------------------
-
-
-def _of_json(path: Path) -> Source:
-    """One object for every row: a list of them, or one on every line."""
-    text = decoded(path)[0]
-    rows = _listed_rows(text) if text.lstrip()[:1] == "[" else _rows_of_lines(text)
-    if not rows:
-        raise DataError("the file is empty; expected one JSON object for every row.")
-    names = dict.fromkeys(str(name) for row in rows for name in row)
-    values = [[row.get(name) for name in names] for row in rows]
-    cells = [
-        [_json_cell(one, name) for one, name in zip(row, names, strict=True)]
-        for row in values
-    ]
-    text = _with_commas([list(names), *cells])
-    return Source(text, ",", header=True, typed=_places_of_numbers(values))
-
-
-def _listed_rows(text: str) -> list[Mapping[str, object]]:
-    try:
-        rows: list[Mapping[str, object]] = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise DataError(f"this is not JSON: {error}.") from None
-    for number, row in enumerate(rows, 1):
-        if not isinstance(row, dict):
-            raise DataError(f"entry {number} is not a JSON object, such as {{'a': 1}}.")
-    return rows
-
-
-def _rows_of_lines(text: str) -> list[Mapping[str, object]]:
-    rows: list[Mapping[str, object]] = []
-    # Text may contain other signs at which `splitlines` would end a line.
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise DataError(
-                f"line {number} is not JSON: {error}. Expected an object on every "
-                "line, or a list of objects."
-            ) from None
-        if not isinstance(row, dict):
-            raise DataError(f"line {number} is not a JSON object, such as {{'a': 1}}.")
-        rows.append(row)
-    return rows
-
-
-def _json_cell(value: object, name: str) -> str:
-    if isinstance(value, (dict, list)):
-        raise DataError(
-            "a value is a list or an object; expected numbers or text.", column=name
-        )
-    return _cell(value)

@@ -13,11 +13,12 @@ import numpy as np
 from sklearn.model_selection import StratifiedGroupKFold, train_test_split
 
 from bisvm.core.types import Array, UserData
-from bisvm.tables.checks import same_labels
-from bisvm.tables.columns import texts
+from bisvm.tables.checks import same_labels, sentinel_of
+from bisvm.tables.columns import are_codes, texts
+from bisvm.tables.dates import date_format
 from bisvm.tables.errors import DataError, listed, pandas
 from bisvm.tables.reading import Table
-from bisvm.tables.text import MISSING, is_text, without_words
+from bisvm.tables.words import ABBREVIATIONS, MISSING, is_text, without_words
 
 if TYPE_CHECKING:
     from pandas import Series
@@ -26,13 +27,17 @@ if TYPE_CHECKING:
 MOST_CLASSES = 100
 # Whole numbers with more different values are a quantity; 26 letters are still classes.
 MOST_WHOLE = 30
+# Numbers with fractions are rarely codes of classes: fewer different values are enough.
+MOST_FRACTIONS = 20
+# More different values than this are a quantity if they have fewer rows in the mean.
+MOST_SMALL, FEW = 10, 4
 # Classes that are whole numbers, from which on a note says how they are understood.
 NOTED = 3
 # Training rows that a class must keep: a fold holds out one of them.
 LEAST = 2
-
-# Words for missing values that are hardly names of classes.
-ABBREVIATIONS = ("na", "n/a", "n.a.", "nan", "<na>", "null", "#n/a")
+# Share of the known rows that have numbers, where the target is taken for a quantity
+# and other cells for errors.
+MOSTLY = 0.5
 
 TargetTask = Literal["auto", "classification", "regression"]
 
@@ -102,6 +107,7 @@ def split_target(
         for one in classes
         if one.lower() in MISSING
     ]
+    notes += sentinels_in_words(name, y)
     rest_table = replace(table, frame=rest, labels=None, form=form, cells=None)
     return rest_table, y, name, notes
 
@@ -115,7 +121,9 @@ def _values(
     merge: bool,
 ) -> tuple[Array, list[str]]:
     """Numbers or spelled classes, and notes on which of both they are."""
-    numbers = None if task == "classification" else _numbers(table, name, labels, known)
+    numbers = None
+    if task != "classification":
+        numbers = _numbers(table, name, labels, known, task == "regression")
     if task == "regression" and numbers is None:
         raise DataError(
             "the target has values that are not numbers, and regression needs numbers. "
@@ -146,11 +154,42 @@ def _values(
     return y, [note] if different >= NOTED else []
 
 
-def _numbers(table: Table, name: str, labels: Series, known: Array) -> Array | None:
-    """The target as numbers, in the decimal sign of the file; None if it has text."""
+def _numbers(
+    table: Table, name: str, labels: Series, known: Array, sure: bool
+) -> Array | None:
+    """The target as numbers, in the decimal sign of the file; None if it has text.
+
+    sure : whether the target holds numbers; else codes such as 01067 are classes
+    """
+    if not sure and is_text(labels) and are_codes(labels):
+        return None
     read = labels if table.cells is None else table.frame[name].iloc[known]
-    found = pandas().to_numeric(read, errors="coerce").to_numpy(dtype=float)
-    return found if np.isfinite(found).all() else None
+    found: Array = pandas().to_numeric(read, errors="coerce").to_numpy(dtype=float)
+    finite = np.isfinite(found)
+    if finite.all():
+        return found
+    if finite.mean() > MOSTLY and _is_quantity(found[finite]):
+        word = str(labels.iloc[int(np.argmin(finite))])
+        raise DataError(
+            f"{word[:60]!r} is not a number, but most values of the target are: "
+            "correct it, or declare it a missing value by --missing. If they are "
+            "classes, use --task classification.",
+            column=name,
+            row=int(labels.index[int(np.argmin(finite))]) + 1,
+        )
+    return None
+
+
+def sentinels_in_words(name: str, y: Array) -> list[str]:
+    """A note on a number such as -9999 among the values of a target."""
+    numbers = pandas().to_numeric(pandas().Series(y), errors="coerce")
+    found = sentinel_of(numbers) if numbers.notna().all() else None
+    if found is None:
+        return []
+    return [
+        f"{found} is a value of {name!r}, far from all others; use --missing={found} "
+        "if it means a missing value"
+    ]
 
 
 def merged(y: Array) -> Array:
@@ -187,13 +226,16 @@ def _without_marks(
     """Labels without words that mean nothing in columns of numbers, and these words."""
     if table.cells is None or not is_text(labels):
         return labels, []
-    used = {one for one in labels.dropna().unique() if one.lower() in ABBREVIATIONS}
     kept = {word.strip().lower() for word in keep}
-    words = sorted(word for word in used if word.lower() not in kept)
+    used = sorted(one for one in labels.dropna().unique() if one.lower() not in kept)
+    among_numbers = [one for one in used if one.lower() in MISSING]
+    words = [one for one in used if one.lower() in ABBREVIATIONS]
+    if not among_numbers:
+        return labels, []
+    if _are_many_numbers(table.frame[name][~labels.isin(among_numbers)]):
+        return labels.mask(labels.isin(among_numbers)), among_numbers
     if not words:
         return labels, []
-    if _are_many_numbers(table.frame[name][~labels.isin(words)]):
-        return labels.mask(labels.isin(words)), words
     cells = table.cells.drop(columns=name)
     numbers = [one for one in cells if _is_numeric(table.frame[one])]
     found = [word for word in words if cells[numbers].eq(word).any(axis=None)]
@@ -234,6 +276,9 @@ def _column(table: Table, target: str | None) -> str:
             return names[number - 1 if number > 0 else number]
     near = get_close_matches(target, names, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
+    if not table.form.named and table.cells is not None:
+        first = table.cells.iloc[0].isin([target]).any()
+        hint = " The first row has it: use --header yes." if first else hint
     raise DataError(f"there is no column {target!r}; there are {listed(names)}.{hint}")
 
 
@@ -246,19 +291,15 @@ def _check_classes(name: str, y: Array, guessed: bool) -> None:
             "two or more classes.",
             column=name,
         )
-    if guessed and len(classes) > max(MOST_CLASSES, len(y) // 4):
-        numbers = pandas().to_numeric(pandas().Series(classes), errors="coerce")
-        words = classes[~np.isfinite(numbers.to_numpy(dtype=float))]
-        if 0 < len(words) <= len(classes) // 10:
-            raise DataError(
-                f"{str(words[0])[:60]!r} is not a number, but most values of the "
-                "target are: correct it, or declare it a missing value by --missing.",
-                column=name,
-            )
+    names = guessed and len(classes) > max(MOST_CLASSES, len(y) // 4)
+    dates = guessed and len(classes) > MOST_WHOLE and _are_dates(classes)
+    if names or dates:
+        like = "dates or times" if dates else "names"
+        made = "numbers, such as days or minutes," if dates else "classes"
         raise DataError(
             f"the target has {len(classes)} different values in {len(y)} rows, like "
-            "names; expected classes or numbers. Choose another --target, or make "
-            "classes of it.",
+            f"{like}; expected classes or numbers. Choose another --target, or make "
+            f"{made} of it.",
             column=name,
         )
     if np.sum(counts > 1) < 2:
@@ -269,11 +310,16 @@ def _check_classes(name: str, y: Array, guessed: bool) -> None:
         )
 
 
+def _are_dates(classes: Array) -> bool:
+    return date_format(pandas().Series(classes)) is not None
+
+
 def _is_quantity(numbers: Array) -> bool:
     """Whether numbers have too many different values to be classes."""
     values = np.unique(numbers)
     fractions = bool(np.any(values % 1 != 0))
-    return len(values) > (20 if fractions else MOST_WHOLE)
+    few_rows = len(values) > max(MOST_SMALL, len(numbers) / FEW)
+    return few_rows or len(values) > (MOST_FRACTIONS if fractions else MOST_WHOLE)
 
 
 def take_groups(table: Table, column: str) -> tuple[Table, Array]:
