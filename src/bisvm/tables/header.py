@@ -17,8 +17,8 @@ from bisvm.tables.words import without_words
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-# Rows from which the header is detected.
-SAMPLE = 200
+# Rows from which the header is detected; fewer in tables with many columns.
+SAMPLE, FEWEST, MOST_CELLS = 200, 30, 20_000
 # Lines of signs below a header or around a table: -----+-----, |---|---:|, =====.
 RULE = re.compile(
     r"[\s|+:=_\u2500-\u257f-]*[=_\u2500-\u257f-]{2}[\s|+:=_\u2500-\u257f-]*"
@@ -65,7 +65,8 @@ def head_of(cells: DataFrame, words: Sequence[str], known: bool | None) -> Head:
         Whether there is a header, of one row; detected by default.
     """
     # The header is kept apart, since a name may be such a word: Na is sodium.
-    first, rows = cells.iloc[0], without_words(cells.head(SAMPLE), words)
+    count = min(SAMPLE, max(FEWEST, MOST_CELLS // cells.shape[1]))
+    first, rows = cells.iloc[0], without_words(cells.head(count), words)
     two = None if known is not None else several_rows(cells, rows)
     if two is not None:
         return two
@@ -269,6 +270,8 @@ def _rows_above_numbers(rows: DataFrame, least: int) -> int:
 def _is_above_numbers(rows: DataFrame) -> bool:
     """Whether the second row has words above numbers, and so is none of the rows."""
     second, rest = rows.iloc[1], rows.iloc[2:]
+    if any(map(is_number, second.dropna())):
+        return False
     known = [name for name in rows if rest[name].notna().any()]
     numeric = [name for name in known if _are_quantities(rest[name].dropna())]
     above = second[numeric].dropna()
