@@ -290,7 +290,8 @@ coordinates_, certificate_, n_iter_ : as in `BilevelSVC`
             setattr(self, name, getattr(machine, name))
         kernels = machine.kernel_
         kernels = kernels if isinstance(kernels, list) else [kernels]
-        self._maps = [_convolution(kernel) for kernel in kernels]
+        found = map(convolution_of, kernels)
+        self._maps = [one for one in found if one is not None]
         self.filters_ = np.stack([np.asarray(one.filters) for one in self._maps])
         self.tasks_ = task_names(machine.classes_.tolist(), self.multi_class)
 
@@ -330,13 +331,11 @@ coordinates_, certificate_, n_iter_ : as in `BilevelSVC`
         return sets
 
 
-def _convolution(kernel: Kernel) -> Convolution1D | Convolution2D:
-    """The convolution of a fitted kernel, through which the images go first."""
-    transform: Any = getattr(kernel, "transform")  # noqa: B009
-    first: Convolution1D | Convolution2D = getattr(
-        transform, "transforms", (transform,)
-    )[0]
-    return first
+def convolution_of(kernel: Kernel | None) -> Convolution1D | Convolution2D | None:
+    """The convolution through which the inputs of a kernel go first; None if none."""
+    transform = getattr(kernel, "transform", None)
+    first = getattr(transform, "transforms", (transform,))[0]
+    return first if isinstance(first, (Convolution1D, Convolution2D)) else None
 
 
 def _of_whole_models(

@@ -54,6 +54,12 @@ kernel : str or Kernel, default="auto"
         say where the free memory has changed the model. It also limits how many of
         `n_jobs` searches run at a time (on a Dask cluster, it is for each)."""
 
+# Data that do not fit in memory, for estimators with a kernel.
+LARGE_DATA = """\
+Data that do not fit in memory are given as `bisvm.Chunks`, as a memory-mapped array
+    or as a Dask array. Machines then have landmarks, the search is done on a sample of
+    20,000 rows in memory, and a few evaluations on all rows follow."""
+
 _C = """\
 C : "scale", float or array, default="scale"
         Start of C, or its value if `learn` leaves it out. C multiplies the summed loss,

@@ -19,6 +19,7 @@ from bisvm.estimators.docstrings import (
     ATTRIBUTES,
     KERNEL_ATTRIBUTES,
     KERNEL_PARAMETERS,
+    LARGE_DATA,
     PARAMETERS,
 )
 from bisvm.estimators.drop_in import check_arguments
@@ -80,9 +81,7 @@ loss.
     All hyperparameters are learned at once, by gradients of the cross-validated loss
     through the trained machines.
 
-    Data that do not fit in memory are given as `bisvm.Chunks`, as a memory-mapped array
-    or as a Dask array. Machines then have landmarks, the search is done on a sample of
-    20,000 rows in memory, and a few evaluations on all rows follow.
+    {LARGE_DATA}
 
     Parameters
     ----------

@@ -19,6 +19,7 @@ from bisvm.estimators.bilevel_estimator import (
 from bisvm.estimators.docstrings import (
     KERNEL_ATTRIBUTES,
     KERNEL_PARAMETERS,
+    LARGE_DATA,
     REGRESSION_ATTRIBUTES,
     REGRESSION_PARAMETERS,
 )
@@ -76,9 +77,7 @@ class BilevelSVR(BilevelRegressor, KernelEstimator):
     predictions are in its own units. y of shape (n_samples, n_outputs) has one machine
     for each output, with common hyperparameters.
 
-    Data that do not fit in memory are given as `bisvm.Chunks`, as a memory-mapped array
-    or as a Dask array. Machines then have landmarks, the search is done on a sample of
-    20,000 rows in memory, and a few evaluations on all rows follow.
+    {LARGE_DATA}
 
     Parameters
     ----------

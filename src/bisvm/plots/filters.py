@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from bisvm.core.types import Array, UserData
+from bisvm.estimators.convolutional import convolution_of
 from bisvm.plots.canvas import (
     INK,
     LIGHT,
@@ -163,13 +164,11 @@ def filters_data(estimator: BaseEstimator) -> FiltersData:
 def _filters_of_kernel(estimator: BaseEstimator) -> Array:
     kernels = getattr(estimator, "kernel_", None)
     kernels = kernels if isinstance(kernels, list) else [kernels]
-    found = []
-    for kernel in kernels:
-        transform = getattr(kernel, "transform", None)
-        first = getattr(transform, "transforms", (transform,))[0]
-        filters = getattr(first, "filters", None)
-        if filters is not None:
-            found.append(np.asarray(filters, dtype=float))
+    found = [
+        np.asarray(one.filters, dtype=float)
+        for one in map(convolution_of, kernels)
+        if one is not None
+    ]
     if len(found) != len(kernels):
         raise ValueError(
             f"{type(estimator).__name__} has no filters; fit a ConvolutionalSVC, or a "
