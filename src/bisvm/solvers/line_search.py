@@ -111,12 +111,15 @@ def advance(
         low = t
     newton = t - slope / (curvature if curvature > 0.0 else _TINY)
     if high == math.inf:
-        new = min(max(newton, _LEAST_GROWTH * t), _LARGEST_GROWTH * t)
+        # Comparisons are compiled faster than functions of Python for them.
+        least, largest = _LEAST_GROWTH * t, _LARGEST_GROWTH * t
+        new = newton if newton > least else least
+        new = new if new < largest else largest
     else:
         width = high - low
         safe = low + _MARGIN * width < newton < high - _MARGIN * width
         new = newton if safe else low + 0.5 * width
-    return min(new, _LONGEST), low, high
+    return (new if new < _LONGEST else _LONGEST), low, high
 
 
 # The fewer entries of arrays are named, the sooner it is compiled.
