@@ -110,6 +110,10 @@ def test_the_time_left_is_guessed():
     assert time_left(20, 4.0, "rbf", None) == "about 4 s left"
     assert time_left(55, 11.0, "auto", 15.0) == "4 s left at most"
     assert time_left(1, 11.0, "auto", 15.0) == "4 s left at most"
+    # During a long evaluation less and less is left, and then nothing is known.
+    assert time_left(55, 11.0, "auto", None, waited=11.0) == "about 10 s left"
+    assert time_left(55, 11.0, "auto", None, waited=30.0) == ""
+    assert time_left(1, 11.0, "auto", 15.0, waited=3.0) == "1 s left at most"
 
 
 def test_a_leak_is_said_beside_the_answer(tmp_path, capsys):

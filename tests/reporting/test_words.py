@@ -16,6 +16,7 @@ from bisvm.reporting.words import (
     answer,
     choice_in_words,
     decimals,
+    difference_in_words,
     free_values,
     in_words,
     learned_in_words,
@@ -26,6 +27,7 @@ from bisvm.reporting.words import (
 from bisvm.search.history import Comparison, PairedDifference
 from bisvm.search.kernel_choice import NOT_GAUSSIAN, KernelChoice
 from bisvm.search.refinement import NESTED, SEPARATE
+from bisvm.selection.comparison import Entry
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -109,6 +111,14 @@ def test_other_methods_that_are_as_good_are_named():
     assert told[1].startswith("Boosting is as good as bisvm")
     assert "better than every other method" in standing({"guessing": worse})[0]
     assert standing({}) == []
+
+
+def test_rows_are_counted_without_a_verdict_if_accuracy_does_not_matter():
+    one, other = np.ones(30, bool), np.arange(30) < 10
+    own, rival = Entry("a", 0, "", None, one, 0.0), Entry("b", 0, "", None, other, 0.0)
+    counts = "Of 30 held-out rows, only bisvm is right on 20 and only b on 0"
+    assert difference_in_words(own, rival) == f"{counts}: bisvm is better."
+    assert difference_in_words(own, rival, judged=False) == f"{counts}."
 
 
 def test_the_verdict_on_guessing_is_that_of_the_answer():

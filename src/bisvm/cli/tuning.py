@@ -149,10 +149,16 @@ def tuned(options: Namespace, task: Task, step: ProgressLine) -> tuple[Pipeline,
 
     def show(progress: Progress) -> None:
         number, seconds = next(done), progress.record.seconds
-        left = time_left(number, seconds, options.kernel, options.time_limit)
-        loss = f"validation loss {progress.best_value:.4f}"
-        said = (f"evaluation {number}", loss, left)
-        step.detail = ", ".join(one for one in said if one)
+        loss, began = f"validation loss {progress.best_value:.4f}", step.seconds
+
+        def detail() -> str:
+            # The clock goes on during a long evaluation.
+            given = number, seconds, options.kernel, options.time_limit
+            left = time_left(*given, waited=step.seconds - began)
+            said = (f"evaluation {number}", loss, left)
+            return ", ".join(one for one in said if one)
+
+        step.detail = detail
 
     # Errors of options and cells come before a line of progress.
     machine = machine_of(options, task.kind, show, options.resume)
@@ -171,7 +177,9 @@ def tuned(options: Namespace, task: Task, step: ProgressLine) -> tuple[Pipeline,
     return model, seconds
 
 
-def time_left(number: int, seconds: float, kernel: str, limit: float | None) -> str:
+def time_left(
+    number: int, seconds: float, kernel: str, limit: float | None, waited: float = 0.0
+) -> str:
     """Say how long the search may still take; nothing if that cannot be guessed.
 
     It is taken to end where the median ends of those searches that have gone on longer.
@@ -181,17 +189,20 @@ def time_left(number: int, seconds: float, kernel: str, limit: float | None) -> 
     number : int
         Evaluations so far.
     seconds : float
-        Time since the search began.
+        Time from the beginning of the search to the end of the last of these.
     kernel : str
         The kernel; "auto" tries several.
     limit : float, optional
         The time limit.
+    waited : float
+        Time since then.
     """
     ends = EVALUATIONS if kernel == "auto" else EVALUATIONS_OF_ONE_KERNEL
     longer = [end for end in ends if end > number]
     known = number >= FIRST_GUESS and longer
-    guessed = [(median(longer) - number) * seconds / number] if known else []
-    limits = [] if limit is None else [max(limit - seconds, 0.0)]
+    guess = (median(longer) - number) * seconds / number - waited if known else 0.0
+    guessed = [guess] if guess > 0 else []
+    limits = [] if limit is None else [max(limit - seconds - waited, 0.0)]
     if not guessed + limits:
         return ""
     left = min(guessed + limits)

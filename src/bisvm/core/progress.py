@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from threading import Event, Thread
 from typing import Self, TextIO
 
@@ -46,6 +47,8 @@ def _columns() -> int:
 class ProgressLine:
     """A line on standard error for one step: its text, time so far, and a detail.
 
+    The detail may be a function, which is called whenever the line is written.
+
     Examples
     --------
     >>> with ProgressLine("grid search") as step:  # doctest: +SKIP
@@ -54,7 +57,7 @@ class ProgressLine:
 
     def __init__(self, text: str, stream: TextIO | None = None):
         self.text = text
-        self.detail = ""
+        self.detail: str | Callable[[], str] = ""
         self.stream = sys.stderr if stream is None else stream
         self._done = Event()
         self._refresher = Thread(target=self._refresh, daemon=True)
@@ -83,7 +86,8 @@ class ProgressLine:
         self.stream.flush()
 
     def _line(self) -> str:
-        return f"  {self.text:<{_TEXT}} {self.seconds:5.1f} s   {self.detail}".rstrip()
+        detail = self.detail if isinstance(self.detail, str) else self.detail()
+        return f"  {self.text:<{_TEXT}} {self.seconds:5.1f} s   {detail}".rstrip()
 
     def _refresh(self) -> None:
         watched = is_watched(self.stream)

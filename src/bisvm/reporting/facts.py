@@ -205,7 +205,10 @@ def class_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
         "guessing": held_out is not None and held_out.no_better_than_guessing,
         "bars": bars,
         "standing": standing_of(bars),
-        "differences": [difference_in_words(own, other) for other in found.entries],
+        "differences": [
+            difference_in_words(own, other, not (quality and quality.unbalanced))
+            for other in found.entries
+        ],
         "expected": expected_in_words(machine),
         "train": share_of(np.asarray(machine.predict(rows.X) == rows.y)),
         "test": None if own.scores is None else share_of(own.scores),

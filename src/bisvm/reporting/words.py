@@ -389,8 +389,11 @@ def threshold_in_words(machine: BaseEstimator) -> str | None:
     )
 
 
-def difference_in_words(own: Entry, other: Entry) -> str | None:
-    """On which held-out rows bisvm and another method are right."""
+def difference_in_words(own: Entry, other: Entry, judged: bool = True) -> str | None:
+    """On which held-out rows bisvm and another method are right.
+
+    judged : whether to say which is better; not if accuracy is not what matters
+    """
     if own.scores is None or other.scores is None:
         return None
     gained, lost, chance = disagreement(own.scores, other.scores)
@@ -399,10 +402,8 @@ def difference_in_words(own: Entry, other: Entry) -> str | None:
         return f"bisvm and {name} are right on the same {own.scores.sum()} of {n} rows."
     better = "bisvm" if gained > lost else name
     verdict = "this may be chance" if chance else f"{better} is better"
-    return (
-        f"Of {n} held-out rows, only bisvm is right on {gained} and only {name} on "
-        f"{lost}: {verdict}."
-    )
+    counts = f"only bisvm is right on {gained} and only {name} on {lost}"
+    return f"Of {n} held-out rows, {counts}{f': {verdict}' * judged}."
 
 
 def certificates_of(machine: BaseEstimator) -> list[Certificate]:
