@@ -12,10 +12,11 @@ from tools.interrupts.trials import all_tallies
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.interrupts")
     parser.add_argument("--times", type=int, default=20, help="signals at each place")
+    parser.add_argument("--only", default="", metavar="PLACE", help="such as compiled")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     failed = False
-    for tally in all_tallies(options.times):
+    for tally in all_tallies(options.times, options.only):
         print(tally, flush=True)
         for one in tally.wrong:
             print(f"    {one}")
