@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import warnings
 
@@ -15,6 +16,8 @@ def main() -> int:
     parser.add_argument("--only", default="", metavar="PLACE", help="such as compiled")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    # A shell lets background processes ignore SIGINT, and their children with them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     failed = False
     for tally in all_tallies(options.times, options.only):
         print(tally, flush=True)
