@@ -47,9 +47,17 @@ PROMISES = (
     ),
     Promise("Time limits hold", "python -m tools.time_limits"),
     Promise("`max_memory` holds", "python -m tools.memory --limits 2e8"),
-    Promise(
-        "SIGINT and SIGTERM at random moments in four places, and kills",
-        "python -m tools.interrupts --times 20",
+    *(
+        Promise(
+            f"{what} at random moments", f"python -m tools.interrupts --only {place}"
+        )
+        for place, what in {
+            "python": "SIGINT and SIGTERM in Python",
+            "line": "SIGINT and SIGTERM in the command line",
+            "thread": "SIGINT and SIGTERM in a thread",
+            "compiled": "SIGINT and SIGTERM in compiled code",
+            "kills": "SIGKILL",
+        }.items()
     ),
     Promise(
         "Interrupts of the command line save the best model",

@@ -60,6 +60,12 @@ def test_three_labels_as_far_apart_as_integers_can_be():
     assert check_input(Input("linear", labels="large", n_classes=3, n=24)) == "fitted"
 
 
+def test_an_exact_hinge_on_one_distinct_x():
+    """Its final machine has no solution, which is said in words."""
+    given = Input("linear hinge", numbers="one distinct x", splits="2", seed=1)
+    assert check_input(replace(given, n=20, d=3, n_classes=3)) == "refused"
+
+
 def test_an_outlier_in_the_only_column():
     check_input(Input("ard", numbers="outlier", d=1))
 

@@ -44,7 +44,8 @@ class Watch:
 def test_the_callback_is_told_every_evaluation():
     watch = Watch()
     model = svc(callback=watch).fit(X, y)
-    assert [p.record for p in watch.seen] == model.history_
+    told = [(p.record.number, p.record.value) for p in watch.seen]
+    assert told == [(record.number, record.value) for record in model.history_]
     numbers = [p.record.number for p in watch.seen]
     assert numbers == list(range(1, len(numbers) + 1))
     best = np.minimum.accumulate([p.record.value for p in watch.seen])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import warnings
 
@@ -12,10 +13,13 @@ from tools.interrupts.trials import all_tallies
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.interrupts")
     parser.add_argument("--times", type=int, default=20, help="signals at each place")
+    parser.add_argument("--only", default="", metavar="PLACE", help="such as compiled")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    # A shell lets background processes ignore SIGINT, and their children with them.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     failed = False
-    for tally in all_tallies(options.times):
+    for tally in all_tallies(options.times, options.only):
         print(tally, flush=True)
         for one in tally.wrong:
             print(f"    {one}")

@@ -24,6 +24,7 @@ from bisvm.cli import main as command_line
 from tools.interrupts.places import ROWS, data, fit
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
+PLACES = ("python", "command line", "thread", "compiled")
 # Part of an uninterrupted fit in which signals are sent: later ones may come too late.
 LATEST = 0.85
 # Words of errors that are not Python's own KeyboardInterrupt.
@@ -335,15 +336,16 @@ def _answer(words: Sequence[str]) -> object:
     return found
 
 
-def all_tallies(times: int) -> Iterator[Tally]:
-    """Every place and signal, and kills."""
-    for place in ("python", "command line", "thread", "compiled"):
-        for number in SIGNALS:
+def all_tallies(times: int, only: str = "") -> Iterator[Tally]:
+    """Every place and signal, and kills; or those that have this word."""
+    for place in PLACES:
+        for number in SIGNALS if only in place else ():
             with tempfile.TemporaryDirectory() as name:
                 folder = Path(name)
                 if place == "command line":
                     yield interrupted_commands(folder, number, times)
                 else:
                     yield interrupted_fits(folder, place, number, times)
-    with tempfile.TemporaryDirectory() as name:
-        yield killed_fits(Path(name), ROWS, times)
+    if only in "kills":
+        with tempfile.TemporaryDirectory() as name:
+            yield killed_fits(Path(name), ROWS, times)

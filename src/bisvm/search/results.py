@@ -123,10 +123,14 @@ def train(
         with suppress(np.linalg.LinAlgError):
             fitted = solver.solve(machine(single), None, SINGLE_TOL).fitted
     whole = machine(problem.X)
-    if pairs and isinstance(whole, KernelMachine):
-        solution = _solve_on_own_rows(solver, whole, fitted)
-    else:
-        solution = solver.solve(whole, fitted, FINAL_TOL)
+    try:
+        if pairs and isinstance(whole, KernelMachine):
+            solution = _solve_on_own_rows(solver, whole, fitted)
+        else:
+            solution = solver.solve(whole, fitted, FINAL_TOL)
+    except np.linalg.LinAlgError as error:
+        # A search turns back from such a theta. Here there is no other one.
+        raise ValueError(f"The final machine cannot be trained. {error}") from error
     trained = Trained.of(values, problem.frame, solution)
     if landmarks is None:
         return trained
