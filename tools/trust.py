@@ -134,6 +134,7 @@ def checked(promise: Promise) -> dict[str, Any]:
 
 def figures(shown: str) -> str:
     """The lines with figures: of tests what passed, of tools the last ones."""
+    shown = shown.replace(f"{ROOT}/", "")
     lines = [line.strip() for line in shown.splitlines() if line.strip()]
     if lines and (" passed" in lines[-1] or " failed" in lines[-1]):
         counts = [line for line in lines if any(word in line for word in COUNTS)]

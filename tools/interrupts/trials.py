@@ -101,16 +101,19 @@ class Ended:
     def wrong(self, number: int, *, traceback: bool) -> list[str]:
         """What a signal should not have led to.
 
+        An interrupt within an `except` block shows the exception that was handled, too.
+
         traceback : whether that of a KeyboardInterrupt may be shown
         """
         found = []
         if self.code != 128 + number:
             found.append(f"exit code {self.code}")
         shown = self.said.count("Traceback (most recent call last)")
+        handled = self.said.count("During handling of the above exception")
         last = self.said.strip().rpartition("\n")[2]
-        interrupt = traceback and shown == 1 and last == "KeyboardInterrupt"
+        interrupt = traceback and shown == 1 + handled and last == "KeyboardInterrupt"
         if (shown and not interrupt) or any(word in self.said for word in FOREIGN):
-            found.append(f"said {self.said!r}")
+            found.append(f"{shown} tracebacks, the last line is {last!r}")
         return found
 
 
