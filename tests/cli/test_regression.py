@@ -119,7 +119,7 @@ def test_a_report_on_numbers(folder, tmp_path, capsys):
     assert "Fall of R^2 if a column is shuffled" in out
     assert "raises the prediction" in out and f"Report: {path}" in err
     text = path.read_text(encoding="utf-8")
-    assert "Can we predict price?" in text and 'id="predictions"' in text
+    assert "Can we predict &#39;price&#39;?" in text and 'id="predictions"' in text
 
 
 def test_compare_with_numbers(folder, capsys):

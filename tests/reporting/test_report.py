@@ -90,7 +90,7 @@ def test_all_sections_are_there(text):
         "Methods are compared row by row",
         "Probabilities may differ a little",
         "The same predictions, without a search",
-        "each predicted by a machine trained without it",
+        "each predicted by a machine trained without that row",
         "ROC curve, area ",
         "The mean predicted probability",
     ):
@@ -147,7 +147,9 @@ def test_several_classes_a_plain_pipeline_and_no_held_out_rows(tmp_path):
     assert "No rows were held out to measure the accuracy" in page.text
     score = model[-1].expected_score_.value
     assert f"estimated from the training rows: {score:.1%} (95% interval" in page.text
-    assert "on 150 rows, each predicted by a machine trained without it" in page.text
+    assert (
+        "on 150 rows, each predicted by a machine trained without that row" in page.text
+    )
     assert "each row predicted by a machine trained without it" in page.text
     assert page.text.count("<Iris>") == 2
     made = {"X": X, "y": y}

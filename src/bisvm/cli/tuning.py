@@ -262,7 +262,7 @@ def write_report(
             X_test=task.X_test if held_out else None,
             y_test=task.y_test if held_out else None,
             groups=task.groups,
-            title=f"Can we predict {task.target}?",
+            title=f"Can we predict '{task.target}'?",
             details=options.details,
             warnings=[str(one) for one in task.warnings],
             positive=options.positive,

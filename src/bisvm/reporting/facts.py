@@ -331,9 +331,13 @@ def _bars(
         if one.scores is not None and rows.y_test is not None:
             share = measured(one.scores, rows.y_test, balanced)
             verdict = "" if one is own else _verdict(own, one, rows.y_test, balanced)
+            low: float | None = share.low
+            high: float | None = share.high
             if one.method == GUESSING:
                 verdict = verdict_beside_guessing(answered, verdict)
-            found.append(Bar(one.method, share.value, share.low, share.high, verdict))
+                # The balanced accuracy of one class for all rows is certain.
+                low, high = (None, None) if balanced else (low, high)
+            found.append(Bar(one.method, share.value, low, high, verdict))
         elif one.cross_validated is not None:
             found.append(Bar(one.method, one.cross_validated, None, None, ""))
     return found

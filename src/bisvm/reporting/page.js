@@ -90,10 +90,13 @@ for (const box of document.querySelectorAll("[data-thresholds]")) {
     const recall = hits / P, precision = hits + alarms ? hits / (hits + alarms) : 1;
     put(roc, alarms / N, recall);
     put(pr, recall, precision);
-    output.textContent = `From ${value} on: ${hits} of ${P} are found (recall ${
-      percent(recall)}), with ${alarms} false alarms among ${N} others (precision ${
-      percent(precision)}).` + (+input.value === +box.dataset.used
-      ? " The model decides here." : "");
+    const false_ = alarms === 1 ? "1 false alarm" : `${alarms} false alarms`;
+    output.textContent = (hits + alarms
+      ? `Rows with ${value} or more: ${hits} of ${P} are found (recall ${
+        percent(recall)}), with ${false_} among ${N} others (precision ${
+        percent(precision)}).`
+      : `Above ${value}, no row is predicted to be of this class.`)
+      + (+input.value === +box.dataset.used ? " The model decides here." : "");
   };
   input.addEventListener("input", show);
   show();

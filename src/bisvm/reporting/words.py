@@ -51,7 +51,7 @@ SAME_WIDTH = 1e-3
 # standard error is the other level at which errors are compared with expected ones.
 LEVEL, ONE_ERROR = 0.95, 0.6827
 # Rows that are held out in turn, in cross-validation.
-WITHOUT_IT = "each predicted by a machine trained without it"
+WITHOUT_IT = "each predicted by a machine trained without that row"
 # Verdicts on another method.
 NO_DIFFERENCE, WORSE, BETTER = (
     "no difference beyond chance",
@@ -303,21 +303,21 @@ def verdict_beside_guessing(answered: bool, verdict: str) -> str:
 
 
 def standing(verdicts: Mapping[str, str]) -> list[str]:
-    """Which other methods are better than bisvm, or as good, on the same rows.
+    """Which other methods are better on the same rows, and which are not worse.
 
     verdicts : of the other methods by name
     """
     said = []
-    for verdict, words, more in (
-        (BETTER, "better than bisvm", ""),
-        (NO_DIFFERENCE, "as good as bisvm", f": {NO_DIFFERENCE}"),
-    ):
-        names = [name for name, own in verdicts.items() if own == verdict]
-        if names:
-            verb = "is" if len(names) == 1 else "are"
-            listed = listing(names)
-            listed = f"{listed[0].upper()}{listed[1:]}"
-            said.append(f"{listed} {verb} {words} on these rows{more}.")
+    better, equal = (
+        [name for name, own in verdicts.items() if own == verdict]
+        for verdict in (BETTER, NO_DIFFERENCE)
+    )
+    if better:
+        listed, verb = listing(better), "is" if len(better) == 1 else "are"
+        listed = f"{listed[0].upper()}{listed[1:]}"
+        said.append(f"{listed} {verb} better than bisvm on these rows.")
+    if equal:
+        said.append(f"No difference from bisvm beyond chance: {listing(equal)}.")
     if not said and verdicts:
         return ["On these rows, bisvm is better than every other method."]
     return said
