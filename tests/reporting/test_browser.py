@@ -34,7 +34,7 @@ def test_it_opens_without_a_complaint_and_asks_for_nothing(page):
     assert page.complaints() == []
     (only,) = page.requests()
     assert only.startswith("file://") and only.endswith("out.html")
-    assert page.evaluate("document.title") == "Can we predict target?"
+    assert page.evaluate("document.title") == "Can we predict 'target'?"
 
 
 def test_a_script_among_the_data_is_shown_and_not_run(page):

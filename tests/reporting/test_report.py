@@ -76,7 +76,7 @@ def test_all_sections_are_there(text):
     assert sum(tag == "svg" for tag, _ in page.tags) > 20
     assert ("html", {"lang": "en"}) in page.tags
     for words in (
-        "Can we predict target?",
+        "Can we predict 'target'?",
         "Yes: accuracy ",
         "Accuracy on 60 held-out rows: ",
         "random forest",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
@@ -17,7 +19,12 @@ from sklearn.preprocessing import (
 )
 
 from bisvm.core.types import UserData
-from bisvm.tables.columns import DATE, ColumnTypes
+from bisvm.tables.checks import BEGINS, NUMBER_FIRST
+from bisvm.tables.columns import DATE, ColumnTypes, texts
+from bisvm.tables.words import is_text
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 # The rarest categories of a column beyond this number are merged into one.
 MOST_CATEGORIES = 30
@@ -61,7 +68,7 @@ def pipeline_for(
     types = ColumnTypes(
         list(categorical), list(drop), list(keep), list(dates), list(numeric)
     )
-    clone(types).fit(frame)
+    _warn_of_dropped_numbers(clone(types).fit(frame), frame)
     scaler = MinMaxScaler(clip=True) if histograms else StandardScaler()
     # Selected by type, not by name: on a part of the rows a column may be dropped.
     columns = ColumnTransformer(
@@ -76,6 +83,21 @@ def pipeline_for(
     )
     columns.set_output(transform="pandas")
     return Pipeline([("types", types), ("columns", columns), ("machine", machine)])
+
+
+def _warn_of_dropped_numbers(types: ColumnTypes, frame: DataFrame) -> None:
+    """Warn if text is left out that looks like numbers, such as 52,32 €."""
+    for column in frame.columns:
+        name, cells = str(column), frame[column].dropna()
+        if name not in types.dropped_ or name in types.drop or not is_text(cells):
+            continue
+        if len(cells) and texts(cells).str.match(NUMBER_FIRST).mean() >= BEGINS:
+            warnings.warn(
+                f"Column {name!r} is not used, because it {types.dropped_[name]}. If "
+                "these are numbers, read the file by bisvm.tables.read_table, which "
+                "knows units and decimal commas, or convert them.",
+                stacklevel=3,
+            )
 
 
 def _numbers(scaler: TransformerMixin) -> Pipeline:
