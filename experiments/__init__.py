@@ -6,7 +6,8 @@
 
 A package in this folder stands for one publication. An experiment is a module in it
 that defines `TITLE` and `run(context) -> Result`; its docstring says what the
-publication did, and what of that could not be known. To add one, add the module, and
+publication did, and what of that could not be known. `FITS` names the files in which
+fits are kept while it runs. To add one, add the module, and
 the values that it recomputes to `published.toml` in its package.
 """
 
@@ -32,6 +33,11 @@ class Experiment:
     @property
     def title(self) -> str:
         return str(self.module.TITLE)
+
+    @property
+    def fits(self) -> tuple[str, ...]:
+        """Files of fits that a stopped run has left, and that the next one reads."""
+        return tuple(getattr(self.module, "FITS", ()))
 
 
 def discover(name: str | None = None) -> list[Experiment]:

@@ -9,7 +9,15 @@ from pathlib import Path
 
 from experiments import Experiment, discover, named, published
 from experiments.common import Context
-from experiments.provenance import Run, read_runs, record, refactored, snapshot, stale
+from experiments.provenance import (
+    Run,
+    begin,
+    read_runs,
+    record,
+    refactored,
+    snapshot,
+    stale,
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,31 +54,42 @@ def main(arguments: list[str] | None = None) -> int:
         _parser().print_help()
         return 2
     context = Context(options.splits, options.output, options.only)
-    missing = [one.name for one in chosen if not _run(one, context, options.output)]
+    keep = options.keep or bool(options.only)
+    missing = [
+        one.name for one in chosen if not _run(one, context, options.output, keep)
+    ]
     if missing:
         names = ", ".join(missing)
         print(f"Not run, without their data or packages: {names}", file=sys.stderr)
     return 1 if missing else 0
 
 
-def _run(experiment: Experiment, context: Context, output: Path) -> bool:
-    """Run one experiment and write what it gives; False if something is missing."""
+def _run(
+    experiment: Experiment, context: Context, output: Path, keep: bool = False
+) -> bool:
+    """Run one experiment and write what it gives; False if something is missing.
+
+    keep : whether to keep the fits of the last run
+    """
     print(f"{experiment.name}: {experiment.title}\n", flush=True)
+    folder = output / experiment.package
     before, began = snapshot(), time.perf_counter()
+    if not keep:
+        begin(folder, experiment.name, experiment.fits, before)
     try:
         result = experiment.module.run(context)
     except (FileNotFoundError, ModuleNotFoundError) as error:
         print(f"{error}\n", file=sys.stderr)
         return False
-    seconds = time.perf_counter() - began
+    run = Run.now(time.perf_counter() - began, context.splits, before)
+    if keep and experiment.fits:
+        run = run.with_fits_of(read_runs(folder).get(experiment.name))
     print(result.to_text())
-    folder = output / experiment.package
-    made = f" in {seconds:.0f} s by `{_command(experiment, context)}`"
+    made = f" in {run.seconds:.0f} s by `{_command(experiment, context)}`"
     for path in result.write(folder, experiment.name, experiment.title, made):
         print(f"  {path}")
-    run = Run.now(seconds, context.splits, before)
     print(f"  {record(folder, experiment.name, run)}")
-    print(f"  {seconds:.0f} s\n", flush=True)
+    print(f"  {run.seconds:.0f} s\n", flush=True)
     return True
 
 
@@ -113,6 +132,11 @@ def _parser() -> argparse.ArgumentParser:
         help="run only those whose last recorded run took at most so long",
     )
     parser.add_argument(
+        "--keep",
+        action="store_true",
+        help="use the fits of the last run: a new page of the same figures",
+    )
+    parser.add_argument(
         "--stale",
         action="store_true",
         help="list results that are older than the code they rest on",
@@ -130,7 +154,8 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="TEXT",
-        help="data sets with this text in their name (experiments of `answers`)",
+        help="data sets with this text in their name (experiments that keep their "
+        "fits; those of the last run are used again)",
     )
     parser.add_argument(
         "--output",

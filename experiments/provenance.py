@@ -7,6 +7,10 @@ docstrings and empty lines do not count. A result is stale if a digest differs.
 
     python -m experiments --stale
 
+Experiments with many fits keep each in a file as it ends (`FITS`), and a stopped run
+goes on where it was. A run by other code, and one after a finished run, begins anew;
+`--keep` makes a new page from the fits that are there, which is as old as they are.
+
 A change of structure makes no result stale. Whoever made one runs
 
     python -m experiments --refactored REVISION
@@ -25,7 +29,7 @@ import json
 import sys
 import tokenize
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,6 +40,7 @@ from tools.version import ROOT, check_out, commit, short
 __all__ = [
     "Run",
     "SameAnswers",
+    "begin",
     "read_runs",
     "record",
     "refactored",
@@ -45,6 +50,8 @@ __all__ = [
 
 FILE = "runs.json"
 SAME = "same_answers.json"
+# End of the name of a file that says by which code a run was begun.
+UNFINISHED = ".unfinished"
 LIBRARY = Path("src/bisvm")
 # Digits of a digest: two different codes share one with probability 2^-40.
 DIGITS = 10
@@ -71,6 +78,14 @@ class Run:
         code = {part: before[part] for part in imported() if part in before}
         return cls(commit(), round(seconds, 1), splits, code)
 
+    def with_fits_of(self, earlier: Run | None) -> Run:
+        """This run, if all fits are those of an earlier run: as stale as that one."""
+        earlier = earlier or replace(self, code={})
+        own = {part: now for part, now in self.code.items() if not _is_library(part)}
+        library = {part: "" for part in self.code if _is_library(part)}
+        library |= {p: then for p, then in earlier.code.items() if _is_library(p)}
+        return replace(earlier, code=own | library)
+
     def changed(self, same: Sequence[SameAnswers] = ()) -> list[str]:
         """Parts of the code that are not what they were.
 
@@ -96,6 +111,10 @@ class SameAnswers:
     code: dict[str, list[str]]
 
 
+def _is_library(part: str) -> bool:
+    return part.startswith(str(LIBRARY))
+
+
 def _as_good(part: str, then: str, same: Sequence[SameAnswers]) -> set[str]:
     """The digest of a part, and those of later code with the same answers."""
     found = {then}
@@ -106,14 +125,32 @@ def _as_good(part: str, then: str, same: Sequence[SameAnswers]) -> set[str]:
     return found
 
 
+def begin(
+    folder: Path, name: str, fits: Sequence[str], code: Mapping[str, str]
+) -> None:
+    """Delete an experiment's fits, unless they are of a run that was stopped.
+
+    fits : names of their files
+    code : digests of the present code; a run by other code is not continued
+    """
+    mark = folder / f"{name}{UNFINISHED}"
+    now = json.dumps(code, sort_keys=True)
+    if not (mark.is_file() and mark.read_text(encoding="utf-8") == now):
+        for file in fits:
+            (folder / file).unlink(missing_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    mark.write_text(now, encoding="utf-8")
+
+
 def record(folder: Path, name: str, run: Run) -> Path:
-    """Write the run of an experiment into its folder's file."""
+    """Write the run of an experiment into its folder's file: it is finished."""
     runs = {**read_runs(folder), name: run}
     lines = [
         f"  {json.dumps(key)}: {json.dumps(asdict(runs[key]))}" for key in sorted(runs)
     ]
     path = folder / FILE
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    (folder / f"{name}{UNFINISHED}").unlink(missing_ok=True)
     return path
 
 
@@ -179,7 +216,7 @@ def refactored(results: Path, revision: str) -> str:
     differ = {
         part: [then[part], now]
         for part, now in snapshot().items()
-        if part.startswith(str(LIBRARY)) and then.get(part, now) != now
+        if _is_library(part) and then.get(part, now) != now
     }
     if not differ:
         return f"The library is that of {before}."

@@ -4,6 +4,6 @@
     python -m experiments answers.optimum
 
 What does not depend on the search, the grid's results and the lowest values known, is
-kept in CSV files of its own. After a change of the library delete `structure_fits.csv`
-and `optimum_fits.csv` in `experiments/results/answers`, and run again.
+kept in CSV files of its own (`..._grid.csv`, `..._lowest.csv`): delete them to compute
+it again.
 """

@@ -6,8 +6,7 @@ without reading the search. No set was changed or left out after the first run.
 Where a fit is below the grid, both machines are tested once more, on 10,000 further
 rows of the same set: half a set has too few rows to tell chance from a loss.
 
-The grid's results are kept in `later_grid.csv`, the fits in `later_fits.csv` and the
-second test in `later_further.csv`: delete the last two to run the fits again.
+The grid's results are kept in `later_grid.csv`.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from experiments.common import Context, Result, Table
 from experiments.generalisation.rows import Rows
 
 TITLE = "Answers: data drawn after the search was written, against a grid"
+FITS = ("later_fits.csv", "later_further.csv")
 
 FURTHER = 10_000
 FIGURES = ("accuracy",)

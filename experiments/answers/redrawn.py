@@ -3,8 +3,6 @@
 In `structure` and `fresh`, a few hundred rows test every machine, which does not tell
 chance from a loss: the standard error of a difference is about 1.5 points. Here both
 machines learn from five other draws of the same sets, and 10,000 rows test them.
-
-The results are kept in `redrawn_rows.csv`: delete it to run them again.
 """
 
 from __future__ import annotations
@@ -21,6 +19,7 @@ from experiments.common import Context, Result, Table
 from experiments.generalisation.rows import Rows
 
 TITLE = "Answers: five further draws of sets that were below a grid"
+FITS = ("redrawn_rows.csv",)
 
 DRAWS = 5
 TEST_ROWS = 10_000

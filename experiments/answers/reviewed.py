@@ -4,8 +4,7 @@ The comparison of `structure` on the sets of `reviewed_data`, written after the 
 by a reviewer who looked for its failures. Fits below the grid are tested once more, on
 10,000 further rows, as in `later`.
 
-The grid's results are kept in `reviewed_grid.csv`, the fits in `reviewed_fits.csv` and
-the second test in `reviewed_further.csv`: delete the last two to run the fits again.
+The grid's results are kept in `reviewed_grid.csv`.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from experiments.answers.reviewed_data import SETS
 from experiments.common import Context, Result
 
 TITLE = "Answers: data of a hostile review, against a grid"
+FITS = ("reviewed_fits.csv", "reviewed_further.csv")
 
 
 def run(context: Context) -> Result:

@@ -7,8 +7,6 @@ log-loss. Accuracy and log-loss are those of the test rows; `predict_proba` is
 calibrated on the held-out rows of the search whatever the criterion.
 
 The default may be chosen by the first two folds; the last two have no say.
-
-Fits are kept in `criteria_fits.csv`: delete it to run them again.
 """
 
 from __future__ import annotations
@@ -30,6 +28,7 @@ from experiments.common import Context, Result, Table
 from experiments.generalisation.rows import Rows
 
 TITLE = "Several classes: a loss of every class task, or of all classes of a row"
+FITS = ("criteria_fits.csv",)
 
 ROWS, CLASSES = 800, (3, 15)
 CRITERIA: dict[str, Any] = {

@@ -10,8 +10,7 @@ other quarter calibrates the sets. C and gamma have seen that quarter, in its fa
 Both count ties in full (crepes without smoothing). Coverage is the share of test rows
 whose class is in their set; the size of a set is its number of classes.
 
-Needs crepes (`pip install bisvm[bench]`). Fits are kept in `prediction_sets_fits.csv`:
-delete it to run them again.
+Needs crepes (`pip install bisvm[bench]`).
 """
 
 from __future__ import annotations
@@ -34,6 +33,7 @@ from experiments.common import Context, Result, Table
 from experiments.generalisation.rows import Rows
 
 TITLE = "Prediction sets: those of the search beside split-conformal prediction"
+FITS = ("prediction_sets_fits.csv",)
 
 ROWS, MEMBERS = 1300, 5
 LEVELS = (0.80, 0.90, 0.95)

@@ -12,8 +12,6 @@ probabilities was chosen on the first two folds; the last two had no say.
 
 A second table has labels by chance: how far probabilities of new rows are from the
 share of their class, which is all that can be known.
-
-Fits are kept in `probabilities_fits.csv`: delete it to run them again.
 """
 
 from __future__ import annotations
@@ -37,6 +35,7 @@ from experiments.common import Context, Result, Table
 from experiments.generalisation.rows import Rows
 
 TITLE = "Probabilities: those of the search beside CalibratedClassifierCV"
+FITS = ("probabilities_fits.csv",)
 
 ROWS, CLASSES, MEMBERS = 1300, 12, 5
 SCORES = ("log-loss", "Brier", "calibration", "accuracy")

@@ -9,7 +9,6 @@
   data; the last two say how it does on folds that nobody had looked at.
 
 Inputs are standardised on the training part. Every eps sees the same rows and splits.
-The fits are kept in `corner_fits.csv`: delete it to run them again.
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ from experiments.common import Context, Result, Table
 from experiments.generalisation.rows import Rows
 
 TITLE = "Defaults: the width of the rounded corner"
+FITS = ("corner_fits.csv",)
 
 WIDTHS = (0.125, 0.25, 0.5, 1.0)
 USUAL = 0.125

@@ -27,6 +27,7 @@ from experiments.generalisation.rows import Rows, folder
 Values = tuple[dict[float, np.ndarray], np.ndarray]
 
 TITLE = "Generalisation: approximate leave-one-out"
+FITS = ("approximate_leave_one_out_fits.csv",)
 
 CLOSE_SETS = (
     "heart_statlog",

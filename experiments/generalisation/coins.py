@@ -24,6 +24,7 @@ from experiments.common import Context, Result, Table
 from experiments.generalisation.rows import Rows, folder
 
 TITLE = "Generalisation: expected scores on labels by chance"
+FITS = ("coins_fits.csv",)
 
 # Rows and features.
 SHAPES = ((60, 5), (30, 20), (200, 10), (100, 2))

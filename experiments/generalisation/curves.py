@@ -16,6 +16,7 @@ from experiments.generalisation.factors import compute
 from experiments.generalisation.rows import Rows, of_fits
 
 TITLE = "Generalisation: test error against the number of training rows"
+FITS = ("curves_fits.csv",)
 
 SIZES = (50, 100, 200)
 SETS = (
@@ -34,7 +35,7 @@ METHODS = ("grid", methods.DEFAULT, "bilevel, one per feature", "bilevel, auto")
 
 
 def run(context: Context) -> Result:
-    rows = of_fits(context)
+    rows = of_fits(context, *FITS)
     compute(rows, SETS, SIZES, list(METHODS), context.splits)
     curves = {name: _curves(rows, name, context.splits) for name in SETS}
     body = [

@@ -22,6 +22,7 @@ from experiments.generalisation.data import part
 from experiments.generalisation.rows import Rows, folder
 
 TITLE = "Generalisation: ensembles of machines tuned on splits drawn anew"
+FITS = ("ensembles_fits.csv",)
 
 SETS = (
     "ida_banana",

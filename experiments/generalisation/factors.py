@@ -4,9 +4,8 @@ A table of test errors for each factor (criterion, splits, machine: one setting 
 all others at their defaults), and mean ranks with Friedman's test and Nemenyi's
 critical difference.
 
-Training parts have 500 rows at most; all inputs are standardised on them. Rows of the
-table are appended to `results/generalisation/rows.csv`, split by split over all sets,
-and a run that is stopped goes on there.
+Training parts have 500 rows at most; all inputs are standardised on them. Fits go split
+by split over all sets.
 """
 
 from __future__ import annotations
@@ -24,10 +23,11 @@ from experiments.generalisation.data import SETS, TRAIN_ROWS, TWINS, part
 from experiments.generalisation.rows import Rows, of_fits
 
 TITLE = "Generalisation: criteria, splits and machines on many sets"
+FITS = ("factors_fits.csv",)
 
 
 def run(context: Context) -> Result:
-    rows = of_fits(context)
+    rows = of_fits(context, *FITS)
     members = {
         factor: [methods.DEFAULT, *choices]
         for factor, choices in methods.FACTORS.items()

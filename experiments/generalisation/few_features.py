@@ -16,6 +16,7 @@ from experiments.generalisation.data import GENERATORS, TEST_ROWS, Draw, Part
 from experiments.generalisation.rows import Rows, folder
 
 TITLE = "Generalisation: the signal in few of many features"
+FITS = ("few_features_fits.csv",)
 
 # Generator, rows to learn from, and splits at most: the last set takes minutes a fit.
 SETS: dict[str, tuple[Draw, int, int]] = {

@@ -23,6 +23,7 @@ from experiments.generalisation.methods import folds
 from experiments.generalisation.rows import Rows, folder
 
 TITLE = "Generalisation: expected scores and their intervals"
+FITS = ("promises_fits.csv",)
 
 SIZES = (500, 60)
 KERNELS = {"one gamma": "rbf", "one per feature": "ard"}

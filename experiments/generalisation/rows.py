@@ -18,12 +18,17 @@ from experiments.common import Context
 
 Key = tuple[str, ...]
 
+# Methods that are not of this library.
+RIVALS = ("grid", "optuna")
+
 
 @dataclass
 class Rows:
     """Figures by key: the first columns name a row, the others hold its numbers.
 
     words : those of the figures that are text
+    rivals : values of the last key; their rows are kept in `rivals.csv`, since changes
+        of the library leave them as they are
     """
 
     path: Path
@@ -31,16 +36,24 @@ class Rows:
     figures: Sequence[str]
     held: dict[Key, dict[str, Any]] = field(default_factory=dict)
     words: Sequence[str] = ()
+    rivals: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        if not self.path.exists():
-            return
-        with self.path.open(newline="") as file:
+        for path in (self.path, self._path_of_rivals) if self.rivals else (self.path,):
+            if path.exists():
+                self._load(path)
+
+    @property
+    def _path_of_rivals(self) -> Path:
+        return self.path.with_name("rivals.csv")
+
+    def _load(self, path: Path) -> None:
+        with path.open(newline="") as file:
             table = csv.DictReader(file)
             expected = [*self.keys, *self.figures]
             if table.fieldnames != expected:
                 raise ValueError(
-                    f"{self.path} has the columns {table.fieldnames}; expected "
+                    f"{path} has the columns {table.fieldnames}; expected "
                     f"{expected}. Move it away to begin anew."
                 )
             for row in table:
@@ -90,8 +103,9 @@ class Rows:
         }
 
     def _append(self, key: Key, texts: Mapping[str, str]) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a+", newline="") as file:
+        path = self._path_of_rivals if key[-1] in self.rivals else self.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a+", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             file.seek(0)
             text = file.read()
@@ -113,12 +127,13 @@ class Rows:
         return None if None in found else np.array(found, dtype=float)
 
 
-def of_fits(context: Context) -> Rows:
-    """Test error in % and seconds of every fit of the study."""
+def of_fits(context: Context, name: str) -> Rows:
+    """Test error in % and seconds of every fit of an experiment."""
     return Rows(
-        folder(context) / "rows.csv",
+        folder(context) / name,
         ("set", "size", "split", "method"),
         ("error", "seconds", "test_rows", "overlap"),
+        rivals=RIVALS,
     )
 
 

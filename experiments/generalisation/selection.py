@@ -32,6 +32,7 @@ from experiments.generalisation.data import Part, part
 from experiments.generalisation.rows import Rows, folder
 
 TITLE = "Generalisation: columns kept by feature selection"
+FITS = ("selection_draws.csv",)
 
 # Number of columns that tell of the class: the first ones.
 SETS = {

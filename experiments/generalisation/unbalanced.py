@@ -36,6 +36,7 @@ from experiments.generalisation.methods import folds
 from experiments.generalisation.rows import Rows, folder
 
 TITLE = "Generalisation: unbalanced classes and costly errors"
+FITS = ("unbalanced.csv",)
 
 COSTS = {0: 1.0, 1: 10.0}
 DEFAULT = "blend"

@@ -16,10 +16,11 @@ from experiments.generalisation.factors import Family, compute, reported
 from experiments.generalisation.rows import Rows, of_fits
 
 TITLE = "Generalisation: ways to tune an SVM on many sets"
+FITS = ("ways_fits.csv",)
 
 
 def run(context: Context) -> Result:
-    rows = of_fits(context)
+    rows = of_fits(context, *FITS)
     names = list(methods.METHODS)
     compute(rows, SETS, [TRAIN_ROWS], names, context.splits)
     family = Family(rows, "method", names, context.splits)

@@ -4,8 +4,6 @@
 whose noise differs from row to row. Intervals of 80, 90 and 95%, plain and locally
 scaled, each with their mean width in standard deviations of y; and quantiles of 10, 50
 and 90%, by one more fit each.
-
-Fits are kept in `coverage_fits.csv`: delete it to run them again.
 """
 
 from __future__ import annotations
@@ -24,6 +22,7 @@ from experiments.generalisation.rows import Rows
 from experiments.regression import record
 
 TITLE = "Coverage of intervals and of quantiles"
+FITS = ("coverage_fits.csv",)
 
 MOST, SPLITS = 700, 2
 LEVELS, QUANTILES = (0.8, 0.9, 0.95), (0.1, 0.5, 0.9)

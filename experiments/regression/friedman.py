@@ -7,8 +7,6 @@ standard deviation (Friedman 1991), each with 20 more features that say nothing.
 `BilevelSVR` stands scikit-learn's `SVR` with C, gamma and epsilon from an 8 x 8 x 4
 grid. RMSE on 1000 new rows, to y and to the function without its noise: no machine has
 an RMSE to y below the deviation of the noise. Seconds of the whole fit.
-
-Fits are kept in `friedman_fits.csv`: delete it to run them again.
 """
 
 from __future__ import annotations
@@ -33,6 +31,7 @@ from experiments.generalisation.rows import Rows
 from experiments.regression.record import RegressionSet
 
 TITLE = "Friedman's functions with 20 features of noise"
+FITS = ("friedman_fits.csv",)
 
 NEW = 1000
 NOISY = 20

@@ -3,8 +3,6 @@
 `BilevelSVR("ard")` with its usual loss and criterion, and priors of several strengths,
 on the UCI sets and splits of `choices`, and on Friedman's first function with 20
 features of noise. The first five published splits choose; the next three had no say.
-
-Fits are kept in `priors_fits.csv`: delete it to run them again.
 """
 
 from __future__ import annotations
@@ -28,6 +26,7 @@ from experiments.regression.choices import CHOSEN, FEWEST, MOST, REPORTED
 from experiments.regression.friedman import among_noise
 
 TITLE = "Strength of the prior on widths in regression"
+FITS = ("priors_fits.csv",)
 
 STRENGTHS = (0.1, 0.03, 0.01, 0.003)
 DRAWS = 5

@@ -11,9 +11,6 @@ Algorithms whose names begin with * are methods of symbolic regression.
 
 Other splits have other outliers in their test parts. So linear regression and kernel
 ridge regression (alpha and gamma from a 6 x 6 grid) are fitted on our splits as well.
-
-Fits are kept in `srbench_fits.csv` and `srbench_beside_fits.csv`: delete them to run
-them again.
 """
 
 from __future__ import annotations
@@ -39,6 +36,7 @@ from experiments.generalisation.rows import Rows
 from experiments.regression import record
 
 TITLE = "SRBench: R^2 on test parts beside 21 published algorithms"
+FITS = ("srbench_fits.csv", "srbench_beside_fits.csv")
 
 OURS = "BilevelSVR"
 SMALL, SPLITS = 1000, 3

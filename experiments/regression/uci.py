@@ -12,8 +12,6 @@ out: grid and Gaussian process take too long.
 
 RMSE is in standard deviations of y. A method is better or worse than the grid by a
 paired t-test over the splits of a set, at 5% after Holm's correction.
-
-Fits are kept in `uci_fits.csv`: delete it to run them again.
 """
 
 from __future__ import annotations
@@ -44,6 +42,7 @@ from experiments.regression import record
 from experiments.regression.friedman import GRID
 
 TITLE = "UCI sets with published splits, beside six other methods"
+FITS = ("uci_fits.csv",)
 
 SMALL, LARGEST = 700, 1600
 OFTEN, ONCE = (5, 6, 7), (5,)

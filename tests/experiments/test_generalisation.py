@@ -88,6 +88,18 @@ def test_rows_are_computed_once_and_torn_ones_anew(tmp_path):
         Rows(path, ("set",), ("error",))
 
 
+def test_rows_of_rivals_last_longer_than_ours(tmp_path):
+    def rows():
+        keys, figures = ("set", "method"), ("error", "seconds")
+        return Rows(tmp_path / "fits.csv", keys, figures, rivals=("grid",))
+
+    for method in ("grid", "ours"):
+        rows().need(("a", method), lambda: {"error": 1.0})
+    assert len(rows().held) == 2
+    (tmp_path / "fits.csv").unlink()
+    assert list(rows().held) == [("a", "grid")]
+
+
 @pytest.mark.parametrize(
     "name", ["iris", "breast_cancer", "20 of 500", "xor + 8 noise"]
 )
@@ -150,14 +162,15 @@ def test_the_study_in_small(tmp_path, monkeypatch):
     context = Context(splits=2, output=tmp_path)
     result = ways.run(context)
     assert [table.name for table in result.tables] == ["method", "against_grid"]
-    assert len(of_fits(context).held) == 2 * 2 * 4
+    assert len(of_fits(context, *ways.FITS).held) == 2 * 2 * 4
     assert set(result.figures) == {"ranks_method"}
     assert any("at worst" in note for note in result.notes)
     one_changed = factors.run(context)
     assert [table.name for table in one_changed.tables] == ["splits"]
     assert set(one_changed.figures) == {"ranks_splits"}
     assert any("Friedman" in note for note in one_changed.notes)
-    assert len(of_fits(context).held) == 2 * 2 * 5
+    # The default, one setting changed, and the grid of before.
+    assert len(of_fits(context, *factors.FITS).held) == 2 * 2 * 3
     # Nothing is left to do, and the tables are the same.
     assert ways.run(context).to_text() == result.to_text()
 
@@ -211,7 +224,7 @@ def test_corrections_in_small(tmp_path, monkeypatch):
         ("set", "size", "split", "kernel"),
         ("test", *corrections.WAYS, "seconds"),
     )
-    model = BilevelSVC("rbf", random_state=0)
+    model = BilevelSVC("rbf", multi_class="ovr", random_state=0)
     for name in ("iris", "moons"):
         own = data.part(name, 0, 60)
         model.set_params(cv=methods.folds(own, 0)).fit(own.X, own.y)

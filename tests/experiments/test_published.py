@@ -282,6 +282,31 @@ def test_a_change_that_left_all_answers_as_they_were_makes_nothing_stale(
     digest.cache_clear()
 
 
+def test_fits_are_kept_for_a_stopped_run_only(tmp_path):
+    fits = tmp_path / "table_fits.csv"
+
+    def begin(code):
+        provenance.begin(tmp_path, "table", [fits.name], code)
+        there = fits.exists()
+        fits.write_text("a,1")
+        return there
+
+    fits.write_text("of an earlier run")
+    assert not begin({"code.py": "1"})
+    assert begin({"code.py": "1"})
+    assert not begin({"code.py": "2"})
+    record(tmp_path, "table", Run("abc", 1.0, 20, {}))
+    assert not begin({"code.py": "2"})
+
+
+def test_a_page_of_earlier_fits_is_as_stale_as_they_are():
+    now = Run("def", 0.1, 5, {"src/bisvm/core": "new", "experiments/a.py": "new"})
+    then = Run("abc", 60.0, 20, {"src/bisvm/core": "old", "experiments/a.py": "old"})
+    code = {"src/bisvm/core": "old", "experiments/a.py": "new"}
+    assert now.with_fits_of(then) == Run("abc", 60.0, 20, code)
+    assert now.with_fits_of(None).code["src/bisvm/core"] == ""
+
+
 def test_runs_are_kept_side_by_side(tmp_path):
     one, two = Run("abc", 1.5, 20, {}), Run("def", 2.0, 3, {})
     record(tmp_path, "b", one)
