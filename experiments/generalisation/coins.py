@@ -29,7 +29,7 @@ FITS = ("coins_fits.csv",)
 # Rows and features.
 SHAPES = ((60, 5), (30, 20), (200, 10), (100, 2))
 NEW_ROWS = 1000
-KERNELS = ("linear", "rbf", "ard", "groups")
+KERNELS = ("linear", "rbf", "ard", "laplacian", "laplacian_ard", "groups")
 FIGURES = ("expected", "n_effective", "gap", "new", "kernel", "seconds")
 
 MODELS: dict[str, Callable[[int], Any]] = {
