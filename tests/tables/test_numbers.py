@@ -165,3 +165,9 @@ def test_columns_of_both_signs():
     found = read_numbers(both, None, ";")
     assert found.frame.iloc[0].tolist() == ["1.5", "1.5"] and found.others == ("w",)
     assert "the decimal sign of 'w' is a comma" in found.notes[0]
+
+
+def test_cells_of_a_column_of_categories_may_have_a_unit():
+    cells = pd.Series(["5 mm", "7 mm", "5 mm"], dtype="category")
+    assert unit_of(cells) == "mm"
+    assert unit_of(pd.Series(["a", "b"], dtype="category")) is None

@@ -94,6 +94,9 @@ def parts_of(cell: object) -> tuple[str, str] | None:
 def unit_of(cells: Series) -> str | None:
     """The unit of a column's cells; None if these are text, or plain numbers."""
     known = cells.dropna()
+    if known.dtype == "category":
+        # Maps of categories cannot give tuples with pandas 2.2.
+        known = known.astype(object)
     if not len(known) or _are_texts(known.head(FIRST_ROWS)):
         return None
     if known.str.fullmatch(PLAIN).all():
