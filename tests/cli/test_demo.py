@@ -66,7 +66,10 @@ def test_accuracy_on_the_folds_is_that_of_the_learned_values():
 def test_chance_is_called_chance():
     few = demo.verdict(entry([1, 1, 1, 0]), entry([1, 1, 0, 1]))
     few = " ".join(few.split())
-    assert "bisvm is right on 1 and only grid search on 1: this may be chance" in few
+    assert (
+        "bisvm alone is right on 1, and grid search alone on 1: this may be chance"
+        in few
+    )
     many = demo.verdict(entry([0] * 20 + [1]), entry([1] * 20 + [0]))
     assert "bisvm is better" in " ".join(many.split())
 

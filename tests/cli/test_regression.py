@@ -46,9 +46,12 @@ def test_numbers_are_recognised_and_predicted(folder, capsys):
     assert main(["tune", str(folder / "prices.csv"), *QUICK]) == 0
     lines = capsys.readouterr().out.splitlines()
     page = " ".join(" ".join(lines).split())
-    assert page.startswith("Can 'price' be predicted? Yes. Expected on new data, ")
-    assert "estimated from the training rows: R^2" in page and "(95% interval" in page
-    assert "on 60 rows, a root mean squared error between" in page
+    assert page.startswith("Can 'price' be predicted? Yes: R^2 ")
+    assert (
+        "Expected on new data, by cross-validation: R^2" in page
+        and "(95% interval" in page
+    )
+    assert "for 60 test rows, cross-validation predicts a root mean squared" in page
     assert "root mean squared error" in page and "always predicting the mean" in page
     assert len(lines) <= 25
 
@@ -117,7 +120,7 @@ def test_a_report_on_numbers(folder, tmp_path, capsys):
     assert main([*words, "--report", str(path)]) == 0
     out, err = capsys.readouterr()
     assert "Fall of R^2 if a column is shuffled" in out
-    assert "raises the prediction" in out and f"Report: {path}" in err
+    assert "higher is more" in out and f"Report: {path}" in err
     text = path.read_text(encoding="utf-8")
     assert "Can we predict &#39;price&#39;?" in text and 'id="predictions"' in text
 

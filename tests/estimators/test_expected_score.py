@@ -139,7 +139,7 @@ def test_the_interval_is_that_of_a_beta_distribution():
     assert few[0] < expected[0] and few[1] > expected[1]
     np.testing.assert_allclose(many, expected, atol=1e-3)
     assert score.interval(level=0.99)[0] < score.interval(level=0.5)[0]
-    assert str(score).startswith("0.800 (90%: 0.72")
+    assert str(score).startswith("expected accuracy 80.0% (95% interval 71.")
 
 
 @pytest.mark.parametrize("draws", [500, *full(2000)])

@@ -117,7 +117,7 @@ def test_chance_is_called_guessing_and_scores_that_rank_are_told():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((600, 2))
     y = 0.5 * X[:, 0] + rng.standard_normal(600) > 1.5
-    with pytest.warns(UserWarning, match="Decision values do rank the rows"):
+    with pytest.warns(UserWarning, match="decision values do rank the rows"):
         model = BilevelLinearSVC(cv=3, random_state=0).fit(X, y)
     assert model.quality_.ranks and model.quality_.no_better_than_guessing
     goal = "balanced_accuracy"
@@ -140,7 +140,7 @@ def test_two_rows_that_are_right_are_too_few_to_tell():
     two = all_right(2)
     assert two.too_few_to_tell and two.no_better_than_guessing
     assert two.headline.startswith(f"{TOO_FEW}: accuracy 100.0%")
-    assert "2 held-out rows" in two.headline and NO_BETTER not in str(two)
+    assert "2 rows in cross-validation" in two.headline and NO_BETTER not in str(two)
     assert not all_right(6).no_better_than_guessing
     # Wrong on enough rows is a verdict.
     y = np.arange(8) % 2

@@ -7,6 +7,7 @@ from sklearn.datasets import make_moons
 from bisvm import BilevelSVC
 from bisvm.data.matrices import column_scale
 from bisvm.estimators.importance import Importance
+from bisvm.estimators.quality import NO_BETTER, Quality
 from bisvm.kernels import RBF, Laplacian
 from bisvm.reporting.importances import most_important
 from bisvm.reporting.words import (
@@ -14,12 +15,12 @@ from bisvm.reporting.words import (
     NO_DIFFERENCE,
     WORSE,
     answer,
-    choice_in_words,
     decimals,
     difference_in_words,
     free_values,
     in_words,
     learned_in_words,
+    remarks_on,
     spread_of,
     standing,
     verdict_beside_guessing,
@@ -75,7 +76,7 @@ def test_without_the_scale_the_range_in_standard_deviations_is_told(one_width):
     standard = one_width.hyperparameters_["gamma"] * X.std(axis=0) ** 2
     _, text = learned_in_words(one_width)
     assert f"{standard.min():.3g} to {standard.max():.3g} for 2 inputs, in" in text
-    assert "in units of their standard deviations: how" in text
+    assert "in units of their standard deviations: the" in text
 
 
 def test_widths_that_were_refused_do_not_count(one_width):
@@ -96,7 +97,9 @@ def test_widths_that_were_refused_do_not_count(one_width):
 
 def test_c_is_neither_large_nor_small_by_itself():
     told = in_words("C", 1e4)
-    assert told == "C = 1e+04: weight of training errors against a smooth decision"
+    assert (
+        told == "C = 1e+04: the larger, the more closely the training rows are fitted"
+    )
 
 
 def test_other_methods_that_are_not_worse_are_named():
@@ -115,7 +118,7 @@ def test_other_methods_that_are_not_worse_are_named():
 def test_rows_are_counted_without_a_verdict_if_accuracy_does_not_matter():
     one, other = np.ones(30, bool), np.arange(30) < 10
     own, rival = Entry("a", 0, "", None, one, 0.0), Entry("b", 0, "", None, other, 0.0)
-    counts = "Of 30 held-out rows, only bisvm is right on 20 and only b on 0"
+    counts = "Of 30 test rows, bisvm alone is right on 20, and b alone on 0"
     assert difference_in_words(own, rival) == f"{counts}: bisvm is better."
     assert difference_in_words(own, rival, judged=False) == f"{counts}."
 
@@ -139,13 +142,13 @@ def importance(measure, values, errors):
 def test_the_most_important_column_may_be_none():
     clear = importance("accuracy", [0.2, 0.01], [0.01, 0.01])
     assert most_important(clear) == (
-        "The most important column is a: 20.0 points of accuracy are lost if it is "
-        "shuffled."
+        "The most important column is a: accuracy falls by 20.0 percentage points if "
+        "it is shuffled."
     )
     unclear = importance("accuracy", [0.012, 0.01], [0.01, 0.01])
     assert most_important(unclear) == (
-        "No single column is needed beyond chance: 1.2 points of accuracy are lost if "
-        "a, the most important one, is shuffled (95% interval -0.8 to 3.2)."
+        "No single column is needed beyond chance: accuracy falls by 1.2 percentage "
+        "points if a, the most important one, is shuffled (95% interval -0.8 to 3.2)."
     )
     of_numbers = importance("R^2", [0.179], [0.01])
     assert "R^2 falls by 0.179 if it is shuffled" in most_important(of_numbers)
@@ -160,11 +163,26 @@ def test_rows_of_folds_are_not_called_held_out(one_width):
     X, y = heavy_tailed()
     model = BilevelSVC("rbf", cv=3, random_state=0, max_iter=2).fit(X, y)
     folds = answer(model.quality_, None)
-    assert (
-        "on 80 rows, each predicted by a machine trained without that row; always"
-        in folds
-    )
-    assert "on 80 held-out rows; always" in answer(model.quality_, model.quality_)
+    assert "on 80 training rows in cross-validation; always" in folds
+    assert "on 80 test rows; always" in answer(model.quality_, model.quality_)
+
+
+def quality(hits, misses):
+    """Of two classes, with as many rows that are right and wrong in each."""
+    (a, b), (c, d) = hits, misses
+    return Quality(np.array(["no", "yes"]), np.array([[a, c], [d, b]], dtype=float))
+
+
+def test_test_rows_that_do_not_confirm_cross_validation_are_no_yes():
+    good, few = quality((180, 20), (7, 7)), quality((62, 2), (4, 7))
+    assert answer(good, good).startswith("Yes: balanced accuracy ")
+    unclear = answer(good, few)
+    assert unclear.startswith("Unclear: balanced accuracy ")
+    assert "on 75 test rows; always predicting 'no' gives 50.0%. Cross-" in unclear
+    assert "these rows (9 of them of class 'yes') do not confirm it" in unclear
+    assert answer(few, good).startswith(NO_BETTER)
+    # Figures of the test rows, and advice by cross-validation.
+    assert remarks_on(good, few) == few.on_balance
 
 
 def test_kernels_that_were_tried_say_against_what():
@@ -174,15 +192,15 @@ def test_kernels_that_were_tried_say_against_what():
         Comparison(NOT_GAUSSIAN, higher, 0.0),
         Comparison("rbf", lower, 1.0),
     )
-    assert choice_in_words(KernelChoice("rbf", RBF(), steps)) == [
-        "One width for each feature instead of one for all: not taken. The held-out "
-        "loss is lower by 0.1 (1.2 standard errors; more than 4 needed, on a sample of "
-        "500 rows).",
-        "A Laplacian kernel instead of a Gaussian one: not taken. The held-out loss is "
-        "higher by 0.1 (5.0 standard errors).",
+    assert KernelChoice("rbf", RBF(), steps).reasons == [
         "A Gaussian kernel with one width for all features instead of a linear "
-        "machine: taken. The held-out loss is lower by 0.1 (1.2 standard errors; more "
-        "than 1 needed).",
+        "machine: yes. The cross-validated loss is lower by 0.1 (1.2 standard errors; "
+        "more than 1 needed).",
+        "In this kernel, one width for each feature instead of one for all: no. The "
+        "cross-validated loss is lower by 0.1 (1.2 standard errors; more than 4 "
+        "needed, on a sample of 500 rows).",
+        "A Laplacian kernel instead of a Gaussian one: no. The cross-validated loss is "
+        "higher by 0.1 (5.0 standard errors).",
     ]
 
 
@@ -191,12 +209,12 @@ def test_a_gain_that_a_later_check_refused_says_so():
     lost = PairedDifference(-0.1, 0.02)
     steps = Comparison(SEPARATE, gained, 4.0), Comparison(NESTED, lost, 0.0)
     refused = KernelChoice("rbf", RBF(), steps)
-    assert refused.reasons[0].endswith("A later check refused it.")
+    assert refused.reasons[0].endswith("Nested cross-validation refused it later.")
     kept = KernelChoice("ard", RBF(per_feature=True), steps[:1])
     assert "refused" not in str(kept)
     # Widths that were confirmed, of a kernel that another one has replaced.
     confirmed = steps[0], Comparison(NESTED, gained, 0.5)
     replaced = Comparison(NOT_GAUSSIAN, gained, 0.0), *steps
     other = KernelChoice("laplacian", Laplacian(), (*confirmed, *replaced))
-    told = [reason.endswith("refused it.") for reason in other.reasons]
+    told = [reason.endswith("refused it later.") for reason in other.reasons]
     assert told == [False, False, False, True, False]

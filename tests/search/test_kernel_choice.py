@@ -185,8 +185,9 @@ def test_the_steps_within_a_search_are_part_of_the_reasons():
     _, choice = choice_of(CANDIDATES[:2], tune)
     assert choice.steps[0] is refined and len(choice.steps) == 2
     first, second = choice.reasons
-    assert first.startswith("One width for each feature instead of one for all: the ")
-    assert "10.0 standard errors (more than 4 needed)" in first
+    assert first.startswith("A Gaussian kernel with one width for each feature instead")
+    assert second.startswith("In this kernel, one width for each feature instead of ")
+    assert "(10.0 standard errors; more than 4 needed)" in second
     assert str(choice).splitlines()[1:] == [f"- {first}", f"- {second}"]
 
 
@@ -225,7 +226,7 @@ class TestUnits:
     def test_one_width_for_each_feature_must_be_better_beyond_its_noise(self):
         _, choice = self.choose(Searches([0.6, 0.3, 0.3]))
         assert choice.name == ONE and choice.kernel == self.PLAIN
-        assert "must be better by more than 4" in str(choice)
+        assert "up to 4 higher is allowed" in str(choice)
         _, choice = self.choose(Searches([0.6, 0.3, 0.5]))
         assert choice.name == EACH
 
@@ -286,7 +287,7 @@ class TestLaplacian:
     def test_it_must_be_better_than_a_linear_machine(self):
         _, choice = self.choose(Searches([0.2, 0.3, 0.25]))
         assert choice.name == LINEAR
-        assert "Not a Laplacian kernel with one width for each feature" in str(choice)
+        assert "for each feature instead of a linear machine: no." in str(choice)
 
 
 @pytest.mark.parametrize(

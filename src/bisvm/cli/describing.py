@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_regressor
@@ -13,11 +14,11 @@ from bisvm.cli.kinds import kind_of_machine
 from bisvm.cli.output import one_line
 from bisvm.core.types import Array
 from bisvm.estimators.importance import Importance
-from bisvm.estimators.quality import Quality, cut
-from bisvm.reporting.importances import amount, coefficients, shuffling
-from bisvm.reporting.words import WITHOUT_IT, certificates_of, learned_in_words
+from bisvm.estimators.quality import cut
+from bisvm.reporting.importances import coefficients
+from bisvm.reporting.words import certificates_of, learned_in_words
 from bisvm.search.history import Certificate
-from bisvm.search.reasons import TIME_STOP, default_machine
+from bisvm.search.reasons import GUESSING, TIME_STOP, default_machine
 from bisvm.tables.format import remembered
 from bisvm.tables.preparing import relevances_by_column
 
@@ -36,11 +37,12 @@ IMPORTANCE, TEST_QUALITY, SPREAD = "importance_", "test_quality_", "spread_"
 def remember_findings(
     model: Pipeline,
     importance: Importance | None,
-    test: Quality | None,
+    test: object,
     spread: Array | None = None,
 ) -> None:
     """Store findings that need the data with a fitted pipeline.
 
+    test : `TargetKind.quality` of the test rows
     spread : `bisvm.reporting.words.spread_of` the inputs
     """
     setattr(model, IMPORTANCE, importance)
@@ -54,10 +56,9 @@ def importance_of(model: Pipeline) -> Importance | None:
     return found
 
 
-def quality_on_test(model: Pipeline) -> Quality | None:
-    """The quality on held-out rows stored with a model, if it is known."""
-    found: Quality | None = getattr(model, TEST_QUALITY, None)
-    return found
+def quality_on_test(model: Pipeline) -> Any:
+    """The quality on test rows stored with a model, if it is known."""
+    return getattr(model, TEST_QUALITY, None)
 
 
 def learned_of(model: Pipeline) -> list[str]:
@@ -68,24 +69,29 @@ def learned_of(model: Pipeline) -> list[str]:
 def page(model: Pipeline, said: Sequence[str] = ()) -> list[str]:
     """At most 25 lines: how good it is, what it uses, what was learned.
 
-    said : further lines about held-out rows
+    said : further lines about test rows
     """
     machine = model[-1]
-    first, *others = [*_verdict(model), ""]
-    head = [*wrapped([first, *said, *others]), *_quality(model)]
+    head = answer_of(model, said)
     tail = ["", *wrapped([*_learned(model), *_certificate(machine)])]
     # A blank line, two of the head of the columns, and one may count the others.
     room = MOST_LINES - len(head) - len(tail) - 4
     return [*head, "", *columns_in_words(model, max(min(COLUMNS, room), 1)), *tail]
 
 
-def wrapped(lines: list[str]) -> list[str]:
+def answer_of(model: Pipeline, said: Sequence[str] = ()) -> list[str]:
+    """Whether the target can be predicted, and how well; `said` are further lines."""
+    first, *others = [*_verdict(model), ""]
+    return [*wrapped([first, *said, *others]), *_quality(model)]
+
+
+def wrapped(lines: Sequence[str]) -> list[str]:
     """Lines of prose that fit into a terminal."""
     return [
         part
         for line in lines
         for part in textwrap.wrap(
-            line, WIDTH, subsequent_indent="  ", break_on_hyphens=False
+            line, WIDTH, subsequent_indent=_indent(line), break_on_hyphens=False
         )
     ]
 
@@ -93,22 +99,24 @@ def wrapped(lines: list[str]) -> list[str]:
 def _verdict(model: Pipeline) -> list[str]:
     machine, form = model[-1], remembered(model)
     name = "the target" if form is None or form.target is None else repr(form.target)
-    held_out, test = getattr(machine, "quality_", None), quality_on_test(model)
-    kind = kind_of_machine(machine)
+    test, kind = quality_on_test(model), kind_of_machine(machine)
     said = kind.answer(machine, test)
     lines = [] if said is None else [f"Can {one_line(name)} be predicted? {said}"]
     if _is_default(machine):
         lines.append(f"Not tuned: {_ended(machine)[0].lower()}{_ended(machine)[1:]}")
-    doubted = held_out is not None and held_out.no_better_than_guessing
-    shown = held_out if doubted else test or held_out
-    lines += [] if shown is None else shown.remarks
     more = kind.threshold_words(machine), kind.expected_words(machine)
-    return [*lines, *(one for one in more if one is not None)]
+    remarks = kind.remarks(machine, test)
+    return [*lines, *remarks, *(one for one in more if one is not None)]
+
+
+def _indent(line: str) -> str:
+    return "  " + line[: len(line) - len(line.lstrip())]
 
 
 def _quality(model: Pipeline) -> list[str]:
     """Recall and precision of the classes, those with the lowest recall first."""
-    found = quality_on_test(model) or getattr(model[-1], "quality_", None)
+    machine = model[-1]
+    found = kind_of_machine(machine).by_class(machine, quality_on_test(model))
     if found is None:
         return []
     head, *classes = [one_line_kept(line) for line in found.table]
@@ -133,15 +141,17 @@ def columns_in_words(model: Pipeline, most: int) -> list[str]:
         return _relevances(model, most)
     if not found.values.any():
         return ["No prediction changes if a column is shuffled."]
-    head = f"{shuffling(found)} (on {found.n_rows} rows, {WITHOUT_IT}):"
+    head = f"{found.meaning}:"
     low, high = found.interval()
     width = min(max(len(one_line(name)) for name in found.names[:most]), NAME)
     signs = _signs(model)
-    lines = wrapped([head])
+    # Without this, the longest bar would look like a finding.
+    doubt = [] if low.max() > 0 else ["No single column is needed beyond chance."]
+    lines = wrapped([head, *doubt])
     # The first column is shown in any case.
     shown = max(min(most, int(np.sum(np.abs(found.values) >= NO_EFFECT))), 1)
     figures = [
-        [amount(found, one) for one in (found.values[k], low[k], high[k])]
+        [found.in_words(one) for one in (found.values[k], low[k], high[k])]
         for k in range(shown)
     ]
     widest = max(5, *(len(value) for value, _, _ in figures))
@@ -157,15 +167,15 @@ def columns_in_words(model: Pipeline, most: int) -> list[str]:
 
 
 def _signs(model: Pipeline) -> dict[str, str]:
-    """What higher values of a column favour, for linear machines."""
+    """What higher values of a column mean, for linear machines."""
     found = coefficients(model)
     if found is None:
         return {}
     if is_regressor(model[-1]):
-        words = {True: "raises the prediction", False: "lowers the prediction"}
+        words = {True: "higher is more", False: "higher is less"}
         return {name: words[value > 0] for name, value in found.items()}
     classes = [one_line(str(name)) for name in model[-1].classes_]
-    return {name: f"favours {classes[value > 0]}" for name, value in found.items()}
+    return {name: f"higher: {classes[value > 0]}" for name, value in found.items()}
 
 
 def _relevances(model: Pipeline, most: int) -> list[str]:
@@ -197,10 +207,16 @@ def _learned(model: Pipeline) -> list[str]:
 
 
 def _certificate(machine: BaseEstimator) -> list[str]:
-    if _worst(machine).converged:
-        return ["The search has converged."]
+    worst = _worst(machine)
+    if worst.converged:
+        at = [*worst.at_bounds[:1]]
+        return [
+            " ".join(["The search has converged", *(f"({one})" for one in at)]) + "."
+        ]
     if _is_default(machine):
         return []
+    if worst.why == GUESSING:
+        return ["Nothing was learned: no setting predicts better than a constant."]
     return [f"The search has not converged: {_ended(machine)}"]
 
 

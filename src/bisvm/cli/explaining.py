@@ -8,17 +8,18 @@ from sklearn.base import BaseEstimator, is_regressor
 from sklearn.pipeline import Pipeline
 
 from bisvm.cli.describing import (
+    answer_of,
     columns_in_words,
     importance_of,
     learned_of,
-    page,
     quality_on_test,
+    wrapped,
 )
-from bisvm.cli.kinds import figures, kind_of_machine
+from bisvm.cli.kinds import kind_of_machine
 from bisvm.cli.output import one_line, write_json, write_lines
 from bisvm.cli.predicting import load_pipeline, naming_the_file
 from bisvm.cli.tasks import importances
-from bisvm.reporting.words import certificates_of, choice_in_words
+from bisvm.reporting.words import certificates_of
 from bisvm.tables import ColumnTypes
 from bisvm.tables.preparing import columns_of, relevances_by_column
 
@@ -49,7 +50,7 @@ def facts(model: Pipeline) -> dict[str, object]:
         "importance": importances(importance_of(model)),
         "relevance": relevances_by_column(model),
         "held_out": kind_of_machine(machine).held_out(machine),
-        "test": figures(quality_on_test(model)),
+        "test": kind_of_machine(machine).figures(quality_on_test(model)),
         "left_out": dict(getattr(model[0], "dropped_", {})),
         "loss": machine.criterion_value_,
         "expected": kind_of_machine(machine).expected(machine),
@@ -58,24 +59,24 @@ def facts(model: Pipeline) -> dict[str, object]:
 
 
 def words(model: Pipeline) -> list[str]:
-    """The page of `bisvm tune`, and what it leaves out."""
+    """What the page of `bisvm tune` says, and what it leaves out."""
     machine = model[-1]
     certificates = certificates_of(machine)
     dropped = getattr(model[0], "dropped_", {})
     return [
-        *page(model),
-        "",
-        *_about(model),
-        *kernel_choice(machine),
-        *task_choice(machine),
-        "Learned on held-out rows:",
-        *(f"  {one_line(text)}" for text in learned_of(model)),
+        *answer_of(model),
         "",
         *columns_in_words(model, SHOWN),
         *(f"  (column {one_line(n)!r} {why}: not used)" for n, why in dropped.items()),
         "",
+        *wrapped(_about(model)),
+        *wrapped(kernel_choice(machine)),
+        *wrapped(task_choice(machine)),
+        "Learned:",
+        *wrapped([f"  {one_line(text)}" for text in learned_of(model)]),
+        "",
         "Certificate:",
-        *(f"  {one_line(line)}" for one in certificates for line in _lines(one)),
+        *wrapped([f"  {one_line(x)}" for one in certificates for x in _lines(one)]),
     ]
 
 
@@ -121,7 +122,7 @@ def kernel_choice(machine: BaseEstimator) -> list[str]:
     choice = getattr(machine, "kernel_choice_", None)
     if choice is None:
         return []
-    return [f"Chosen: {choice.words}.", *(f"- {s}" for s in choice_in_words(choice))]
+    return [f"Chosen: {choice.words}.", *(f"- {s}" for s in choice.reasons)]
 
 
 def task_choice(machine: BaseEstimator) -> list[str]:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, is_regressor
-from sklearn.metrics import r2_score, root_mean_squared_error
 
 from bisvm.core.types import Array, UserData
 from bisvm.data.splits import Split, draw_folds, freeze_splits
@@ -17,15 +16,19 @@ from bisvm.estimators import (
     BilevelSVC,
     BilevelSVR,
 )
+from bisvm.estimators.number_quality import NumberQuality
 from bisvm.estimators.quality import Quality
 from bisvm.reporting.scores import quality_of
 from bisvm.reporting.words import (
     LEVEL,
+    TEST_ROWS,
+    TRAINING_ROWS,
     answer,
+    answer_on_numbers,
     expected_fit_in_words,
     expected_in_words,
-    fit_verdict,
     held_out_verdict,
+    remarks_on,
     threshold_in_words,
 )
 from bisvm.selection.comparison import NumberRows, Rows
@@ -70,30 +73,51 @@ class TargetKind(ABC):
         """Return what to expect on new data, with 95% intervals."""
 
     @abstractmethod
-    def answer(self, machine: BaseEstimator, test: Quality | None) -> str | None:
-        """Say whether the target can be predicted; None if that is not known."""
+    def answer(self, machine: BaseEstimator, test: Any) -> str | None:
+        """Say whether the target can be predicted; None if that is not known.
 
+        test : `quality` of the test rows, if there are any
+        """
+
+    @abstractmethod
     def expected_words(self, machine: BaseEstimator) -> str | None:
-        """Say what to expect on new data, if the answer does not."""
+        """Say what to expect on new data, if that is known."""
+
+    def remarks(self, machine: BaseEstimator, test: Any) -> list[str]:
+        """Say what the answer needs to be understood."""
+        return []
+
+    def by_class(self, machine: BaseEstimator, test: Any) -> Quality | None:
+        """Return the quality of which a page shows every class, if there are any."""
         return None
 
     def threshold_words(self, machine: BaseEstimator) -> str | None:
-        """Say what another threshold would change, if that is worth a word."""
+        """Say which threshold is used, or what another one would change."""
         return None
 
     @abstractmethod
-    def quality(self, model: BaseEstimator, X: UserData, y: Array) -> Quality | None:
-        """Return what a page for people says of rows; None without rows or classes."""
+    def quality(
+        self, model: BaseEstimator, X: UserData, y: Array, training: Array | None = None
+    ) -> Any:
+        """Return how well rows are predicted; None without rows.
+
+        training : the target in the training rows, from which one would guess; y itself
+            by default
+        """
 
     @abstractmethod
+    def figures(self, quality: Any) -> Scores | None:
+        """Return a quality as numbers for machines."""
+
     def held_out(self, machine: BaseEstimator) -> Scores | None:
-        """Return how well held-out rows of the search were predicted, if it is kept."""
+        """Return the figures in cross-validation, if they are known."""
+        return self.figures(getattr(machine, "quality_", None))
 
     @abstractmethod
     def said(
-        self, machine: BaseEstimator, test: Scores | None, y: Array, y_test: Array
+        self, machine: BaseEstimator, test: Any, y: Array, y_test: Array
     ) -> list[str]:
-        """Say how well held-out rows are predicted, if the page does not."""
+        """Say what else test rows show."""
 
 
 class Classes(TargetKind):
@@ -125,6 +149,9 @@ class Classes(TargetKind):
     def scores(self, model: BaseEstimator, X: UserData, y: Array) -> Scores | None:
         return figures(self.quality(model, X, y))
 
+    def figures(self, quality: Any) -> Scores | None:
+        return figures(quality)
+
     def expected(self, machine: BaseEstimator) -> Scores | None:
         score = getattr(machine, "expected_score_", None)
         if score is None:
@@ -132,8 +159,15 @@ class Classes(TargetKind):
         low, high = score.interval(level=LEVEL)
         return {"accuracy": score.value, "low": low, "high": high}
 
-    def answer(self, machine: BaseEstimator, test: Quality | None) -> str | None:
+    def answer(self, machine: BaseEstimator, test: Any) -> str | None:
         return answer(getattr(machine, "quality_", None), test)
+
+    def remarks(self, machine: BaseEstimator, test: Any) -> list[str]:
+        return remarks_on(getattr(machine, "quality_", None), test)
+
+    def by_class(self, machine: BaseEstimator, test: Any) -> Quality | None:
+        found: Quality | None = test or getattr(machine, "quality_", None)
+        return found
 
     def expected_words(self, machine: BaseEstimator) -> str | None:
         return expected_in_words(machine)
@@ -141,14 +175,13 @@ class Classes(TargetKind):
     def threshold_words(self, machine: BaseEstimator) -> str | None:
         return threshold_in_words(machine)
 
-    def quality(self, model: BaseEstimator, X: UserData, y: Array) -> Quality | None:
+    def quality(
+        self, model: BaseEstimator, X: UserData, y: Array, training: Array | None = None
+    ) -> Quality | None:
         return quality_of(model, X, y) if len(y) else None
 
-    def held_out(self, machine: BaseEstimator) -> Scores | None:
-        return figures(machine.quality_)
-
     def said(
-        self, machine: BaseEstimator, test: Scores | None, y: Array, y_test: Array
+        self, machine: BaseEstimator, test: Any, y: Array, y_test: Array
     ) -> list[str]:
         return []
 
@@ -176,14 +209,17 @@ class Quantities(TargetKind):
         return {"mean": float(y.mean()), "deviation": float(y.std())}
 
     def scores(self, model: BaseEstimator, X: UserData, y: Array) -> Scores | None:
-        """R^2 and root mean squared error."""
-        if not len(y):
+        return self.figures(self.quality(model, X, y))
+
+    def figures(self, quality: Any) -> Scores | None:
+        """R^2 with its 95% interval, and errors."""
+        if quality is None:
             return None
-        found = model.predict(X)
         # R^2 compares with the mean of the rows: one row has none.
-        r2 = float(r2_score(y, found)) if len(y) > 1 else float("nan")
-        rmse = float(root_mean_squared_error(y, found))
-        return {"r2": r2, "rmse": rmse, "rows": len(y)}
+        known = quality.n > 1
+        r2 = {name: getattr(quality, name) for name in ("r2", "low", "high")}
+        r2 = r2 if known else dict.fromkeys(r2, float("nan"))
+        return {**r2, "rmse": quality.rmse, "mae": quality.mae, "rows": quality.n}
 
     def expected(self, machine: BaseEstimator) -> Scores | None:
         score = machine.expected_score_
@@ -196,31 +232,30 @@ class Quantities(TargetKind):
             **{"rmse": score.rmse, "rmse_low": least, "rmse_high": most},
         }
 
-    def answer(self, machine: BaseEstimator, test: Quality | None) -> str | None:
-        score = machine.expected_score_
-        if score is None:
+    def answer(self, machine: BaseEstimator, test: Any) -> str | None:
+        shown = test or getattr(machine, "quality_", None)
+        if shown is None:
             return None
-        verdict = fit_verdict(score.value, score.interval(level=LEVEL)[0])
-        return f"{verdict}. {expected_fit_in_words(machine)}"
+        return answer_on_numbers(shown, TRAINING_ROWS if test is None else TEST_ROWS)
 
-    def quality(self, model: BaseEstimator, X: UserData, y: Array) -> Quality | None:
-        return None
+    def expected_words(self, machine: BaseEstimator) -> str | None:
+        return expected_fit_in_words(machine)
 
-    def held_out(self, machine: BaseEstimator) -> Scores | None:
-        return None
+    def quality(
+        self, model: BaseEstimator, X: UserData, y: Array, training: Array | None = None
+    ) -> NumberQuality | None:
+        if not len(y):
+            return None
+        mean = float((y if training is None else training).mean())
+        return NumberQuality.of(y, model.predict(X), mean)
 
     def said(
-        self, machine: BaseEstimator, test: Scores | None, y: Array, y_test: Array
+        self, machine: BaseEstimator, test: Any, y: Array, y_test: Array
     ) -> list[str]:
         if test is None:
-            return ["No rows were held out to measure the error on new data."]
-        constant = float(np.sqrt(np.mean((y_test - y.mean()) ** 2)))
-        words = (
-            f"On {len(y_test)} held-out rows: R^2 {test['r2']:.3f}, root mean squared "
-            f"error {test['rmse']:.4g} (always predicting the mean: {constant:.4g})."
-        )
-        found = held_out_verdict(machine, y, y_test, test["r2"], test["rmse"])
-        return [words] if found is None else [words, found[1]]
+            return ["There are no test rows to measure the error on new data."]
+        found = held_out_verdict(machine, y, y_test, test.r2, test.rmse)
+        return [] if found is None else [found[1]]
 
 
 def kind_of(y: Array) -> TargetKind:

@@ -67,15 +67,15 @@ def run(options: Namespace) -> int:
     step = ProgressLine("")
     with _ending_with_a_model(options, step) as signals:
         model, seconds = tuned(options, task, step)
-        of_test = task.kind.quality(model, task.X_test, task.y_test)
+        of_test = task.kind.quality(model, task.X_test, task.y_test, task.y)
         importance = None if signals else _importance(task, model)
         remember(model, task.table.form)
         inputs = model[:-1].transform(task.X)
         remember_findings(model, importance, of_test, spread_of(model[-1], inputs))
         saved = options.save is None or _written(lambda: _save(options, model))
         interrupted = next(iter(signals), None)
-    test = task.kind.scores(model, task.X_test, task.y_test)
-    result = {**summary(task, model), "test": test, "seconds": seconds}
+    test = {"test": task.kind.figures(of_test), "seconds": seconds}
+    result = {**summary(task, model), **test}
     if options.save is not None and saved:
         result["saved"] = str(options.save)
     reported = True
@@ -87,7 +87,7 @@ def run(options: Namespace) -> int:
             result["report"] = str(options.report)
     said = [
         *doubts(task.warnings),
-        *task.kind.said(model[-1], test, task.y, task.y_test),
+        *task.kind.said(model[-1], of_test, task.y, task.y_test),
     ]
     _write(options, model, result, said)
     if interrupted is not None:

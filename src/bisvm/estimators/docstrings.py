@@ -310,6 +310,9 @@ C_, epsilon_ : float or array
     generalization_gap_ : float, or None
         By how much the held-out R^2 is too high, because the hyperparameters were
         chosen by it. `expected_score_` is lower by this.
+    quality_ : `bisvm.estimators.number_quality.NumberQuality`, or None
+        R^2 with its interval, RMSE and mean absolute error in cross-validation. None
+        without held-out points, and for several outputs.
     {_MACHINE}
     {_RECORD}
     estimators_ : None, or list

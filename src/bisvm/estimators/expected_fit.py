@@ -26,6 +26,7 @@ from bisvm.core.types import Array
 from bisvm.data.targets import SAME, Numbers
 from bisvm.estimators.expected_score import (
     LEVEL,
+    SHOWN,
     Expectation,
     check_interval,
     gap_of,
@@ -74,11 +75,12 @@ class ExpectedFit(Expectation):
         return self.rmse * low**0.5, self.rmse * high**0.5
 
     def __str__(self) -> str:
-        low, high = self.interval()
-        least, most = self.rmse_interval()
+        low, high = self.interval(level=SHOWN)
+        least, most = self.rmse_interval(level=SHOWN)
         return (
-            f"R^2 {self.value:.3f} ({LEVEL:.0%}: {low:.3f} to {high:.3f}), RMSE "
-            f"{self.rmse:.4g} ({least:.4g} to {most:.4g})"
+            f"expected R^2 {self.value:.3f} ({SHOWN:.0%} interval {low:.3f} to "
+            f"{high:.3f}), root mean squared error {self.rmse:.4g} ({least:.4g} to "
+            f"{most:.4g})"
         )
 
 

@@ -39,6 +39,8 @@ from bisvm.search.settings import Data, TaskKind
 
 # Probability of the intervals that are shown.
 LEVEL = 0.9
+# Level of the interval that is printed, as for all other figures.
+SHOWN = 0.95
 # Share of the correction for common training rows (`variance_factor`) that is made. On
 # 26 sets, six splits, with one gamma and many, 60 and 500 rows, 90% intervals covered
 # 81 to 85% of the test scores with 0, 89 to 94% with 0.4 to 0.6, and 95 to 97% with 1.
@@ -115,8 +117,11 @@ class ExpectedScore(Expectation):
         return min(float(low), self.value), max(float(high), self.value)
 
     def __str__(self) -> str:
-        low, high = self.interval()
-        return f"{self.value:.3f} ({LEVEL:.0%}: {low:.3f} to {high:.3f})"
+        low, high = self.interval(level=SHOWN)
+        return (
+            f"expected accuracy {self.value:.1%} ({SHOWN:.0%} interval {low:.1%} to "
+            f"{high:.1%})"
+        )
 
 
 def mean_score(scores: Sequence[ExpectedScore]) -> ExpectedScore:

@@ -28,6 +28,7 @@ from bisvm.estimators.importance import (
     judge_of_splits,
 )
 from bisvm.estimators.intervals import RegressionFolds, regression_folds
+from bisvm.estimators.number_quality import NumberQuality, held_out_number_quality
 from bisvm.estimators.split_machines import check_coverage, refuse_leave_one_out
 from bisvm.machines import Coefficients
 from bisvm.search.results import HeldOut, SplitScores, Trained, all_or_none
@@ -60,6 +61,8 @@ class FittedRegressor(RegressorMixin, FittedMachine, RegressorArguments):
     epsilon_: float | Array | None
     expected_score_: ExpectedFit | None
     generalization_gap_: float | None
+    # Model files that were written before there were such figures have none.
+    quality_: NumberQuality | None = None
     # None also for a model that is made for a callback.
     _folds: RegressionFolds | None = None
     _one_output: bool
@@ -77,6 +80,7 @@ class FittedRegressor(RegressorMixin, FittedMachine, RegressorArguments):
         self.expected_score_, self.generalization_gap_ = expected_fit(
             data, held_out, targets
         )
+        self.quality_ = held_out_number_quality(data, held_out, targets)
         folds = regression_folds(data, [one.folds for one in tuned], targets)
         more = growth(self.expected_score_, self.generalization_gap_)
         self._folds = folds and folds.grown(more).with_local_scale(

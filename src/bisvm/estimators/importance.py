@@ -31,6 +31,8 @@ from bisvm.estimators.prediction_sets import LogProba
 from bisvm.estimators.quality import NORMAL, UNBALANCED
 from bisvm.kernels import Kernel
 
+# The measure of numbers; shares of rows are told in percentage points.
+R2 = "R^2"
 # Drawings of other rows for every column.
 REPEATS = 30
 # Values of the kernel that are computed at most, some five seconds: with more columns
@@ -57,7 +59,9 @@ class Importance:
         standard error.
     measure : "accuracy", or "balanced accuracy" if one class has most of the rows;
         "R^2" for numbers
-    n_rows : number of held-out rows
+    n_rows : number of rows
+    cross_validated : whether these are the training rows, each predicted by the machine
+        of a split that holds it out
     """
 
     names: tuple[str, ...]
@@ -67,6 +71,8 @@ class Importance:
     loss_errors: Array
     measure: str
     n_rows: int
+    # Model files that were written before this was known have none.
+    cross_validated: bool = False
 
     def interval(self) -> tuple[Array, Array]:
         """95% intervals of `values`."""
@@ -79,17 +85,36 @@ class Importance:
         by_hits = self.values > NORMAL * self.errors
         return np.asarray(by_hits | (self.losses > NORMAL * self.loss_errors))
 
+    @property
+    def meaning(self) -> str:
+        """What the figures are, and on which rows."""
+        n = f"{self.n_rows:,}"
+        where = (
+            f"in cross-validation on {n}" if self.cross_validated else f"on {n} test"
+        )
+        unit = "" if self.measure == R2 else " in percentage points"
+        return (
+            f"Fall of {self.measure}{unit} if a column is shuffled, {where} rows (95% "
+            "intervals)"
+        )
+
+    def in_words(self, value: float) -> str:
+        """Return a figure in the unit of `meaning`."""
+        number, digits = (value, 3) if self.measure == R2 else (100.0 * value, 1)
+        # No minus sign before zeros.
+        return f"{round(float(number), digits) + 0.0:.{digits}f}"
+
     def __str__(self) -> str:
         width = max(len(name) for name in self.names)
-        low, high = self.interval()
-        lines = [
-            f"  {name:<{width}}  {100 * value:5.1f} ({100 * a:.1f} to {100 * b:.1f})"
-            for name, value, a, b in zip(
-                self.names, self.values, low, high, strict=True
-            )
+        rows = [
+            [self.in_words(one) for one in row]
+            for row in zip(self.values, *self.interval(), strict=True)
         ]
-        head = f"Points of {self.measure} lost if a column is shuffled (95% interval):"
-        return "\n".join([head, *lines])
+        lines = [
+            f"  {name:<{width}}  {value:>6} ({low} to {high})"
+            for name, (value, low, high) in zip(self.names, rows, strict=True)
+        ]
+        return "\n".join([f"{self.meaning}:", *lines])
 
 
 class Judged(NamedTuple):
@@ -153,7 +178,7 @@ class NumberVerdict:
         return Judged(-shares.mean(axis=1), np.abs(residuals).mean(axis=1))
 
     def weights(self, y: Array) -> tuple[Array, str]:
-        return even(len(y)), "R^2"
+        return even(len(y)), R2
 
 
 def even(n: int) -> Array:
@@ -170,12 +195,14 @@ class RowJudge:
     y : (n,), numbers of the true classes; (n, n_outputs) for numbers
     vectors : mean number of support vectors, what a row costs
     verdict : what the values are worth
+    by_splits : whether the machines are those of the splits of a search
     """
 
     parts: Sequence[tuple[Callable[[Matrix], Array], Array]]
     y: Array
     vectors: float
     verdict: Verdict
+    by_splits: bool = False
 
     def judge(self, X: Matrix) -> Judged:
         n = len(self.y)
@@ -214,7 +241,7 @@ def judge_of_splits(
         for k, machine in enumerate(of_splits)
     ]
     vectors = float(np.mean([machine.coef.shape[0] for machine in of_splits]))
-    return RowJudge(parts, y, vectors, verdict)
+    return RowJudge(parts, y, vectors, verdict, by_splits=True)
 
 
 def check_rows_of_fit(X: Matrix, row: Array | None) -> Array:
@@ -270,6 +297,7 @@ def importance_of(
         *(values, errors, losses, loss_errors),
         measure,
         len(weight),
+        judge.by_splits,
     )
 
 

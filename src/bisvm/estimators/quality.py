@@ -42,7 +42,9 @@ NORMAL = 1.959964
 # Bins of probabilities for the calibration error, and rows that each has at least.
 MOST_BINS, LEAST_ROWS = 10, 20
 NO_BETTER = "No better than guessing"
-TOO_FEW = "Too few held-out rows to say whether this is better than guessing"
+TOO_FEW = "Too few rows to say whether this is better than guessing"
+# Where rows are that machines of the splits have predicted.
+IN_FOLDS = "rows in cross-validation"
 
 
 class Measure(NamedTuple):
@@ -251,7 +253,7 @@ class Quality:
     def largest_class(self) -> str:
         return str(self.classes[int(self.rows.argmax())])
 
-    def figures_on(self, where: str = "held-out rows") -> str:
+    def figures_on(self, where: str = IN_FOLDS) -> str:
         """The measure that matters on these rows, and what guessing would give."""
         n, one = f"{round(float(self.rows.sum())):,}", self.measure
         if self.constant is not None:
@@ -278,23 +280,34 @@ class Quality:
         return f"{said[0].upper()}{said[1:]}."
 
     @property
+    def on_balance(self) -> list[str]:
+        """Why balanced accuracy is the measure, if it is."""
+        if not self.unbalanced:
+            return []
+        return [
+            f"{self.guess:.1%} of the rows are of class {self.largest_class!r}, so "
+            f"accuracy ({self.accuracy:.1%}) says little; balanced accuracy is the "
+            "mean of the classes' recalls."
+        ]
+
+    @property
+    def on_ranking(self) -> list[str]:
+        """What to do about useless predictions of a search that has learned."""
+        if not (self.no_better_than_guessing and self.ranks):
+            return []
+        auc = "" if self.auc is None else f" (AUC {self.auc:.2f})"
+        text = f"In cross-validation, decision values do rank the rows{auc}"
+        if len(self.classes) == 2:
+            text += (
+                ": another threshold would use that (threshold='balanced_accuracy', or "
+                "--threshold balanced_accuracy)"
+            )
+        return [f"{text}."]
+
+    @property
     def remarks(self) -> list[str]:
-        """Why this measure was chosen, and what to do about useless predictions."""
-        said = []
-        if self.unbalanced:
-            largest = self.largest_class
-            said.append(
-                f"{self.guess:.1%} of the rows are of class {largest!r}, so accuracy "
-                f"({self.accuracy:.1%}) says little; balanced accuracy is the mean of "
-                "the classes' recalls."
-            )
-        if self.no_better_than_guessing and self.ranks:
-            ranking = "" if self.auc is None else f" (AUC {self.auc:.2f})"
-            said.append(
-                f"Decision values do rank the rows{ranking}. With two classes, "
-                "threshold='balanced_accuracy' can make use of that."
-            )
-        return said
+        """What the headline needs to be understood."""
+        return self.on_balance + self.on_ranking
 
     def __str__(self) -> str:
         return "\n".join([self.headline, *self.remarks, *self.table, self.summary])
@@ -320,21 +333,23 @@ class Quality:
 
     @property
     def summary(self) -> str:
-        """Accuracy, balanced accuracy, AUC and calibration in one line."""
-        said = [
-            f"accuracy {self.accuracy:.1%}",
-            f"balanced accuracy {self.balanced_accuracy:.1%}",
-        ]
+        """What the headline leaves out of the figures of these rows, in one line."""
+        # A remark has said the accuracy if classes are unbalanced.
+        other = f"balanced accuracy {self.balanced_accuracy:.1%}"
+        said = [] if self.unbalanced else [other]
         if self.auc is not None:
             said.append(f"AUC {self.auc:.3f}")
         if self.log_loss is not None:
             guess = self.log_loss_of_guess
-            said.append(f"log-loss {self.log_loss:.3f} (guessing {guess:.3f})")
+            said.append(f"log-loss {self.log_loss:.3f} ({guess:.3f} if guessing)")
+        sentences = [f"On the same rows: {', '.join(said)}."] if said else []
         if self.calibration_error is not None:
             error = 100 * self.calibration_error
-            said.append(f"probabilities off by {error:.1f} points on average")
-        text = ", ".join(said)
-        return f"{text[0].upper()}{text[1:]}."
+            sentences.append(
+                "Probabilities differ from the share of right predictions by "
+                f"{error:.1f} percentage points on average."
+            )
+        return " ".join(sentences)
 
 
 def cut(name: str, width: int) -> str:

@@ -30,11 +30,9 @@ from bisvm.reporting.code import rebuild_lines, relearn_lines
 from bisvm.reporting.curves import thresholds_of
 from bisvm.reporting.dependence import dependences
 from bisvm.reporting.importances import (
-    amount,
     coefficients,
     column_importance,
     most_important,
-    shuffling,
 )
 from bisvm.reporting.pictures import Picture
 from bisvm.reporting.scores import (
@@ -46,15 +44,16 @@ from bisvm.reporting.scores import (
 )
 from bisvm.reporting.summary import describe
 from bisvm.reporting.words import (
-    WITHOUT_IT,
+    TEST_ROWS,
+    TRAINING_ROWS,
     answer,
     beats_guessing,
     certificates_of,
-    choice_in_words,
     difference_in_words,
     expected_in_words,
     free_values,
     learned_in_words,
+    remarks_on,
     spread_of,
     standing,
     verdict_beside_guessing,
@@ -161,7 +160,7 @@ def gather(
     reason = _why_not(machine, rows) if asked.compare else "compare=False"
     budget = min(seconds, asked.max_seconds)
     entries = [] if reason else _entries(rows, budget, asked.details, progress)
-    progress("predicting held-out rows")
+    progress("predicting test rows")
     spread = spread_of(machine, rows.X, rows.sample_weight)
     own = own_entry(machine, rows, seconds)
     own = replace(own, tuned=free_values(machine, spread))
@@ -201,6 +200,7 @@ def class_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
         **common_facts(found, X_test),
         "contents": contents(CLASS_SECTIONS, {k: bool(v) for k, v in shown.items()}),
         "answer": answer(held_out, on_test),
+        "remarks": remarks_on(held_out, on_test),
         "quality": quality,
         "guessing": held_out is not None and held_out.no_better_than_guessing,
         "bars": bars,
@@ -248,10 +248,7 @@ def common_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
         budget=found.budget,
         seconds=found.seconds,
         importance=importance,
-        amount=amount,
-        shuffling=None if importance is None else shuffling(importance),
         most_important=None if importance is None else most_important(importance),
-        without_it=WITHOUT_IT,
         coefficients=_coefficients(model, machine),
         dependences=dependences(model, X, first, asked.positive),
         learned=learned_in_words(machine, found.spread),
@@ -428,16 +425,16 @@ def _why_not(machine: BaseEstimator, rows: Rows) -> str | None:
 def _confusion(
     machine: BaseEstimator, rows: Rows
 ) -> tuple[Array, list[str], str] | None:
-    """Counts on held-out rows, or else on the folds."""
+    """Counts on test rows, or else in cross-validation."""
     labels = [str(label) for label in machine.classes_]
-    y, where = rows.y_test, "on held-out rows"
+    y, where = rows.y_test, f"on {TEST_ROWS}"
     predicted: Array | None
     if y is not None:
         known = np.isin(y, machine.classes_)
         y, predicted = y[known], machine.predict(rows.X_test)[known]
     else:
         y, predicted = rows.y, predicted_on_folds(machine, rows)
-        where = "on the folds, each row predicted by a machine trained without it"
+        where = f"on {TRAINING_ROWS}"
     if predicted is None:
         return None
     return confusion_matrix(y, predicted, labels=machine.classes_), labels, where
@@ -480,7 +477,7 @@ def _settings(
         "chosen kernel": None if choice is None else choice.words,
         "kernels tried": None
         if choice is None or not choice.steps
-        else " ".join(choice_in_words(choice)),
+        else " ".join(choice.reasons),
         "chosen class tasks": None if tasks is None else tasks.words,
         "reason for class tasks": None if tasks is None else tasks.reason,
         "folds": n_folds,

@@ -7,17 +7,15 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from bisvm.core.types import Array, UserData, UserVector
-from bisvm.estimators.importance import Importance
+from bisvm.estimators.importance import R2, Importance
 from bisvm.estimators.pipelines import inputs_of_last_step, last_step
-from bisvm.reporting.words import LEVEL, decimals
+from bisvm.reporting.words import LEVEL
 from bisvm.tables import ColumnTypes
 from bisvm.tables.preparing import columns_of
 
 # With fewer rows held out from the search, its own splits judge the columns: there are
 # more rows in them.
 ENOUGH_ROWS = 50
-# The measure of numbers; shares of rows are told in points.
-R2 = "R^2"
 # With more columns, each of little weight, shuffling takes too long.
 MOST_COLUMNS = 1000
 
@@ -97,31 +95,16 @@ def _input_names(model: BaseEstimator, machine: BaseEstimator) -> list[str]:
     return found
 
 
-def amount(importance: Importance, value: float) -> str:
-    """By how much the measure falls: points of accuracy, or a number for R^2."""
-    return (
-        decimals(value, 3) if importance.measure == R2 else decimals(100.0 * value, 1)
-    )
-
-
-def shuffling(importance: Importance) -> str:
-    """What the figures of the columns are."""
-    if importance.measure == R2:
-        return "Fall of R^2 if a column is shuffled"
-    return f"Points of {importance.measure} lost if a column is shuffled"
-
-
 def most_important(importance: Importance) -> str:
     """The most important column, unless no column is needed beyond chance."""
     low, high = importance.interval()
     name, value = importance.names[0], importance.values[0]
-    if importance.measure == R2:
-        loss = f"R^2 falls by {amount(importance, value)}"
-    else:
-        loss = f"{amount(importance, value)} points of {importance.measure} are lost"
+    points = "" if importance.measure == R2 else " percentage points"
+    loss = f"{importance.measure} falls by {importance.in_words(value)}{points}"
     if low.max() > 0:
         return f"The most important column is {name}: {loss} if it is shuffled."
-    interval = f"{amount(importance, low[0])} to {amount(importance, high[0])}"
+    ends = importance.in_words(low[0]), importance.in_words(high[0])
+    interval = " to ".join(ends)
     return (
         f"No single column is needed beyond chance: {loss} if {name}, the most "
         f"important one, is shuffled ({LEVEL:.0%} interval {interval})."

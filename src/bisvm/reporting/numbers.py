@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import r2_score
 
 from bisvm.core.types import Array, UserData
+from bisvm.estimators.number_quality import NumberQuality
 from bisvm.estimators.quality import NORMAL
 from bisvm.reporting.axes import Axis
 from bisvm.reporting.facts import (
@@ -21,10 +21,10 @@ from bisvm.reporting.facts import (
     standing_of,
 )
 from bisvm.reporting.words import (
-    WITHOUT_IT,
-    decimals,
+    TEST_ROWS,
+    TRAINING_ROWS,
+    answer_on_numbers,
     expected_fit_in_words,
-    fit_verdict,
     held_out_verdict,
     verdict_beside_guessing,
     verdict_in_words,
@@ -49,51 +49,6 @@ LEVELS, DRAWN = (0.8, 0.9, 0.95), 0.9
 LOWEST = -1.0
 # Points and intervals that are drawn.
 POINTS, BARS = 400, 50
-
-
-@dataclass(frozen=True)
-class Fit:
-    """How well numbers are predicted.
-
-    r2, low, high : R^2, with a 95% interval
-    rmse, mae : root mean squared, and mean absolute error
-    constant : root mean squared error of always predicting the mean
-    """
-
-    r2: float
-    low: float
-    high: float
-    rmse: float
-    mae: float
-    constant: float
-    n: int
-
-    @property
-    def words(self) -> str:
-        return (
-            f"R^2 {decimals(self.r2, 3)} (95% interval {decimals(self.low, 3)} to "
-            f"{decimals(self.high, 3)}), root mean squared error {self.rmse:.4g}, mean "
-            f"absolute error {self.mae:.4g}"
-        )
-
-
-def fit_of(y: Array, predicted: Array, mean: float) -> Fit:
-    """Compare predictions with y; `mean` is that of the training rows.
-
-    The logarithm of 1 - R^2 = m / v, m = mean e_i, v = mean d_i, is taken to be normal,
-    with the variance sum_i (e_i / m - d_i / v)^2 / n^2.
-    """
-    squares, spread = (y - predicted) ** 2, (y - y.mean()) ** 2
-    m, v, n = float(squares.mean()), float(spread.mean()), len(y)
-    constant = float(np.sqrt(np.mean((y - mean) ** 2)))
-    errors = float(np.sqrt(m)), float(np.abs(y - predicted).mean()), constant, n
-    if not (v > 0 and m > 0):
-        r2 = 1.0 if m == 0 else 0.0
-        return Fit(r2, r2, r2, *errors)
-    reach = NORMAL * float(np.sqrt(np.sum((squares / m - spread / v) ** 2))) / n
-    left = m / v
-    low, high = 1.0 - left * np.exp(reach), 1.0 - left * np.exp(-reach)
-    return Fit(1.0 - left, float(low), float(high), *errors)
 
 
 class Coverage(NamedTuple):
@@ -130,17 +85,18 @@ class Chart(NamedTuple):
 def number_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
     """Collect what the page on numbers states, by the names that it uses.
 
-    fit : of held-out rows, or else of the folds; `where` says which
+    fit : on the test rows, or else in cross-validation; `where` says which
     bars : the compared methods with intervals, and whether they differ from the model
     lowest : where their axis begins
-    verdict : whether held-out errors are those expected, and a text; or None
-    coverage : of the intervals on held-out rows
+    verdict : whether errors on test rows are those expected, and a text; or None
+    coverage : of the intervals on test rows
     plots : frames of predictions, residuals and intervals
+    folds : R^2 in cross-validation, if it is known
     """
     machine, rows, own = found.machine, found.rows, found.own
     several = rows.y.ndim > 1
     judged = None if several else _judged(machine, found)
-    fit = None if judged is None else fit_of(*judged, float(rows.y.mean()))
+    fit = None if judged is None else NumberQuality.of(*judged, float(rows.y.mean()))
     y_test = None if several else rows.y_test
     bounds = None if y_test is None else _bounds(machine, rows.X_test)
     bars = [] if several else _bars([*found.entries, own], found, fit)
@@ -152,15 +108,15 @@ def number_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
         "methods": bool(len(bars) > 1 or found.not_compared),
         "predictions": bool(plots),
     }
-    held_out, verdict = rows.y_test is not None, None
+    where, verdict = TRAINING_ROWS if rows.y_test is None else TEST_ROWS, None
     if fit is not None and y_test is not None:
         verdict = held_out_verdict(machine, rows.y, y_test, fit.r2, fit.rmse)
     return {
         **common_facts(found, X_test),
         "contents": contents(SECTIONS, shown),
-        "answer": _answer(fit),
+        "answer": None if fit is None else answer_on_numbers(fit, where),
         "fit": fit,
-        "where": "held-out rows" if held_out else f"rows, {WITHOUT_IT}",
+        "where": where,
         "bars": bars,
         "lowest": _lowest(bars),
         "standing": standing_of(bars),
@@ -169,13 +125,14 @@ def number_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
         "train": float(r2_score(rows.y, machine.predict(rows.X))),
         "coverage": coverage,
         "plots": plots,
+        "folds": getattr(machine, "quality_", None),
         "target": _target(rows.y, rows.y_test),
         "target_range": (float(rows.y.min()), float(rows.y.max())),
     }
 
 
 def _judged(machine: BaseEstimator, found: Gathered) -> tuple[Array, Array] | None:
-    """y and predictions of held-out rows, or else of rows by machines without them."""
+    """y and predictions of test rows, or else of rows by machines without them."""
     rows = found.rows
     if rows.y_test is not None:
         return rows.y_test, machine.predict(rows.X_test)
@@ -183,11 +140,9 @@ def _judged(machine: BaseEstimator, found: Gathered) -> tuple[Array, Array] | No
     return None if predicted is None else (rows.y, predicted)
 
 
-def _answer(fit: Fit | None) -> str | None:
-    return None if fit is None else f"{fit_verdict(fit.r2, fit.low)}: {fit.words}."
-
-
-def _bars(entries: Sequence[Entry], found: Gathered, fit: Fit | None) -> list[Bar]:
+def _bars(
+    entries: Sequence[Entry], found: Gathered, fit: NumberQuality | None
+) -> list[Bar]:
     rows, own, bars = found.rows, found.own, []
     for one in entries:
         if one.scores is not None and own.scores is not None:
@@ -304,7 +259,7 @@ def _intervals(y: Array, predicted: Array, low: Array, high: Array) -> Chart:
 def _target(y: Array, y_test: Array | None) -> dict[str, str]:
     """The numbers in short."""
     found = {"training rows": _range(y)}
-    return found if y_test is None else {**found, "held-out rows": _range(y_test)}
+    return found if y_test is None else {**found, "test rows": _range(y_test)}
 
 
 def _range(y: Array) -> str:

@@ -10,25 +10,20 @@ from sklearn.base import BaseEstimator, is_regressor
 
 from bisvm.core.types import Array, ArrayLike, UserData, UserVector
 from bisvm.data.matrices import RowBlocks, column_scale
+from bisvm.estimators.number_quality import NumberQuality
 from bisvm.estimators.quality import NO_BETTER, Quality, share_in_words
-from bisvm.search.history import Certificate, Comparison
+from bisvm.search.history import Certificate
 from bisvm.search.kernel_choice import (
-    EACH,
-    GROUPS,
     LAPLACIAN,
-    LAPLACIAN_EACH,
     ONE,
-    UNDONE,
-    WORDS,
-    KernelChoice,
 )
 from bisvm.selection.comparison import Entry, disagreement
 
 # What hyperparameters mean, for readers who have not met them.
 MEANINGS: Mapping[str, str] = {
-    "C": "weight of training errors against a smooth decision",
-    "epsilon": "residuals below this size count little; in units of the target",
-    "gamma": "how quickly similarity falls with distance",
+    "C": "the larger, the more closely the training rows are fitted",
+    "epsilon": "errors smaller than this hardly count; in units of the target",
+    "gamma": "the larger, the more local the influence of a training row",
     "offset": "weight of the lower powers of the polynomial",
     "weights": "weights of the added kernels",
     "scale": "factors of the inputs",
@@ -40,18 +35,13 @@ MEANINGS: Mapping[str, str] = {
 POWERS = {"RBF": 2, "Laplacian": 1}
 # Choices of kernel="auto" whose widths are the same for all standardised inputs.
 ONE_WIDTH = (ONE, LAPLACIAN)
-# What richer kernels are compared with.
-SIMPLER = {
-    **dict.fromkeys((ONE, EACH, LAPLACIAN, LAPLACIAN_EACH), "a linear machine"),
-    GROUPS: "one Gaussian kernel for all features",
-}
 # Widths that differ by less, relatively, are the same.
 SAME_WIDTH = 1e-3
 # Level of the intervals of what is measured, and of what is expected on new data. One
 # standard error is the other level at which errors are compared with expected ones.
 LEVEL, ONE_ERROR = 0.95, 0.6827
-# Rows that are held out in turn, in cross-validation.
-WITHOUT_IT = "each predicted by a machine trained without that row"
+# What rows are called on which a model is measured.
+TEST_ROWS, TRAINING_ROWS = "test rows", "training rows in cross-validation"
 # Verdicts on another method.
 NO_DIFFERENCE, WORSE, BETTER = (
     "no difference beyond chance",
@@ -180,8 +170,7 @@ def in_words(name: str, value: ArrayLike, regression: bool = False) -> str:
     last = name.split("__")[-1]
     meaning = MEANINGS.get(last, "a parameter of the kernel")
     if regression and last == "C":
-        meaning = "weight of training errors against a smooth function"
-        return f"{name} = {_range(values)}: {meaning}, in units of the target"
+        return f"{name} = {_range(values)} (in units of the target): {meaning}"
     return f"{name} = {_range(values)}: {meaning}{_remark(last, values)}"
 
 
@@ -201,12 +190,25 @@ def _remark(name: str, values: Array) -> str:
 
 
 def expected_in_words(machine: BaseEstimator) -> str | None:
-    """The accuracy to expect on new data, if the search could estimate it."""
+    """What to expect on new data, if the search could estimate it.
+
+    If accuracy says little, this is the balanced accuracy in cross-validation; it has
+    no correction for the choice of hyperparameters.
+    """
     score = getattr(machine, "expected_score_", None)
     if score is None:
         return None
+    quality = getattr(machine, "quality_", None)
+    if quality is not None and quality.unbalanced:
+        one = quality.measure
+        words = share_in_words(one.value, one.low, one.high)
+        n = round(float(quality.rows.sum()))
+        return (
+            f"In cross-validation on the {n:,} training rows: {one.name} {words}. It "
+            "is slightly too high, since the hyperparameters were chosen on these rows."
+        )
     words = share_in_words(score.value, *score.interval(level=LEVEL))
-    return f"Expected accuracy on new data, estimated from the training rows: {words}."
+    return f"Expected accuracy on new data, by cross-validation: {words}."
 
 
 def expected_fit_in_words(machine: BaseEstimator) -> str | None:
@@ -217,7 +219,7 @@ def expected_fit_in_words(machine: BaseEstimator) -> str | None:
     low, high = score.interval(level=LEVEL)
     least, most = score.rmse_interval(level=LEVEL)
     return (
-        "Expected on new data, estimated from the training rows: R^2 "
+        "Expected on new data, by cross-validation: R^2 "
         f"{decimals(score.value, 3)} ({LEVEL:.0%} interval {decimals(low, 3)} to "
         f"{decimals(high, 3)}), root mean squared error {score.rmse:.4g} ({least:.4g} "
         f"to {most:.4g})."
@@ -227,7 +229,7 @@ def expected_fit_in_words(machine: BaseEstimator) -> str | None:
 def held_out_verdict(
     machine: BaseEstimator, y: Array, y_test: Array, r2: float, rmse: float
 ) -> tuple[bool | None, str] | None:
-    """Whether errors on held-out rows are as expected, and why R^2 may not be.
+    """Whether errors on test rows are as expected, and why R^2 may not be.
 
     Returns
     -------
@@ -241,17 +243,17 @@ def held_out_verdict(
     least, most = score.rmse_interval(n, LEVEL)
     _, usual = score.rmse_interval(n, ONE_ERROR)
     expected = (
-        f"on {n:,} rows, a root mean squared error between {least:.4g} and {most:.4g} "
-        "was expected."
+        f"for {n:,} test rows, cross-validation predicts a root mean squared error "
+        f"between {least:.4g} and {most:.4g} (95% interval)."
     )
     if rmse > most:
-        text = "The search overfits the folds, or the held-out rows are different"
+        text = "The search overfits the training rows, or the test rows are different"
         return False, f"{text}: {expected}"
     if not score.value > 0:
         # There is nothing to overfit: no better than the mean was expected.
         return None
     if rmse > usual:
-        text = f"Too few held-out rows to tell overfitting from chance: {expected}"
+        text = f"Too few test rows to tell overfitting from chance: {expected}"
     else:
         text = f"No sign of overfitting: {expected}"
     text += _why_r2_differs(score.interval(level=LEVEL), y, y_test, r2)
@@ -266,13 +268,13 @@ def _why_r2_differs(
     spread = f"(standard deviation {own:.4g} against {usual:.4g})"
     if r2 < low and own < usual:
         return (
-            " R^2 is lower than expected because the held-out numbers vary less than "
-            f"the training numbers {spread}."
+            " R^2 is lower than expected because the test rows vary less than "
+            f"the training rows {spread}."
         )
     if r2 > high and own > usual:
         return (
-            " R^2 is higher than expected because the held-out numbers vary more than "
-            f"the training numbers {spread}."
+            " R^2 is higher than expected because the test rows vary more than "
+            f"the training rows {spread}."
         )
     return ""
 
@@ -282,6 +284,11 @@ def fit_verdict(value: float, low: float) -> str:
     if low > 0:
         return "Yes"
     return "Hardly" if value > 0 else "No better than always predicting the mean"
+
+
+def answer_on_numbers(quality: NumberQuality, where: str) -> str:
+    """Whether numbers can be predicted, and how well, on the rows named `where`."""
+    return f"{fit_verdict(quality.r2, quality.low)}: {quality.figures_on(where)}."
 
 
 def verdict_in_words(better: bool, chance: bool) -> str:
@@ -332,19 +339,33 @@ def listing(names: Sequence[str]) -> str:
 def answer(held_out: Quality | None, test: Quality | None) -> str | None:
     """Whether the classes can be predicted, and how well; None if nothing is known.
 
-    held_out : on the held-out rows of the search; the verdict comes from these
-    test : on rows that were held out from the search, if there are any
+    held_out : in cross-validation on the training rows
+    test : on test rows, if there are any
     """
     shown = test or held_out
     if shown is None:
         return None
-    verdict = held_out or shown
-    where = "held-out rows" if test is shown else f"rows, {WITHOUT_IT}"
-    words = shown.figures_on(where)
-    if verdict.no_better_than_guessing:
+    words = shown.figures_on(TEST_ROWS if test is shown else TRAINING_ROWS)
+    if (held_out or shown).no_better_than_guessing:
         return f"{NO_BETTER}: {words}."
-    yes = beats_guessing(held_out, test)
-    return f"{'Yes' if yes else 'Slightly better than guessing'}: {words}."
+    if beats_guessing(held_out, test):
+        return f"Yes: {words}."
+    if test is None or held_out is None or shown.constant is not None:
+        return f"Unclear: {words}."
+    rarest = int(np.where(test.rows > 0, test.rows, np.inf).argmin())
+    few = f"{test.rows[rarest]:.0f} of them of class {str(test.classes[rarest])!r}"
+    return (
+        f"Unclear: {words}. Cross-validation says yes, but these rows ({few}) do not "
+        "confirm it."
+    )
+
+
+def remarks_on(held_out: Quality | None, test: Quality | None) -> list[str]:
+    """What `answer` needs to be understood."""
+    shown = test or held_out
+    if shown is None:
+        return []
+    return shown.on_balance + (held_out or shown).on_ranking
 
 
 def beats_guessing(held_out: Quality | None, test: Quality | None) -> bool:
@@ -359,13 +380,14 @@ def beats_guessing(held_out: Quality | None, test: Quality | None) -> bool:
 
 
 def threshold_in_words(machine: BaseEstimator) -> str | None:
-    """What the threshold of balanced accuracy would change, if one class is rare.
+    """The threshold, if one was asked for; what one would change, if a class is rare.
 
-    By the held-out rows of the search, which know its decision values at any threshold.
+    By cross-validation, which knows decision values of the training rows.
     """
     quality, held = getattr(machine, "quality_", None), machine._decisions
-    moved = machine.threshold is not None or held is None
-    if moved or quality is None or not quality.unbalanced:
+    if machine.threshold is not None:
+        return _threshold_used(machine)
+    if held is None or quality is None or not quality.unbalanced:
         return None
     if quality.no_better_than_guessing:
         # Its remarks say so already.
@@ -382,10 +404,42 @@ def threshold_in_words(machine: BaseEstimator) -> str | None:
     if share(is_rare, threshold) <= share(is_rare, 0.0):
         return None
     return (
-        f"--threshold balanced_accuracy would find {share(is_rare, threshold):.0%} of "
-        f"class {str(machine.classes_[rare])!r} instead of {share(is_rare, 0.0):.0%}, "
-        f"and mistake {share(~is_rare, threshold):.0%} of the others for it instead of "
-        f"{share(~is_rare, 0.0):.0%}."
+        "--threshold balanced_accuracy would find more of class "
+        f"{str(machine.classes_[rare])!r}: in cross-validation about "
+        f"{share(is_rare, threshold):.0%} instead of {share(is_rare, 0.0):.0%}, with "
+        f"{share(~is_rare, threshold):.0%} of the other rows mistaken for it instead "
+        f"of {share(~is_rare, 0.0):.0%}."
+    )
+
+
+def threshold_probability(machine: BaseEstimator) -> tuple[str, float] | None:
+    """The rarer of two classes, and the probability from which it is predicted.
+
+    None without a threshold, or without probabilities.
+    """
+    quality = getattr(machine, "quality_", None)
+    known = machine.threshold is not None and machine.calibration_ is not None
+    if not known or quality is None or len(machine.classes_) != 2:
+        return None
+    rare = int(quality.rows.argmin())
+    limit = float(np.exp(machine._log_proba_of(np.zeros(1))[0, rare]))
+    return str(machine.classes_[rare]), limit
+
+
+def _threshold_used(machine: BaseEstimator) -> str | None:
+    """From which probability a class is predicted, and by which goal."""
+    found = threshold_probability(machine)
+    if found is None:
+        return None
+    goal, (name, limit) = machine.threshold, found
+    by = "the lowest cost"
+    if not isinstance(goal, Mapping):
+        # F1 of a class is the pair of both.
+        measure = goal if isinstance(goal, str) else goal[0]
+        by = f"the best {'F1' if measure == 'f1' else measure.replace('_', ' ')}"
+    return (
+        f"Class {name!r} is predicted from a probability of {limit:.1%} on, instead of "
+        f"50%: the threshold of {by} in cross-validation."
     )
 
 
@@ -402,38 +456,10 @@ def difference_in_words(own: Entry, other: Entry, judged: bool = True) -> str | 
         return f"bisvm and {name} are right on the same {own.scores.sum()} of {n} rows."
     better = "bisvm" if gained > lost else name
     verdict = "this may be chance" if chance else f"{better} is better"
-    counts = f"only bisvm is right on {gained} and only {name} on {lost}"
-    return f"Of {n} held-out rows, {counts}{f': {verdict}' * judged}."
+    counts = f"bisvm alone is right on {gained}, and {name} alone on {lost}"
+    return f"Of {n} test rows, {counts}{f': {verdict}' * judged}."
 
 
 def certificates_of(machine: BaseEstimator) -> list[Certificate]:
     given = machine.certificate_
     return list(given) if isinstance(given, list) else [given]
-
-
-def choice_in_words(choice: KernelChoice) -> list[str]:
-    """What kernel="auto" has tried: a sentence for each comparison."""
-    return [
-        _step_in_words(step) + (UNDONE if reason.endswith(UNDONE) else "")
-        for step, reason in zip(choice.steps, choice.reasons, strict=True)
-    ]
-
-
-def _step_in_words(step: Comparison) -> str:
-    """What was tried, instead of what, and what held-out rows say."""
-    what = WORDS[step.name]
-    if step.name in SIMPLER:
-        what += f" instead of {SIMPLER[step.name]}"
-    value, errors = step.difference.value, step.difference.in_standard_errors
-    change = "lower" if value > 0 else "higher"
-    loss = f"The held-out loss is {change} by {abs(value):.3g}"
-    # A digit more where it decides.
-    digits = 1 if abs(errors - step.needed) >= 0.05 else 3
-    noise = f"{abs(errors):.{digits}f} standard errors"
-    if step.needed > 0 and value > 0:
-        noise += f"; more than {step.needed:.2g} needed"
-    elif step.needed < 0:
-        noise += f"; it may be higher by up to {-step.needed:g}"
-    sample = "" if step.n_rows is None else f", on a sample of {step.n_rows} rows"
-    taken = "taken" if step.taken else "not taken"
-    return f"{what[0].upper()}{what[1:]}: {taken}. {loss} ({noise}{sample})."

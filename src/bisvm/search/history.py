@@ -284,17 +284,24 @@ class Certificate:
         said = [("Converged: " if self.converged else "Not converged: ") + self.reason]
         said += [self.advice] if self.advice else []
         said += [
-            f"Relative gradient of H: {self.upper_gradient:.2g}; residuals of the "
-            f"training problems: {self.lower_residual:.2g} on the splits, "
-            f"{self.final_residual:.2g} on all rows."
+            "Relative gradient of the validation loss H: "
+            f"{self.upper_gradient:.2g}; residuals of the training problems: "
+            f"{self.lower_residual:.2g} on the splits, {self.final_residual:.2g} on "
+            "all rows (each is zero at an optimum)."
         ]
         tried = self.tried_starts
         if tried is not None:
             said.append(f"H was evaluated at {tried} before the descent.")
             first = tried.values[0] / max(tried.end_value, 1e-300)
-            said.append(f"H of a default machine: {first:.4g} times as high.")
+            said.append(
+                f"H at the first of them, a default machine: {first:.4g} times that of "
+                "this one."
+            )
             if tried.next_best is not None:
-                said.append(f"Lowest H elsewhere: {tried.next_best:.4g} times as high.")
+                said.append(
+                    "Lowest H where a hyperparameter differs by a factor of ten: "
+                    f"{tried.next_best:.4g} times that of this one."
+                )
         if self.gain_over_constant is not None:
             said.append(
                 "Better than a constant by "

@@ -63,13 +63,18 @@ WORDS = {
     LAPLACIAN: "a Laplacian kernel with one width for all features",
     LAPLACIAN_EACH: "a Laplacian kernel with one width for each feature",
     NOT_GAUSSIAN: "a Laplacian kernel instead of a Gaussian one",
-    AS_GIVEN: "features in the units given instead of standardised ones",
-    SEPARATE: "one width for each feature instead of one for all",
+    AS_GIVEN: "features in the scale given instead of rescaled ones",
+    SEPARATE: "in this kernel, one width for each feature instead of one for all",
     WEAKER_PRIOR: "a weaker prior on these widths",
-    NESTED: "one width for each feature, in nested cross-validation",
+    NESTED: "one width for each feature, by nested cross-validation",
+}
+# What richer kernels are compared with.
+SIMPLER = {
+    **dict.fromkeys((ONE, EACH, LAPLACIAN, LAPLACIAN_EACH), WORDS[LINEAR]),
+    GROUPS: "one Gaussian kernel for all features",
 }
 # Added to a gain that does not hold.
-UNDONE = " A later check refused it."
+UNDONE = " Nested cross-validation refused it later."
 
 
 @dataclass(frozen=True)
@@ -95,11 +100,13 @@ class KernelChoice:
 
     @property
     def reasons(self) -> list[str]:
-        """A sentence for each comparison."""
-        return [
-            _in_words(step) + (UNDONE if self._undone(number) else "")
+        """A sentence for each comparison: first between kernels, then within one."""
+        said = [
+            (step.name in SIMPLER, _in_words(step) + UNDONE * self._undone(number))
             for number, step in enumerate(self.steps)
         ]
+        between, within = ([s for own, s in said if own == k] for k in (True, False))
+        return between + within
 
     def _undone(self, number: int) -> bool:
         """Whether separate widths were taken at first, and refused by their check."""
@@ -116,25 +123,26 @@ class KernelChoice:
 
 
 def _in_words(step: Comparison) -> str:
-    difference, what = step.difference, WORDS[step.name]
-    errors, m = difference.in_standard_errors, step.n_rows
-    sample = "" if m is None else f" on a sample of {m} rows"
-    if difference.value <= 0.0 and not step.taken:
-        return f"Not {what}: the held-out loss is no lower{sample}."
-    if step.needed < 0.0:
-        # A simpler kernel is kept unless the richer one is better beyond its noise.
-        change = "lower" if difference.value > 0 else "higher"
-        return (
-            f"{what[0].upper()}{what[1:]}: the held-out loss is {change} by "
-            f"{abs(difference.value):.3g}, {abs(errors):.1f} standard errors (one "
-            f"width for each feature must be better by more than {-step.needed:g})."
-        )
+    """What was tried, instead of what, and what cross-validation says."""
+    what = WORDS[step.name]
+    if step.name in SIMPLER:
+        what += f" instead of {SIMPLER[step.name]}"
+    value, errors = step.difference.value, step.difference.in_standard_errors
     # A digit more where it decides.
     digits = 1 if abs(errors - step.needed) >= 0.05 else 3
-    size = f"lower by {difference.value:.3g}, {errors:.{digits}f} standard errors"
-    asked = f" (more than {step.needed:.2g} needed)" if step.needed else ""
-    what = what[0].upper() + what[1:] if step.taken else f"Not {what}"
-    return f"{what}: the held-out loss is {size}{asked}{sample}."
+    noise = f"{abs(errors):.{digits}f} standard errors"
+    if step.needed > 0 and value > 0:
+        noise += f"; more than {step.needed:.2g} needed"
+    elif step.needed < 0:
+        # A simpler kernel is kept unless the richer one is better beyond its noise.
+        noise += f"; up to {-step.needed:g} higher is allowed"
+    sample = "" if step.n_rows is None else f", on a sample of {step.n_rows} rows"
+    taken = "yes" if step.taken else "no"
+    change = f"{'lower' if value > 0 else 'higher'} by {abs(value):.3g}"
+    return (
+        f"{what[0].upper()}{what[1:]}: {taken}. The cross-validated loss is {change} "
+        f"({noise}{sample})."
+    )
 
 
 @dataclass(frozen=True)
