@@ -38,6 +38,14 @@ def test_the_loss_on_other_rows_is_the_criterion():
     assert np.isfinite(losses_of(model, X[1::2], unseen).held_out)
 
 
+def test_a_threshold_does_not_change_the_loss_on_other_rows():
+    plain = BilevelLinearSVC(random_state=0).fit(X[50::2], y[50::2])
+    moved = BilevelLinearSVC(threshold={1: 5.0}, random_state=0).fit(X[50::2], y[50::2])
+    assert moved.threshold_ != 0.0
+    found, expected = (losses_of(one, X[51::2], y[51::2]) for one in (moved, plain))
+    assert found.held_out == pytest.approx(expected.held_out)
+
+
 def test_reliability_is_that_of_bins_with_as_many_rows():
     one_each = BilevelSVC("rbf", cv=3, multi_class="ovr", random_state=0)
     model = one_each.fit(X[::2], y[::2])

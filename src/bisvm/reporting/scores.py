@@ -1,4 +1,4 @@
-"""Accuracy with its interval, validation loss and probabilities on held-out rows."""
+"""Accuracy with its interval, validation loss and probabilities on test rows."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def quality_of(model: BaseEstimator, X: UserData, y: UserVector) -> Quality | No
 
 
 class Losses(NamedTuple):
-    """The validation loss on the folds and on held-out rows.
+    """The validation loss in cross-validation and on test rows.
 
     error : standard error of the second
     """
@@ -75,7 +75,7 @@ class Losses(NamedTuple):
 
     @property
     def excess(self) -> float:
-        """The difference in standard errors; positive if held-out rows are worse."""
+        """The difference in standard errors; positive if test rows are worse."""
         return (self.held_out - self.folds) / max(self.error, 1e-300)
 
 
@@ -92,7 +92,8 @@ def losses_of(machine: BaseEstimator, X: UserData, y: UserVector) -> Losses | No
         return None
     if not np.isfinite(machine.criterion_value_):
         return None
-    scores = machine.decision_function(X)[known]
+    # The search has minimised the loss of values without a threshold.
+    scores = machine.decision_function(X)[known] + machine.threshold_
     codes = np.searchsorted(classes, np.asarray(y)[known])
     labels = class_tasks(codes, len(classes), "ovr")
     margins = labels * scores.reshape(labels.shape)
