@@ -34,14 +34,16 @@ def table_of_179() -> str:
     """Error and seconds of some methods, on sets of two and of several classes."""
     two, several = _rows("two_classes"), _rows("several_classes")
     lines = [
-        "| | error, two classes | error, several classes | seconds |",
-        "| --- | --: | --: | --: |",
+        "| | two classes: error | seconds | several classes: error | seconds |",
+        "| --- | --: | --: | --: | --: |",
     ]
     for name, shown in METHODS.items():
-        errors = [100.0 - float(rows[name]["accuracy"]) for rows in (two, several)]
-        seconds = [float(rows[name]["seconds (median)"]) for rows in (two, several)]
-        time = " / ".join(f"{one:.2g}" for one in seconds)
-        lines.append(f"| {shown} | {errors[0]:.1f}% | {errors[1]:.1f}% | {time} |")
+        cells = [
+            f"{100.0 - float(one['accuracy']):.1f}% | "
+            f"{float(one['seconds (median)']):.2g}"
+            for one in (two[name], several[name])
+        ]
+        lines.append(f"| {shown} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
