@@ -181,7 +181,6 @@ def test_options_for_rare_classes_and_groups(rare, capsys):
     for wrong, said in {
         ("--positive", "maybe"): "no class 'maybe'",
         ("--groups", "doctor"): "no column 'doctor'",
-        ("--criterion", "nonsense"): "nonsense",
         ("--class-weight", "yes=2", "--class-weight", "balanced"): "expected one word",
     }.items():
         assert main([*rare, *wrong]) == 1
