@@ -73,7 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # Standard output, on a disk that is full say: no second message at exit.
             _drop_output()
         return _failed(message_of(error))
-    except (ValueError, ImportError) as error:
+    except ValueError as error:
+        return _failed(_in_words(error))
+    except ImportError as error:
         return _failed(message_of(error))
     except Exception as error:
         return _failed(
@@ -143,3 +145,10 @@ def _notes() -> Callable[..., None]:
         say(f"note: {text}")
 
     return show
+
+
+def _in_words(error: ValueError) -> str:
+    """What an error says, with the names of options."""
+    from bisvm.cli.tasks import other_run_in_words
+
+    return other_run_in_words(error) or message_of(error)
