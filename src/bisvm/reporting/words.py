@@ -437,3 +437,16 @@ def _step_in_words(step: Comparison) -> str:
     sample = "" if step.n_rows is None else f", on a sample of {step.n_rows} rows"
     taken = "taken" if step.taken else "not taken"
     return f"{what[0].upper()}{what[1:]}: {taken}. {loss} ({noise}{sample})."
+
+
+def threshold_probability(machine: BaseEstimator) -> tuple[object, float] | None:
+    """The class that is predicted from a probability below 1/2 on, and that probability.
+
+    None unless the machine has two classes, probabilities and a `threshold`.
+    """
+    moved = getattr(machine, "threshold", None) is not None
+    if not moved or getattr(machine, "calibration_", None) is None:
+        return None
+    first, second = np.exp(machine._log_proba_of(np.zeros(1)))[0]
+    classes = machine.classes_
+    return (classes[0], float(first)) if first < second else (classes[1], float(second))
