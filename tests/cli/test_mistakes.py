@@ -121,6 +121,7 @@ def test_the_command_line(words, said, run):
             "'yes'.",
         ),
         ("tune two.csv --class-weight ye=3", "--class-weight: there is no class 'ye' "),
+        ("tune two.csv --class-weight no=0", "a class of weight 0 is left out, and "),
         ("tune two.csv --positive ye", "are 'no' and 'yes'. Did you mean yes?"),
         ("predict two.skops two.csv --output .", "this is a folder; expected the name"),
         ("predict two.skops two.csv --output no/x.csv", "no: there is no such folder"),

@@ -220,6 +220,13 @@ def _check_class_options(options: Namespace, task: Task) -> None:
     }.items():
         for name in given:
             _check_class(option, name, classes, task)
+    weights = dict(one for one in options.class_weight if not isinstance(one, str))
+    if sum(weights.get(str(name), 1.0) > 0 for name in classes) < 2:
+        raise DataError(
+            "--class-weight: a class of weight 0 is left out, and two or more are "
+            "needed.",
+            path=task.table.path,
+        )
     if options.positive is None and "f1" in options.threshold:
         # As in the report, the second one if both have the same number of rows.
         options.positive = str(classes[int(counts[1] <= counts[0])])

@@ -440,7 +440,7 @@ def _step_in_words(step: Comparison) -> str:
 
 
 def threshold_probability(machine: BaseEstimator) -> tuple[object, float] | None:
-    """The class that is predicted from a probability below 1/2 on, and that probability.
+    """The class that is predicted from a probability below 1/2 on, and that number.
 
     None unless the machine has two classes, probabilities and a `threshold`.
     """
