@@ -21,7 +21,7 @@ from bisvm.cli.parser import build_parser
 from bisvm.cli.tuning import time_left
 from bisvm.reporting.words import threshold_in_words
 from bisvm.search import default_machine, observer
-from bisvm.tables import pipeline_for
+from bisvm.tables import DataError, pipeline_for
 from tests.covering import full
 
 pytestmark = [
@@ -169,7 +169,7 @@ def test_what_another_threshold_would_find():
     moved = clone(model).set_params(threshold="balanced_accuracy").fit(X, y)
     used = threshold_in_words(moved)
     share = float(re.search(r"class 'ill' .* of ([\d.]+)% on", used, re.I)[1])
-    assert "of the best balanced accuracy in cross-validation" in used
+    assert "this has the best balanced accuracy, in cross-validation" in used
     # Rows are called ill above this probability, and only there.
     likely = moved.predict_proba(X)[:, 0] > share / 100.0
     assert np.mean(likely == (moved.predict(X) == "ill")) > 0.99
@@ -186,7 +186,6 @@ def test_options_for_rare_classes_and_groups(rare, capsys):
     for wrong, said in {
         ("--positive", "maybe"): "no class 'maybe'",
         ("--groups", "doctor"): "no column 'doctor'",
-        ("--criterion", "nonsense"): "nonsense",
         ("--class-weight", "yes=2", "--class-weight", "balanced"): "expected one word",
     }.items():
         assert main([*rare, *wrong]) == 1
@@ -255,10 +254,15 @@ def test_predictions_are_those_of_the_model_in_python(folder, tmp_path, capsys):
     assert shown == ["prediction", *model.predict(frame)]
     words = ["predict", str(folder / "model.skops"), table, "--scores"]
     assert main([*words, "--output", str(output)]) == 0
-    table = pd.read_csv(output, float_precision="round_trip")
-    scores = table.filter(like="score")
+    scores = pd.read_csv(output).filter(like="score")
     assert list(scores) == [f"score {name}" for name in model.classes_]
-    assert np.array_equal(scores.to_numpy(), model.decision_function(frame))
+    exact = model.decision_function(frame)
+    # Six digits for people, all of them for machines.
+    assert np.allclose(scores.to_numpy(), exact, rtol=1e-5, atol=0.0)
+    assert main([*words, "--json", "--output", str(output)]) == 0
+    rows = json.loads(output.read_text(encoding="utf-8"))["predictions"]
+    assert [row["prediction"] for row in rows] == list(model.predict(frame))
+    assert np.array_equal([[row[name] for name in scores] for row in rows], exact)
 
 
 def test_sets_are_those_of_the_model_in_python(folder, capsys):
@@ -348,7 +352,7 @@ def test_a_page_has_25_lines_however_many_classes_and_columns(tmp_path, capsys):
 
 def test_debug_is_accepted_everywhere(folder):
     for words in (["--debug", "explain"], ["explain", "--debug"]):
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(DataError, match=r"none.skops: there is no such file"):
             main([*words, str(folder / "none.skops")])
 
 
@@ -402,7 +406,8 @@ def test_usage_errors_exit_with_two(words, capsys):
             "no column name of the training file, such as 'sepal length",
         ),
         (["predict", "model.skops", "less.csv"], "less.csv, column 'petal width (cm)'"),
-        (["explain", "missing.skops"], "There is no file"),
+        (["explain", "missing.skops"], "missing.skops: there is no such file"),
+        (["predict", ".", "iris.csv"], "this is a folder"),
         (["tune", "."], "this is a folder"),
         (["tune", "bad.csv"], "bad.csv, column 'a', row 31: 'oops' is not a finite"),
         (["tune", "alone.csv"], "fewer than two of them have two rows"),

@@ -42,15 +42,18 @@ def full_when(monkeypatch, module, name):
 
 
 @pytest.mark.parametrize(
-    ("option", "module"),
-    [("save", "bisvm.io.files"), ("report", "bisvm.reporting.writing")],
+    ("option", "name", "module"),
+    [
+        ("save", "out.skops", "bisvm.io.files"),
+        ("report", "out.html", "bisvm.reporting.writing"),
+    ],
 )
 def test_results_are_printed_and_nothing_is_half_written(
-    option, module, words, tmp_path, monkeypatch, capsys
+    option, name, module, words, tmp_path, monkeypatch, capsys
 ):
     pytest.importorskip("matplotlib")
     full_when(monkeypatch, module, "whole_file")
-    path = tmp_path / f"out.{option}"
+    path = tmp_path / name
     assert main([*words, f"--{option}", str(path)]) == 1
     out, err = capsys.readouterr()
     (said,) = [line for line in err.splitlines() if line.startswith("bisvm: ")]

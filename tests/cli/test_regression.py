@@ -135,4 +135,4 @@ def test_compare_with_numbers(folder, capsys):
     assert float(found["always the mean"][3]) < 0.05
     assert float(found["linear regression"][2]) > 0.5
     assert float(found["bisvm"][3]) > 0.5 and "default SVR" in found
-    assert "R^2 on the folds" in err
+    assert "R^2 in cross-validation (cross_validated) and on the test rows" in err

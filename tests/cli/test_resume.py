@@ -104,7 +104,20 @@ def test_a_file_of_another_run_is_a_line_and_exit_code_1(table, tmp_path, capsys
     assert main([*words, "--cv", "4"]) == 1
     out, err = capsys.readouterr()
     assert not out
-    assert "cv was 5, and is 4" in err.splitlines()[-1]
+    assert err.splitlines()[-1] == (
+        f"bisvm: {words[-1]}: this file is of another run: --cv was 5 and is now 4. "
+        "Use the same command, or another file for --resume."
+    )
+    for more, said in {
+        ("--seed", "1"): "of another run: --seed was 0 and is now 1. Use",
+        ("--test-size", "0.3"): "run: the table was another one, or other rows or",
+        ("--kernel", "rbf"): "another run: --kernel or --task was different. Use",
+        ("--threshold", "f1"): "--threshold was different. Use",
+        ("--threshold", "accuracy"): "--threshold was not given and is now accuracy.",
+    }.items():
+        assert main([*words, *more]) == 1
+        last = capsys.readouterr().err.splitlines()[-1]
+        assert said in last and "random_state" not in last
     content = table.read_bytes()
     assert main([*words[:-1], str(table)]) == 1
     assert "not a checkpoint" in capsys.readouterr().err

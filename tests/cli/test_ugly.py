@@ -82,7 +82,7 @@ def test_thirty_classes_some_of_two_rows(run, tmp_path):
     result = json.loads(out)
     assert result["classes"] == 30 and result["rows"] == 168
     assert set(result["relevance"]) == {"wert", "wert (2)", "Bemerkung", "column 4"}
-    assert "no row of class 'Sorte 19', 'Sorte 29', 'Sorte 9' is held out" in err
+    assert "no row of class 'Sorte 19', 'Sorte 29', 'Sorte 9' is a test row" in err
     code, out, _ = run("predict", "new.tsv", many_classes(seed=1), model)
     assert code == 0 and len(list(csv.reader(io.StringIO(out)))) == 169
 

@@ -68,14 +68,17 @@ def run(options: Namespace) -> int:
     if options.json:
         write_json({"methods": [dict(zip(COLUMNS, r, strict=True)) for r in results]})
     else:
-        say(f"{task.kind.measure} on the folds ({COLUMNS[2]}) and on held-out rows:")
+        say(
+            f"{task.kind.measure} in cross-validation ({COLUMNS[2]}) and on the test "
+            f"rows ({COLUMNS[3]}):"
+        )
         shown = [
             (name, tuned, _share(score), _share(test), f"{seconds:.2f}")
             for name, tuned, score, test, seconds in results
         ]
         write_table([COLUMNS, *shown])
     if not held_out:
-        say("note: no rows were held out, so the column 'test' is empty.")
+        say(f"note: there are no test rows, so the column {COLUMNS[3]!r} is empty.")
     return 0
 
 

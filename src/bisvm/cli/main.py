@@ -8,13 +8,14 @@ import sys
 import threading
 import warnings
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from importlib.util import find_spec
 from types import FrameType
 
 from bisvm.cli.output import exit_code, message_of, one_line, say
-from bisvm.cli.parser import build_parser
+from bisvm.cli.parser import build_parser, parse
 from bisvm.core.interrupts import plain_interrupts
 
 # Modules of the commands; they are slow to import, and imported on demand.
@@ -41,13 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     code : int
         The exit code. Only the parser may exit by itself.
     """
-    parser = build_parser()
-    options = parser.parse_args(arguments)
+    options = parse(arguments)
     if options.command is None:
-        parser.print_help(sys.stderr)
+        build_parser().print_help(sys.stderr)
         return 2
-    if getattr(options, "open", False) and options.report is None:
-        parser.error("--open needs --report FILE")
+    if getattr(options, "details", False) and find_spec("matplotlib") is None:
+        return _failed(
+            "--details needs matplotlib, which is not installed: pip install "
+            "matplotlib, or leave --details out."
+        )
     if options.debug:
         return _run(options)
     try:
@@ -70,7 +73,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             # Standard output, on a disk that is full say: no second message at exit.
             _drop_output()
         return _failed(message_of(error))
-    except (ValueError, ImportError) as error:
+    except ValueError as error:
+        return _failed(_in_words(error))
+    except ImportError as error:
         return _failed(message_of(error))
     except Exception as error:
         return _failed(
@@ -102,7 +107,7 @@ def _terminated_in_order() -> Iterator[None]:
 
 def _run(options: Namespace) -> int:
     with warnings.catch_warnings():
-        warnings.showwarning = _show
+        warnings.showwarning = _notes()
         command = import_module(COMMANDS[options.command])
         code = command.run(options)
     sys.stdout.flush()
@@ -126,9 +131,24 @@ def _is_doubt(message: object) -> bool:
     return "certificate_) says how far the search got" in str(message)
 
 
-def _show(message: object, *_: object, **__: object) -> None:
-    # `predict` has a message of its own, with the names of the columns, and the page
-    # says that a search has not converged.
-    if "Found unknown categories" in str(message) or _is_doubt(message):
-        return
-    say(f"note: {one_line(str(message))}")
+def _notes() -> Callable[..., None]:
+    """Return a function that shows warnings, each of them once."""
+    shown: set[str] = set()
+
+    def show(message: object, *_: object, **__: object) -> None:
+        # `predict` has a message of its own, with the names of the columns, and the
+        # page says that a search has not converged.
+        text = one_line(str(message))
+        if "Found unknown categories" in text or _is_doubt(message) or text in shown:
+            return
+        shown.add(text)
+        say(f"note: {text}")
+
+    return show
+
+
+def _in_words(error: ValueError) -> str:
+    """What an error says, with the names of options."""
+    from bisvm.cli.tasks import other_run_in_words
+
+    return other_run_in_words(error) or message_of(error)

@@ -55,9 +55,14 @@ def one_line(text: str) -> str:
 
 
 def write_json(values: Mapping[str, object]) -> None:
-    """Write one JSON object; NaN and infinity become null."""
+    """Write one JSON object to standard output."""
+    print(json_of(values))
+
+
+def json_of(values: Mapping[str, object]) -> str:
+    """One JSON object; NaN and infinity become null."""
     text = json.dumps(plain(values), indent=2, ensure_ascii=False, allow_nan=False)
-    print(visible(text))
+    return visible(text)
 
 
 def write_pairs(values: Mapping[str, object]) -> None:
@@ -104,6 +109,11 @@ def safe_for_spreadsheets(cell: str) -> str:
     except ValueError:
         return f"'{cell}"
     return cell
+
+
+def rounded(value: float) -> str:
+    """A number of six digits for people; whole numbers keep all of theirs."""
+    return f"{value:.0f}" if 1e6 <= abs(value) < 1e15 else f"{value:.6g}"
 
 
 def flat(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Callable
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from bisvm import __version__
+from bisvm.cli import arguments
+from bisvm.cli.arguments import BALANCED, CRITERIA, KERNELS, did_you_mean, in_words
 
 ABOUT = """\
 An SVM that tunes itself: all hyperparameters are learned by gradient descent on the
@@ -27,106 +29,6 @@ examples:
 `bisvm COMMAND --help` says more. Exit codes: 1 for data and files, 2 for the command.
 """
 
-# --- types of arguments ---------------------------------------------------------------
-
-
-def _number(
-    kind: type[int] | type[float], test: Callable[[float], bool], wanted: str
-) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        try:
-            value = kind(text)
-            valid = test(value)
-        except ValueError:
-            valid = False
-        if not valid:
-            raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}")
-        return value
-
-    return read
-
-
-_count = _number(int, lambda n: n >= 1, "a whole number of at least 1")
-_folds = _number(int, lambda n: n >= 2, "a whole number of at least 2")
-_lines = _number(int, lambda n: n >= 0, "a whole number from 0")
-_seed = _number(int, lambda n: 0 <= n < 2**32, "a whole number from 0")
-_share = _number(float, lambda x: 0 <= x <= 0.9, "a share from 0 to 0.9")
-_coverage = _number(float, lambda x: 0 < x < 1, "a share between 0 and 1")
-_seconds = _number(float, lambda x: 0 < x < math.inf, "a positive number of seconds")
-
-
-def _choice(words: dict[str, str], wanted: str) -> Callable[[str], str]:
-    """Accept a word for a character, or the character itself."""
-    known = {**words, **{sign: sign for sign in words.values()}}
-
-    def read(text: str) -> str:
-        if text not in known:
-            raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}")
-        return known[text]
-
-    return read
-
-
-_decimal = _choice({"point": ".", "comma": ","}, "point or comma")
-_separator = _choice(
-    {
-        "tab": "\t",
-        "\\t": "\t",
-        "comma": ",",
-        "semicolon": ";",
-        "space": " ",
-        "bar": "|",
-    },
-    "one of , ; | tab space",
-)
-
-
-def _by_class(words: tuple[str, ...]) -> Callable[[str], str | tuple[str, float]]:
-    """Accept one of some words, or CLASS=NUMBER."""
-
-    def read(text: str) -> str | tuple[str, float]:
-        if text in words:
-            return text
-        name, sign, number = text.rpartition("=")
-        try:
-            value = float(number)
-        except ValueError:
-            value = -1.0
-        if not (sign and 0 <= value < math.inf):
-            known = ", ".join(words)
-            raise argparse.ArgumentTypeError(
-                f"expected {known} or CLASS=NUMBER, got {text!r}"
-            )
-        return name, value
-
-    return read
-
-
-def _encoding(text: str) -> str:
-    """Accept the name of an encoding that Python has."""
-    try:
-        "".encode(text)
-    except (LookupError, ValueError):
-        raise argparse.ArgumentTypeError(
-            f"expected an encoding such as utf-8, cp1250 or latin-1, got {text!r}"
-        ) from None
-    return text.lower()
-
-
-def _date(text: str) -> tuple[str, str]:
-    """Accept COLUMN=FORMAT."""
-    name, sign, form = text.rpartition("=")
-    if not (name and sign and "%" in form):
-        raise argparse.ArgumentTypeError(
-            f"expected COLUMN=FORMAT, such as day=%d/%m/%Y, got {text!r}"
-        )
-    return name, form
-
-
-_class_weight = _by_class(("balanced", "learn"))
-_threshold = _by_class(("accuracy", "balanced_accuracy", "f1"))
-
-
 # --- options --------------------------------------------------------------------------
 
 _FLAG: dict[str, Any] = dict(action="store_true")
@@ -135,31 +37,31 @@ _COLUMNS: dict[str, Any] = dict(action="append", default=[], metavar="COLUMN")
 
 # The arguments of `add_argument`, by option. Several commands share an option.
 OPTIONS: dict[str, dict[str, Any]] = {
-    "data": dict(type=Path, help="file with the table"),
-    "model": dict(type=Path, help="a file saved by `bisvm tune`"),
-    "names": dict(nargs="*", metavar="NAME", help="names of experiments"),
+    "data": dict(type=Path, metavar="TABLE", help="file with the table"),
+    "model": dict(type=Path, metavar="MODEL", help="a file saved by `bisvm tune`"),
+    "names": dict(nargs="*", metavar="NAMES", help="names of experiments"),
     "--format": dict(
         choices=("csv", "tsv", "excel", "jsonl", "parquet", "libsvm", "npz"),
         help="format of the file (default: detected)",
     ),
     "--separator": dict(
-        type=_separator, help="one character, or 'tab' (default: detected)"
+        type=arguments.separator, help="one character, or 'tab' (default: detected)"
     ),
     "--header": dict(
         choices=("yes", "no"), help="whether there is a header (default: detected)"
     ),
     "--skip-lines": dict(
-        type=_lines,
+        type=arguments.lines,
         metavar="N",
         help="lines above the table, such as a title (default: detected)",
     ),
     "--skip-last": dict(
-        type=_lines,
+        type=arguments.lines,
         metavar="N",
         help="lines below the table, such as sums and footnotes (default: detected)",
     ),
     "--encoding": dict(
-        type=_encoding,
+        type=arguments.encoding,
         metavar="NAME",
         help="encoding of text, such as cp1250 (default: UTF-8, or else Windows-1252)",
     ),
@@ -175,7 +77,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "the target, too (may be repeated)",
     ),
     "--decimal": dict(
-        type=_decimal,
+        type=arguments.decimal,
         metavar="SIGN",
         help="decimal sign, 'point' or 'comma' (default: detected)",
     ),
@@ -212,7 +114,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         **_COLUMNS,
     ),
     "--date": dict(
-        type=_date,
+        type=arguments.date,
         action="append",
         default=[],
         metavar="COLUMN=FORMAT",
@@ -226,53 +128,67 @@ OPTIONS: dict[str, dict[str, Any]] = {
         **_COLUMNS,
     ),
     "--kernel": dict(
-        choices=("auto", "rbf", "ard", "poly", "chi2", "linear", "mkl"),
+        type=arguments.kernel,
         default="auto",
-        help="'auto' chooses between linear, one width, one width per column, and "
-        "further kernels, by the loss on held-out rows (default: %(default)s)",
+        metavar="NAME",
+        help=f"{in_words(KERNELS)} (default: %(default)s)",
     ),
     "--class-weight": dict(
-        type=_class_weight,
+        type=arguments.class_weight,
         action="append",
         default=[],
         metavar="WEIGHT",
-        help="'balanced' gives all classes the same weight, 'learn' learns a C for "
-        "each, CLASS=NUMBER multiplies the weight of its rows (may be repeated)",
+        help="how much errors on a class count: 'balanced' gives all classes the same "
+        "total weight, 'learn' finds the weight of each class by tuning, and "
+        "CLASS=NUMBER multiplies the weight of a class (may be repeated)",
     ),
     "--criterion": dict(
+        type=arguments.criterion,
         default="auto",
         metavar="NAME",
-        help="the loss on held-out rows that tuning minimises, such as 'auc' or 'f1' "
-        "for rare classes (default: %(default)s)",
+        help="what tuning improves in cross-validation: "
+        f"{in_words(CRITERIA)} (default: %(default)s). F1 is that of the second of "
+        "two classes in alphabetical order, or the mean over more classes. "
+        f"'{BALANCED}' before a name gives all classes the same weight, as in "
+        f"{BALANCED}auto",
     ),
     "--threshold": dict(
-        type=_threshold,
+        type=arguments.threshold,
         action="append",
         default=[],
         metavar="GOAL",
-        help="for two classes, choose the decision threshold that has the best "
-        "'balanced_accuracy', 'f1' or 'accuracy' on held-out rows, or the lowest cost: "
-        "CLASS=COST is the cost of an error on a class (may be repeated)",
+        help="for two classes, move the decision threshold to where "
+        "'balanced_accuracy', 'f1' or 'accuracy' is best in cross-validation, or where "
+        "the cost is lowest: CLASS=COST is the cost of an error on a class (may be "
+        "repeated)",
     ),
     "--positive": dict(
         metavar="CLASS",
-        help="the class of interest of two, for the curves of the report (default: the "
-        "rarer one) and for F1 (default: the second one)",
+        help="the class of interest of two, for --threshold f1 and for the curves of "
+        "the report (default: the rarer one)",
     ),
     "--groups": dict(
         metavar="COLUMN",
-        help="a column that says which rows belong together, such as a patient: they "
-        "are held out together, and the column is not used as a feature",
+        help="a column that says which rows belong together, such as a patient: a "
+        "group is never divided between test rows and others, or between folds; the "
+        "column is not used as a feature",
     ),
     "--test-size": dict(
-        type=_share,
+        type=arguments.share,
         default=0.25,
         metavar="SHARE",
-        help="share of rows held out to measure the accuracy (default: %(default)s)",
+        help="share of the rows that are test rows, which measure the result and have "
+        "no part in tuning; 0 for none (default: %(default)s)",
     ),
-    "--cv": dict(type=_folds, default=5, help="number of folds (default: %(default)s)"),
+    "--cv": dict(
+        type=arguments.folds,
+        default=5,
+        metavar="N",
+        help="number of folds of the cross-validation that chooses the hyperparameters "
+        "(default: %(default)s)",
+    ),
     "--time-limit": dict(
-        type=_seconds,
+        type=arguments.seconds,
         metavar="SECONDS",
         help="stop after this time, and keep the best model so far",
     ),
@@ -282,33 +198,44 @@ OPTIONS: dict[str, dict[str, Any]] = {
         default=-1,
         help="number of threads (default: one for every processor)",
     ),
-    "--seed": dict(type=_seed, default=0, help="random seed (default: %(default)s)"),
+    "--seed": dict(
+        type=arguments.seed, default=0, help="random seed (default: %(default)s)"
+    ),
     "--resume": dict(
         help="store every evaluation here; the same command resumes a stopped run",
         **_FILE,
     ),
-    "--save": dict(help="write the model here", **_FILE),
+    "--save": dict(
+        type=arguments.file_ending(".skops"),
+        metavar="FILE",
+        help="write the model here (.skops)",
+    ),
     "--report": dict(
-        help="write a report with plots and a comparison, one HTML file", **_FILE
+        type=arguments.file_ending(".html", ".htm"),
+        metavar="FILE",
+        help="write a report with plots and a comparison, one file (.html)",
     ),
     "--details": dict(
         help="add to the report what takes longer: a grid search of the same duration, "
-        "and plots of the search",
+        "and plots of the search (needs matplotlib)",
         **_FLAG,
     ),
     "--open": dict(help="open the report in a browser", **_FLAG),
-    "--json": dict(help="write JSON, for machines", **_FLAG),
+    "--json": dict(
+        help="write JSON, for machines, with all digits of numbers", **_FLAG
+    ),
     "--tsv": dict(help="write names and values, separated by tabs", **_FLAG),
     "--scores": dict(help="also write the decision values", **_FLAG),
     "--proba": dict(help="also write the probabilities of all classes", **_FLAG),
     "--set": dict(
-        type=_coverage,
+        type=arguments.coverage,
         metavar="COVERAGE",
         help="also write a set of classes that contains the true one for this share of "
-        "the rows, such as 0.9",
+        "the rows, such as 0.9; '(none)' is an empty set: the row is less typical of "
+        "every class than most rows in cross-validation are of theirs",
     ),
     "--interval": dict(
-        type=_coverage,
+        type=arguments.coverage,
         nargs="?",
         const=0.9,
         metavar="COVERAGE",
@@ -316,11 +243,27 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "the rows (default: %(const)s)",
     ),
     "--trials": dict(
-        type=_count, default=25, help="trials of Optuna (default: %(default)s)"
+        type=arguments.count, default=25, help="trials of Optuna (default: %(default)s)"
     ),
     "--list": dict(help="list all experiments", **_FLAG),
-    "--splits": dict(type=_count, help="number of random splits"),
-    "--output": dict(type=Path, metavar="PATH", help="file or folder to write to"),
+    "--splits": dict(type=arguments.count, help="number of random splits"),
+    "--with": dict(
+        dest="copied",
+        help="a column of the table to write before the prediction, such as an id (may "
+        "be repeated); numbers are written with a decimal point, and words for missing "
+        "values become empty cells",
+        **_COLUMNS,
+    ),
+    "--with-all": dict(
+        dest="copy_all", help="write all columns of the table before it", **_FLAG
+    ),
+    "--output": dict(type=Path, metavar="FOLDER", help="folder to write to"),
+}
+# Arguments that differ in one command.
+IN_COMMAND: dict[tuple[str, str], dict[str, Any]] = {
+    ("predict", "--output"): dict(
+        help="file to write to (default: standard output)", **_FILE
+    ),
 }
 READING = (
     "data --format --encoding --separator --header --skip-lines --skip-last --sheet "
@@ -353,6 +296,9 @@ Files are CSV, TSV, Excel, JSON, Parquet, LIBSVM, or NPZ with X and y. Separator
 titles, headers, decimal commas, units and dates are detected. Numbers are
 standardised, categories become columns, missing values are filled, and columns without
 information are dropped.
+
+A quarter of the rows are test rows: they measure the result. On the others, 5-fold
+cross-validation chooses the hyperparameters.
 """,
         """\
   bisvm tune flowers.csv --target species
@@ -373,14 +319,18 @@ information are dropped.
         "predict the rows of a table",
         """\
 Write a class or a number for every row of a table, as CSV. The table is read like the
-one that the model was trained on; options describe what is different.
+one that the model was trained on; options describe what is different. Numbers have six
+digits; --json has all.
 """,
         """\
   bisvm predict flowers.skops new.csv
   bisvm predict flowers.skops new.csv --proba --output classes.csv
+  bisvm predict patients.skops new.csv --with name --with ward
+  bisvm predict patients.skops new.csv --with-all --json
   bisvm predict houses.skops new.csv --interval 0.9
 """,
-        f"model {READING} --scores --proba --set --interval --output",
+        f"model {READING} --with --with-all --scores --proba --set --interval --output "
+        "--json",
     ),
     "explain": Command(
         "describe what a model has learned",
@@ -429,32 +379,119 @@ repository: run this command in a clone.
 }
 
 
+# --- parsing --------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors say where the options are listed."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        stop = "" if message.endswith((".", "?")) else "."
+        more = f"`{self.prog} --help` says more."
+        self.exit(2, f"{self.prog}: error: {message}{stop} {more}\n")
+
+
 def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    return _parsers()[0]
+
+
+def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the command line; exit with 2 if it is wrong.
+
+    Parameters
+    ----------
+    words : sequence of str, optional
+        Those after `bisvm`; those of the process by default.
+
+    Returns
+    -------
+    options : Namespace
+        `options.command` is None if there is no command.
+    """
+    parser, commands = _parsers()
+    words = sys.argv[1:] if words is None else words
+    first = next((word for word in words if word != "--debug"), "-")
+    if not first.startswith("-") and first not in commands:
+        parser.error(_unknown_command(first))
+    options, extra = parser.parse_known_args(words)
+    own = commands.get(options.command, parser)
+    if extra:
+        own.error(_not_expected(options, extra))
+    for name in ("open", "details"):
+        if getattr(options, name, False) and options.report is None:
+            own.error(f"--{name} needs --report FILE")
+    return options
+
+
+def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser, and those of the commands."""
     style: dict[str, Any] = dict(
         formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )
-    parser = argparse.ArgumentParser(
-        prog="bisvm", description=ABOUT, epilog=EXAMPLES, **style
-    )
+    parser = _Parser(prog="bisvm", description=ABOUT, epilog=EXAMPLES, **style)
     parser.add_argument("--version", action="version", version=f"bisvm {__version__}")
     debug: dict[str, Any] = dict(
         action="store_true", help="show where in the code an error happened"
     )
     parser.add_argument("--debug", default=False, **debug)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    added = parser.add_subparsers(dest="command", metavar="COMMAND")
+    commands: dict[str, argparse.ArgumentParser] = {}
     for name, (summary, about, examples, options) in COMMANDS.items():
-        words = [word for word in options.split() if not word.startswith("-")]
-        command = commands.add_parser(
+        words = [
+            OPTIONS[word]["metavar"]
+            for word in options.split()
+            if not word.startswith("-")
+        ]
+        command = added.add_parser(
             name,
             # All options would take so many lines that an error below was not seen.
-            usage=" ".join(["bisvm", name, *map(str.upper, words), "[options]"]),
+            usage=" ".join(["bisvm", name, *words, "[options]"]),
             help=summary,
             description=about,
             epilog=f"examples:\n{examples}",
             **style,
         )
         for option in options.split():
-            command.add_argument(option, **OPTIONS[option])
+            given = IN_COMMAND.get((name, option), OPTIONS[option])
+            command.add_argument(option, **given)
         # Before the command or after it; after it, it must not undo the first.
         command.add_argument("--debug", default=argparse.SUPPRESS, **debug)
-    return parser
+        commands[name] = command
+    return parser, commands
+
+
+def _unknown_command(word: str) -> str:
+    """Say what to type instead of a word that is no command."""
+    if Path(word).is_file():
+        return f"a command comes first. Did you mean bisvm tune {word}?"
+    return (
+        f"there is no command {word!r}; there are {', '.join(COMMANDS)}."
+        f"{did_you_mean(word, COMMANDS)}"
+    )
+
+
+def _not_expected(options: argparse.Namespace, extra: Sequence[str]) -> str:
+    """Say what to type instead of words that a command does not know."""
+    asked = next((word for word in extra if word.startswith("-")), None)
+    if asked is None:
+        hint = ""
+        if getattr(options, "target", "") is None:
+            hint = f" Did you mean --target {extra[0]}?"
+        return f"{extra[0]!r} is one word too many.{hint}"
+    name = asked.partition("=")[0]
+    own = _options_of(options.command)
+    others = [one for one in COMMANDS if name in _options_of(one)]
+    if others:
+        return (
+            f"{name} is an option of {' and '.join(others)}, not of {options.command}"
+        )
+    begun = [one for one in own if one.startswith(name) and len(name) > 2]
+    hint = f" Did you mean {begun[0]}?" if begun else did_you_mean(name, own)
+    return f"there is no option {name}.{hint}"
+
+
+def _options_of(command: str | None) -> list[str]:
+    own = COMMANDS[command].options.split() if command in COMMANDS else []
+    return [*(word for word in own if word.startswith("-")), "--debug", "--help"]

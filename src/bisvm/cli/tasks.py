@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import ZipFile, is_zipfile
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
+from bisvm.cli.arguments import did_you_mean
 from bisvm.cli.kinds import TargetKind, kind_of
 from bisvm.cli.output import say
 from bisvm.core.types import Array, UserData
+from bisvm.estimators.class_inputs import MANY_CLASSES
 from bisvm.estimators.importance import Importance
+from bisvm.search.checkpoint import Difference, OtherFitError
 from bisvm.search.history import Progress
 from bisvm.tables import (
     ColumnTypes,
@@ -31,9 +35,24 @@ from bisvm.tables import (
 )
 from bisvm.tables.dates import TIME
 from bisvm.tables.errors import listed
+from bisvm.tables.reading import OTHERS, SUFFIXES
 
 if TYPE_CHECKING:
     from bisvm.tables import TableFormat
+
+# Rows of a class that a fold can hold out one of, and one more for a test row.
+LEAST_ROWS = 2
+# Shares of test rows that are tried if the one given does not work.
+SHARES = tuple(percent / 100 for percent in range(5, 65, 5))
+# Options by the arguments of the estimators.
+OPTION_OF = {
+    "class_weight": "--class-weight",
+    "criterion": "--criterion",
+    "cv": "--cv",
+    "kernel": "--kernel",
+    "random_state": "--seed",
+    "threshold": "--threshold",
+}
 
 
 @dataclass(frozen=True)
@@ -83,6 +102,7 @@ def read(
     like: TableFormat | None = None,
 ) -> Table:
     """Read the table of a command, and say what was guessed."""
+    _check_is_table(options)
     table = read_table(
         options.data,
         labels=labels,
@@ -95,6 +115,42 @@ def read(
     for note in table.notes:
         say(f"  - {note}")
     return table
+
+
+def is_model_file(path: Path) -> bool:
+    """Whether a file looks like one that `bisvm tune --save` has written."""
+    return "schema.json" in _zipped(path)
+
+
+def _zipped(path: Path) -> list[str]:
+    """Names of the files in a ZIP archive; none if it is another file, or damaged."""
+    try:
+        if path.is_file() and is_zipfile(path):
+            with ZipFile(path) as archive:
+                return archive.namelist()
+    # A damaged archive raises errors of many kinds; it is refused where it is read.
+    except Exception:
+        return []
+    return []
+
+
+def _check_is_table(options: Namespace) -> None:
+    """Refuse a model, and archives that are neither Excel files nor arrays."""
+    path = options.data
+    if is_model_file(path):
+        usual = "the model comes first, then the table: bisvm predict MODEL TABLE"
+        if options.command != "predict":
+            usual = f"to predict with it, use bisvm predict {path} TABLE"
+        raise DataError(f"this is a model file, not a table; {usual}", path=path)
+    suffix = path.suffix.lower()
+    excel = "excel" in (options.format, SUFFIXES.get(suffix))
+    inside = [] if excel or suffix in OTHERS else _zipped(path)
+    if "xl/workbook.xml" in inside:
+        raise DataError("this is an Excel file: let its name end in .xlsx.", path=path)
+    if any(not name.endswith(".npy") for name in inside):
+        raise DataError(
+            "this is a ZIP archive, not a table: unpack it first.", path=path
+        )
 
 
 def read_task(options: Namespace) -> Task:
@@ -118,7 +174,7 @@ def read_task(options: Namespace) -> Task:
     doubts = _doubts(rest, y, test, options)
     parts = rows[train], y[train], rows[test], y[test]
     task = Task(rest, *parts, name, own, doubts)
-    _check_positive(options, task)
+    _check_class_options(options, task)
     n, d = table.frame.shape[0], rest.frame.shape[1]
     say(f"{table.path}: {n} rows, {d} columns, {task.kind.counted(task.y, name)}.")
     return task
@@ -142,34 +198,123 @@ def _doubts(
     return tuple(found)
 
 
-def _check_positive(options: Namespace, task: Task) -> None:
-    if options.positive is not None and options.positive not in task.y:
+def _check_class_options(options: Namespace, task: Task) -> None:
+    """Refuse options that do not fit the classes, before any work is done.
+
+    The class of interest of two is the rarer one, if none was given.
+    """
+    if task.kind.task != "classification":
+        return
+    classes, counts = np.unique(task.y, return_counts=True)
+    if options.threshold and len(classes) != 2:
         raise DataError(
-            f"there is no class {options.positive!r} for --positive; there are "
-            f"{listed(np.unique(task.y))}.",
+            f"--threshold is for two classes, and {task.target!r} has {len(classes)}. "
+            "For rare classes use --class-weight balanced, or --criterion "
+            "balanced_auto.",
             path=task.table.path,
-            column=task.target,
         )
+    for option, given in {
+        "--threshold": _classes_in(options.threshold),
+        "--class-weight": _classes_in(options.class_weight),
+        "--positive": [] if options.positive is None else [options.positive],
+    }.items():
+        for name in given:
+            _check_class(option, name, classes, task)
+    weights = dict(one for one in options.class_weight if not isinstance(one, str))
+    if sum(weights.get(str(name), 1.0) > 0 for name in classes) < 2:
+        raise DataError(
+            "--class-weight: a class of weight 0 is left out, and two or more are "
+            "needed.",
+            path=task.table.path,
+        )
+    if options.positive is None and "f1" in options.threshold:
+        # As in the report, the second one if both have the same number of rows.
+        options.positive = str(classes[int(counts[1] <= counts[0])])
+        say(f"note: --threshold f1 is F1 of class {options.positive!r} (--positive).")
+
+
+def _classes_in(given: Iterable[str | tuple[str, float]]) -> list[str]:
+    """The classes that an option names, as CLASS=NUMBER."""
+    return [one[0] for one in given if not isinstance(one, str)]
+
+
+def _check_class(option: str, name: str, classes: Array, task: Task) -> None:
+    if name in classes:
+        return
+    known = [str(one) for one in classes]
+    shown = " and ".join(map(repr, known)) if len(known) == 2 else listed(known)
+    raise DataError(
+        f"{option}: there is no class {name!r} in {task.target!r}; there are {shown}."
+        f"{did_you_mean(name, known)}",
+        path=task.table.path,
+    )
 
 
 def _split(
     rest: Table, y: Array, options: Namespace, name: str, groups: Array | None
 ) -> tuple[Array, Array]:
+    share, seed = options.test_size, options.seed
+    numbers = y.dtype.kind == "f"
+    if not numbers:
+        _check_not_too_many(rest, y, share, name)
     try:
-        train, test = hold_out(y, options.test_size, options.seed, groups)
-    except ValueError as error:
-        raise DataError(str(error), path=rest.path, column=name) from None
-    if y.dtype.kind == "f":
+        train, test = hold_out(y, share, seed, groups)
+    except ValueError:
+        raise DataError(
+            _too_few_in_words(y, share, seed, groups), path=rest.path, column=name
+        ) from None
+    if numbers:
         return train, test
     unseen = [one for one in np.unique(y[train]) if one not in y[test]]
     if len(test) and unseen:
         shown = ", ".join(repr(str(one)[:60]) for one in unseen[:5])
         more = f" and {len(unseen) - 5} more" if len(unseen) > 5 else ""
         say(
-            f"note: no row of class {shown}{more} is held out, since there are too "
-            "few; the accuracy does not cover them."
+            f"note: no row of class {shown}{more} is a test row, since there are too "
+            "few; the accuracy on the test rows does not cover them."
         )
     return train, test
+
+
+def _check_not_too_many(rest: Table, y: Array, share: float, name: str) -> None:
+    """Refuse a target with many classes that have hardly a row each."""
+    classes = np.unique(y)
+    least = LEAST_ROWS + (share > 0)
+    if len(classes) <= MANY_CLASSES or len(y) >= least * len(classes):
+        return
+    usual = "Choose another --target, or merge classes."
+    if all(map(_is_number, classes)):
+        usual = "If they are numbers to predict, use --task regression."
+    raise DataError(
+        f"there are too many classes: {len(classes)} in {len(y)} rows, on "
+        f"average fewer than {least} rows for each. {usual}",
+        path=rest.path,
+        column=name,
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
+
+
+def _too_few_in_words(y: Array, share: float, seed: int, groups: Array | None) -> str:
+    """Say that there are too few rows for test rows, and which share works."""
+    kinds = "" if y.dtype.kind == "f" else f" of {len(np.unique(y))} classes"
+    said = f"{len(y)} rows{kinds} are too few for --test-size {share:g}."
+    for other in sorted(SHARES, key=lambda one: abs(one - share)):
+        try:
+            test = hold_out(y, other, seed, groups)[1]
+        except ValueError:
+            continue
+        if len(test):
+            return f"{said} --test-size {other:g} works."
+    return (
+        f"{said} Use --test-size 0: without test rows, cross-validation estimates how "
+        "good the model is."
+    )
 
 
 def machine_of(
@@ -230,6 +375,48 @@ def threshold_of(options: Namespace) -> object:
     if goal == "f1" and options.positive is not None:
         return ("f1", options.positive)
     return goal
+
+
+def other_run_in_words(error: Exception) -> str | None:
+    """Say which options differ from those of the run that --resume names.
+
+    None for other errors.
+    """
+    if not isinstance(error, OtherFitError):
+        return None
+    settings = {one.name: one for one in error.differences if one.part == "settings"}
+    said = [
+        f"{one.name} was {one.was} and is now {one.now}"
+        for one in error.differences
+        if one.part == "versions"
+    ]
+    if "estimator" in settings:
+        # Its other arguments are different, too.
+        said.append("--kernel or --task was different")
+    else:
+        said += [
+            _changed(OPTION_OF[name], one)
+            for name, one in settings.items()
+            if name in OPTION_OF
+        ]
+    if not said:
+        said.append(
+            "the table was another one, or other rows or columns of it were used"
+        )
+    return (
+        f"{error.path}: this file is of another run: {', '.join(said)}. Use the same "
+        "command, or another file for --resume."
+    )
+
+
+def _changed(option: str, one: Difference) -> str:
+    was, now = (
+        "not given" if text in (None, "None") else str(text).strip("'\"")
+        for text in (one.was, one.now)
+    )
+    if any(sign in f"{was}{now}" for sign in "[{"):
+        return f"{option} was different"
+    return f"{option} was {was} and is now {now}"
 
 
 def prepared(options: Namespace, task: Task, machine: BaseEstimator | None) -> Pipeline:

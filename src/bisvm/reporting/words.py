@@ -412,18 +412,17 @@ def threshold_in_words(machine: BaseEstimator) -> str | None:
     )
 
 
-def threshold_probability(machine: BaseEstimator) -> tuple[str, float] | None:
-    """The rarer of two classes, and the probability from which it is predicted.
+def threshold_probability(machine: BaseEstimator) -> tuple[object, float] | None:
+    """The class that is predicted from a probability below 1/2 on, and that number.
 
-    None without a threshold, or without probabilities.
+    None unless the machine has two classes, probabilities and a `threshold`.
     """
-    quality = getattr(machine, "quality_", None)
-    known = machine.threshold is not None and machine.calibration_ is not None
-    if not known or quality is None or len(machine.classes_) != 2:
+    moved = getattr(machine, "threshold", None) is not None
+    if not moved or getattr(machine, "calibration_", None) is None:
         return None
-    rare = int(quality.rows.argmin())
-    limit = float(np.exp(machine._log_proba_of(np.zeros(1))[0, rare]))
-    return str(machine.classes_[rare]), limit
+    first, second = np.exp(machine._log_proba_of(np.zeros(1)))[0]
+    classes = machine.classes_
+    return (classes[0], float(first)) if first < second else (classes[1], float(second))
 
 
 def _threshold_used(machine: BaseEstimator) -> str | None:
@@ -431,15 +430,17 @@ def _threshold_used(machine: BaseEstimator) -> str | None:
     found = threshold_probability(machine)
     if found is None:
         return None
-    goal, (name, limit) = machine.threshold, found
+    goal, (name, limit), where = machine.threshold, found, "in cross-validation"
     by = "the lowest cost"
     if not isinstance(goal, Mapping):
         # F1 of a class is the pair of both.
         measure = goal if isinstance(goal, str) else goal[0]
         by = f"the best {'F1' if measure == 'f1' else measure.replace('_', ' ')}"
+    if limit == 0.5:
+        return f"The threshold stays at a probability of 50%: it has {by}, {where}."
     return (
-        f"Class {name!r} is predicted from a probability of {limit:.1%} on, instead of "
-        f"50%: the threshold of {by} in cross-validation."
+        f"Class {str(name)!r} is predicted from a probability of {limit:.1%} on, not "
+        f"50%: this has {by}, {where}."
     )
 
 

@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -69,6 +69,37 @@ create table warm_starts (
 
 # Versions, data and settings of a fit, each a dict from names to text.
 Identity = Mapping[str, Mapping[str, str]]
+
+
+class Difference(NamedTuple):
+    """What is not the same in another fit; `str` says it in words.
+
+    part : {"versions", "settings", "data"}
+    was, now : text, or None if only the other fit has it
+    """
+
+    part: str
+    name: str
+    was: str | None
+    now: str | None
+
+    def __str__(self) -> str:
+        if self.part == "data":
+            return f"other values of {self.name}"
+        return f"{self.name} was {self.was}, and is {self.now}"
+
+
+class OtherFitError(ValueError):
+    """A checkpoint belongs to a fit of other data, settings or versions."""
+
+    def __init__(self, path: Path, differences: list[Difference]):
+        self.path, self.differences = path, differences
+        super().__init__(
+            f"{path} is the checkpoint of another run: "
+            f"{'; '.join(map(str, differences))}. To go on with that run, fit with its "
+            f"data, settings and versions. {_NEW}"
+        )
+
 
 # --- which fit a checkpoint belongs to ------------------------------------------------
 
@@ -289,10 +320,7 @@ def _begun(
         raise _damaged(path, f"what it belongs to cannot be read ({error})") from None
     differs = _differences(before, identity)
     if differs:
-        raise ValueError(
-            f"{path} is the checkpoint of another run: {'; '.join(differs)}. To go on "
-            f"with that run, fit with its data, settings and versions. {_NEW}"
-        )
+        raise OtherFitError(path, differs)
     return head.get("extra")
 
 
@@ -324,17 +352,15 @@ def _check_format(path: Path, connection: sqlite3.Connection) -> None:
         )
 
 
-def _differences(before: Identity, now: Identity) -> list[str]:
-    """What is not the same, in words."""
+def _differences(before: Identity, now: Identity) -> list[Difference]:
+    """What is not the same."""
     found = []
     for part, own in now.items():
         other = before.get(part, {})
         for name in sorted({*other, *own}):
             was, has = other.get(name), own.get(name)
-            if was != has and part == "data":
-                found.append(f"other values of {name}")
-            elif was != has:
-                found.append(f"{name} was {was}, and is {has}")
+            if was != has:
+                found.append(Difference(part, name, was, has))
     return found
 
 
