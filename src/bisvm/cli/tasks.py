@@ -175,8 +175,9 @@ def read_task(options: Namespace) -> Task:
     parts = rows[train], y[train], rows[test], y[test]
     task = Task(rest, *parts, name, own, doubts)
     _check_class_options(options, task)
-    n, d = table.frame.shape[0], rest.frame.shape[1]
-    say(f"{table.path}: {n} rows, {d} columns, {task.kind.counted(task.y, name)}.")
+    parts_of = f"{len(train)} training rows and {len(test)} test rows"
+    d, counted = rest.frame.shape[1], task.kind.counted(y, name)
+    say(f"{table.path}: {len(y)} rows ({parts_of}), {d} columns, {counted}.")
     return task
 
 
