@@ -399,7 +399,7 @@ def test_usage_errors_exit_with_two(words, capsys):
         (["predict", "model.skops", "less.csv"], "less.csv, column 'petal width (cm)'"),
         (["explain", "missing.skops"], "There is no file"),
         (["tune", "."], "this is a folder"),
-        (["tune", "bad.csv"], "bad.csv, column 'a', row 31: 'oops' is not a finite"),
+        (["tune", "bad.csv"], "bad.csv, column 'a', data row 31: 'oops' is not a fin"),
         (["tune", "alone.csv"], "fewer than two of them have two rows"),
         (["tune", "long.csv"], "line 5 has 3 fields"),
     ],

@@ -174,7 +174,7 @@ def target(tmp_path, cells, **options):
 @pytest.mark.parametrize("often", [12, 4])
 def test_a_quantity_with_other_cells_is_refused(word, often, tmp_path):
     cells = [word if k % often == 3 else f"{k / 7:.2f}" for k in range(48)]
-    with pytest.raises(DataError, match="row 4: .* is not a number, but most values"):
+    with pytest.raises(DataError, match="data row 4: .* is not a number, but most"):
         target(tmp_path, cells)
 
 
@@ -252,7 +252,7 @@ def test_inner_objects_are_columns(tmp_path):
     with pytest.raises(DataError, match="column 'a': an object has two values"):
         read_table(path)
     path = written(tmp_path, '[{"a.b": 1, "a": {"b": 2}}]', "t.json")
-    with pytest.raises(DataError, match=r"column 'a\.b', row 1: a row has two values"):
+    with pytest.raises(DataError, match=r"'a\.b', data row 1: a row has two values"):
         read_table(path)
 
 
@@ -416,7 +416,7 @@ def test_each_column_keeps_its_decimal_sign(tmp_path):
     values, _ = again(model, written(tmp_path, "a;b\n1.5;1,234\n", "new.csv"))
     assert values.iloc[0].tolist() == [1.5, 1.234]
     with pytest.raises(
-        DataError, match="column 'b', row 1: '1.5' is not a number with"
+        DataError, match="column 'b', data row 1: '1.5' is not a number with"
     ):
         again(model, written(tmp_path, "a;b\n1.5;1.5\n", "new.csv"))
     values, _ = again(model, written(tmp_path, "a;b\n1,5;1,5\n", "n.csv"), decimal=",")
@@ -480,7 +480,7 @@ def test_a_few_cells_that_are_no_dates_are_errors():
     days = [f"{1 + k % 28:02d}.03.2024" for k in range(47)]
     for cell in ("31.02.2024", "unbekannt"):
         frame = pd.DataFrame({"day": [*days, cell], "n": range(48)})
-        with pytest.raises(DataError, match="row 48: .* is not a date of the form"):
+        with pytest.raises(DataError, match="data row 48: .* is not a date of the"):
             ColumnTypes().fit(frame)
     types = ColumnTypes(categorical=["day"], keep=["n"]).fit(frame)
     assert types.kinds_ == {"day": "category", "n": "number"}

@@ -88,7 +88,7 @@ def test_numbers_are_read_as_those_that_were_learned_from(tmp_path, learned):
         path = written(tmp_path, f"a\n17\n{cell}\n", "new.csv")
         if isinstance(expected, str):
             with pytest.raises(
-                DataError, match=f"column 'a', row 2: '{cell}' {expected}"
+                DataError, match=f"column 'a', data row 2: '{cell}' {expected}"
             ):
                 model.predict(read_table(path, like=remembered(model)).frame)
         else:
@@ -258,11 +258,11 @@ def test_new_rows_are_held_to_the_types_that_were_learned():
     )
     types = ColumnTypes().fit(frame)
     for change, said in (
-        ({"a": ["1", "x", "3"]}, "column 'a', row 2: 'x' is not a finite number"),
-        ({"a": ["1", "inf", "3"]}, "column 'a', row 2: 'inf' is not a finite number"),
+        ({"a": ["1", "x", "3"]}, "column 'a', data row 2: 'x' is not a finite number"),
+        ({"a": ["1", "inf", "3"]}, "column 'a', data row 2: 'inf' is not a finite"),
         (
             {"d": ["2020-01-01", "1.2.2020", None]},
-            "'d', row 2: '1.2.2020' is no",
+            "'d', data row 2: '1.2.2020' is no",
         ),
     ):
         with pytest.raises(DataError, match=said):

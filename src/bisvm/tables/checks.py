@@ -382,7 +382,7 @@ def _totals(types: ColumnTypes, frame: DataFrame) -> Iterator[TableWarning]:
             rows = "row has" if len(words) == 1 else "rows have"
             yield TableWarning(
                 "totals",
-                f"{len(words)} {rows} {words.iloc[0]!r} in column {name!r} (row "
+                f"{len(words)} {rows} {words.iloc[0]!r} in column {name!r} (data row "
                 f"{int(words.index[0]) + 1}).",
                 "If they are sums of other rows, remove them.",
                 str(name),

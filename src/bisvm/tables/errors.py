@@ -44,7 +44,7 @@ class DataError(ValueError):
         place = [
             None if self.path is None else str(self.path),
             None if self.column is None else f"column {self.column!r}",
-            None if self.row is None else f"row {self.row}",
+            None if self.row is None else f"data row {self.row}",
         ]
         where = ", ".join(filter(None, place))
         said = " ".join(self.message.split())

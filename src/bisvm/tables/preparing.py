@@ -170,9 +170,10 @@ def unlike_training(model: Pipeline, frame: UserData) -> list[str]:
             cell = frame[name].iloc[far[0]]
             bounds = [_day(one) if dates else f"{one:g}" for one in (low, high)]
             notes.append(
-                f"column {name!r}, row {far[0] + 1}: {str(cell)[:30]!r} lies outside "
-                f"of the training data ({' to '.join(bounds)}), where predictions are "
-                f"uncertain{f'; so do {len(far) - 1} more' if len(far) > 1 else ''}"
+                f"column {name!r}, data row {far[0] + 1}: {str(cell)[:30]!r} lies "
+                f"outside of the training data ({' to '.join(bounds)}), where "
+                "predictions are uncertain"
+                f"{f'; so do {len(far) - 1} more' if len(far) > 1 else ''}"
             )
     more = len(notes) - MOST_NOTES
     return notes[:MOST_NOTES] + [f"{more} more columns are like that"] * (more > 0)

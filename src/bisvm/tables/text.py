@@ -170,7 +170,7 @@ def without_headers(cells: DataFrame, head: Head) -> tuple[DataFrame, list[str]]
     lines = "row repeats" if count == 1 else "rows repeat"
     note = f"{count} {lines} the header and {'is' if count == 1 else 'are'} left out"
     rows = rows[~again].reset_index(drop=True)
-    return rows, [f"{note} (row {place})"]
+    return rows, [f"{note} (data row {place})"]
 
 
 def _parsed(text: str, separator: str, above: int) -> DataFrame:
