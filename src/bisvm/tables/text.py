@@ -30,7 +30,7 @@ from bisvm.tables.lines import (
 )
 from bisvm.tables.numbers import read_numbers
 from bisvm.tables.sources import Source
-from bisvm.tables.words import missing_words, without_words
+from bisvm.tables.words import missing_in_words, missing_words, without_words
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -83,6 +83,7 @@ def read_text(
     cells, again = without_headers(cells, head)
     notes += [*again, *head.notes]
     frame = without_words(cells, words)
+    notes += missing_in_words(cells, frame, missing)
     typed = [head.names[place] for place in source.typed if place < len(head.names)]
     numbers = read_numbers(frame, decimal, separator, typed)
     notes += numbers.notes
