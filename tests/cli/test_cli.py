@@ -389,6 +389,8 @@ def test_usage_errors_exit_with_two(words, capsys):
         (["tune", "none.csv"], "none.csv: there is no such file"),
         (["tune", "iris.csv", "--target", "specis"], "Did you mean 'species'?"),
         (["tune", "iris.csv", "--drop", "wrong"], "no column 'wrong'"),
+        (["tune", "iris.csv", "--drop", "sepal lenght (cm)"], "Did you mean 'sepal le"),
+        (["tune", "iris.csv", "--drop", "species"], "this is the target, not a feat"),
         (["tune", "iris.csv", "--task", "regression"], "regression needs numbers"),
         (["tune", "iris.csv", "--save", "no/where.skops"], "no such folder"),
         (["predict", "iris.csv", "iris.csv"], "not a model file"),

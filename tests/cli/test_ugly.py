@@ -140,6 +140,9 @@ def test_a_number_of_rows_may_be_kept(run):
     content = "\n".join(["step,other,class", *lines]).encode()
     _, out, err = run("tune", "t.csv", content, "--json", *QUICK)
     assert "'step' counts the rows" in err and "step" not in json.loads(out)
+    # Once, and without advice on units.
+    assert err.count("counts the rows") == 1 and "not used." in err
+    assert "read_table" not in err
     kept = run("tune", "t.csv", content, "--json", "--keep", "step", *QUICK)
     assert json.loads(kept[1])["test"]["accuracy"] > 0.8
     code, _, err = run("tune", "t.csv", content, "--keep", "stp", *QUICK)

@@ -14,6 +14,7 @@ from bisvm.tables import (
     pipeline_for,
     read_table,
     split_target,
+    take_groups,
 )
 from bisvm.tables.format import remember, remembered
 from bisvm.tables.lines import guess_separator
@@ -281,6 +282,59 @@ def test_targets(tmp_path):
         )
     with pytest.raises(DataError, match="no column 'x'"):
         split_target(table, "x")
+
+
+NUMBERS = "\n".join(
+    ["size,dose,class", *(f"{k % 9}.5,{k % 7}.1,{'uv'[k % 2]}" for k in range(40))]
+)
+
+
+@pytest.mark.parametrize("option", ["drop", "keep", "categorical", "numeric", "dates"])
+def test_names_of_columns_that_are_no_features(tmp_path, option):
+    rest, *_ = split_target(read_table(written(tmp_path, NUMBERS)), "class")
+    known = "there is no column 'Sizes'; there are 'size', 'dose'. Did you mean 'size'?"
+    for given in (rest, rest.frame):
+        name = ("Sizes", "%d") if option == "dates" else "Sizes"
+        with pytest.raises(DataError) as error:
+            pipeline_for(given, BilevelSVC(), **{option: [name]})
+        assert str(error.value).endswith(known)
+    name = ("class", "%d") if option == "dates" else "class"
+    with pytest.raises(DataError, match="'class': this is the target, not a feature"):
+        pipeline_for(rest, BilevelSVC(), **{option: [name]})
+
+
+def test_the_target_and_the_groups_are_no_other_columns(tmp_path):
+    rest, *_ = split_target(read_table(written(tmp_path, NUMBERS)), "class")
+    with pytest.raises(DataError, match="'class': this is the target: choose another"):
+        take_groups(rest, "class")
+    with pytest.raises(DataError, match="Did you mean 'dose'"):
+        take_groups(rest, "Doses")
+    rest, _ = take_groups(rest, "dose")
+    with pytest.raises(DataError, match="'dose': this is the column of groups, not a"):
+        pipeline_for(rest, BilevelSVC(), drop=["dose"])
+    assert rest.roles == (("class", "the target"), ("dose", "the column of groups"))
+
+
+def test_a_separator_that_does_not_fit_is_named(tmp_path):
+    rows = [f"{k},5;{k % 7},25;{'uv'[k % 2]}" for k in range(40)]
+    path = written(tmp_path, "\n".join(["size;dose;class", *rows]))
+    said = "the fields seem to be separated by semicolons, not by commas: use --sep"
+    table = read_table(path, separator=",")
+    assert table.notes[0].startswith(said)
+    with pytest.raises(DataError, match="no column 'class'; .* separated by semicol"):
+        split_target(table, "class")
+    assert not any("seem" in note for note in read_table(path, separator=";").notes)
+    # Also where the lines cannot be read, and for new rows.
+    ragged = written(tmp_path, "a;b\n1;2\n1,5;2\n1,5;2,5\n3;4\n", "ragged.csv")
+    with pytest.raises(DataError, match="line 3 has 2 fields.* --separator semicolon"):
+        read_table(ragged, separator=",", skip_lines=0)
+    form = read_table(path).form
+    with pytest.raises(DataError, match="no column name .* use --separator semicolon"):
+        read_table(path, separator=",", like=form)
+    # Whoever overrides a guess that fits no better is not told of it.
+    path = written(tmp_path, "a,b|c\n1,x|y\n2,u|v\n", "lists.csv")
+    for separator in ",|":
+        assert not read_table(path, separator=separator).separator_hint
 
 
 def test_targets_of_numbers_are_quantities_if_they_are_many(tmp_path):
