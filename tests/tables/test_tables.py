@@ -337,6 +337,22 @@ def test_a_separator_that_does_not_fit_is_named(tmp_path):
         assert not read_table(path, separator=separator).separator_hint
 
 
+def test_a_cell_in_another_unit_is_named_with_it(tmp_path):
+    rows = [f"{k},5 kg;{k % 7};{'uv'[k % 2]}" for k in range(40)]
+    rows[7] = "7500 g;3;v"
+    table = read_table(written(tmp_path, "\n".join(["weight;dose;class", *rows])))
+    said = "'weight' (kg; 1 cell is in another unit, such as '7500 g')"
+    assert any(said in note for note in table.notes)
+    rest, *_ = split_target(table, "class")
+    said = "data row 8: '7500 g' has the unit 'g', unlike other cells .*: convert it"
+    with pytest.raises(DataError, match=said):
+        pipeline_for(rest, BilevelSVC())
+    new = written(tmp_path, "weight;dose\n7,5 kg;3\n75 g;4\n60 g;5\n", "new.csv")
+    said = r"data row 2: '75 g' is not in 'kg', .* \(2 of 3 cells\): write all"
+    with pytest.raises(DataError, match=said):
+        read_table(new, like=table.form)
+
+
 def test_targets_of_numbers_are_quantities_if_they_are_many(tmp_path):
     lines = [f"{k};{k},5;{k % 4};{'uv'[k % 2]};a{k}" for k in range(120)]
     table = read_table(written(tmp_path, "\n".join(["n;h;few;b;t", *lines])))

@@ -23,6 +23,7 @@ from bisvm.tables.dates import (
     moments,
 )
 from bisvm.tables.errors import DataError, listed, no_column, pandas, similar
+from bisvm.tables.units import parts_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -306,14 +307,23 @@ def column_numbers(name: str, cells: Series, form: str | None) -> Series:
     wrong = ~(np.abs(numbers) <= LARGEST)
     if wrong.any():
         place = int(np.argmax(wrong))
-        what = "too large a" if np.isfinite(numbers[place]) else "not a finite"
         raise DataError(
-            f"{str(cells.iloc[place])[:60]!r} is {what} number, but the column is "
-            "numeric: correct it, or declare it a missing value by --missing.",
+            f"{str(cells.iloc[place])[:60]!r} "
+            f"{_no_number(cells.iloc[place], numbers[place])}, or declare it a missing "
+            "value by --missing.",
             column=name,
             row=_row(cells, place),
         )
     return values
+
+
+def _no_number(cell: object, number: float) -> str:
+    """What is wrong with a cell of a numeric column, and what to do."""
+    unit = (parts_of(cell) or ("", ""))[1]
+    if unit:
+        return f"has the unit {unit!r}, unlike other cells of the column: convert it"
+    what = "too large a" if np.isfinite(number) else "not a finite"
+    return f"is {what} number, but the column is numeric: correct it"
 
 
 def _days(name: str, cells: Series, form: str) -> Series:
