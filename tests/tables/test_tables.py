@@ -315,6 +315,20 @@ def test_the_target_and_the_groups_are_no_other_columns(tmp_path):
     assert rest.roles == (("class", "the target"), ("dose", "the column of groups"))
 
 
+def test_a_word_among_numbers_cannot_be_a_class(tmp_path):
+    lines = [f"{'NA' if k % 9 == 0 else k / 8},{k % 7}" for k in range(90)]
+    table = read_table(written(tmp_path, "\n".join(["a,b", *lines])))
+    _, y, _, notes = split_target(table, "a")
+    said = "10 rows without a target are dropped; 'NA' means a missing value, among "
+    assert y.dtype == float and f"{said}numbers" in notes
+    # In a target of classes, it can.
+    classes = ("u", "v", "NA")
+    lines = [f"{'NA' if k % 9 == 0 else k / 8},{classes[k % 3]}" for k in range(90)]
+    table = read_table(written(tmp_path, "\n".join(["a,b", *lines])))
+    _, _, _, notes = split_target(table, "b")
+    assert any("as in other columns (--keep-label NA)" in one for one in notes)
+
+
 def test_a_separator_that_does_not_fit_is_named(tmp_path):
     rows = [f"{k},5;{k % 7},25;{'uv'[k % 2]}" for k in range(40)]
     path = written(tmp_path, "\n".join(["size;dose;class", *rows]))

@@ -101,7 +101,9 @@ def split_target(
     if dropped:
         where = "as in other columns" if classes else "among numbers"
         why = f"; {listed(nothing)} means a missing value, {where}"
-        more = f"{why} (--keep-label {nothing[0]})" if nothing else ""
+        # Among numbers, a word cannot be a class.
+        option = f" (--keep-label {nothing[0]})" if classes and nothing else ""
+        more = f"{why}{option}" if nothing else ""
         notes.append(f"{dropped} rows without a target are dropped{more}")
     notes += [
         f"{one!r} is a class of {name!r}; use --missing={one} if it means a missing "
