@@ -67,7 +67,7 @@ def test_numbers_keep_their_notation(run):
     assert code == 0 and out == ["low", "low", "high", "high"]
     code, out, err = run("predict", "price\n12.000\n15000.55\n")
     assert code == 1 and out == ""
-    assert "t.csv, column 'price', row 2: '15000.55' is not a number with a" in err
+    assert "t.csv, column 'price', data row 2: '15000.55' is not a number with a" in err
     code, out, _ = run("predict", "price\n12000.0\n15000.55\n", "--decimal", "point")
     assert out == ["low", "high"]
 

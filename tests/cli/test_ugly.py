@@ -104,11 +104,11 @@ def test_a_form_with_a_number_that_is_none(run):
     for command in ("tune", "compare"):
         code, out, err = run(command, "wide.csv", wide(), *words)
         assert code == 1 and out == ""
-        assert "wide.csv, column 'sensor', row 7: '1e300' is too large" in last(err)
+        assert "wide.csv, column 'sensor', data row 7: '1e300' is too" in last(err)
     words = (*words, "--missing", "1e300")
     code, _, err = run("tune", "wide.csv", wide(), *words)
     assert code == 1
-    assert "column 'sensor', row 12: 'inf' is not a finite number" in last(err)
+    assert "column 'sensor', data row 12: 'inf' is not a finite number" in last(err)
     code, out, err = run("tune", "wide.csv", wide(), *words, "--missing", "inf")
     assert code == 0 and "3 rows without a target are dropped" in err
     assert "column 'empty' is empty" in err and "column 'remark' has 42 diff" in err
@@ -121,7 +121,7 @@ def test_rows_that_come_later_are_held_to_the_same(run, tmp_path):
     assert run("predict", "new.csv", wide(30, 1, broken=False), model)[0] == 0
     code, out, err = run("predict", "new.csv", wide(30, 1), model)
     assert code == 1 and out == ""
-    assert "new.csv, column 'sensor', row 7: '1e300'" in last(err)
+    assert "new.csv, column 'sensor', data row 7: '1e300'" in last(err)
 
 
 def test_categories_that_were_not_learned_are_named(run, tmp_path):
@@ -140,6 +140,9 @@ def test_a_number_of_rows_may_be_kept(run):
     content = "\n".join(["step,other,class", *lines]).encode()
     _, out, err = run("tune", "t.csv", content, "--json", *QUICK)
     assert "'step' counts the rows" in err and "step" not in json.loads(out)
+    # Once, and without advice on units.
+    assert err.count("counts the rows") == 1 and "not used." in err
+    assert "read_table" not in err
     kept = run("tune", "t.csv", content, "--json", "--keep", "step", *QUICK)
     assert json.loads(kept[1])["test"]["accuracy"] > 0.8
     code, _, err = run("tune", "t.csv", content, "--keep", "stp", *QUICK)

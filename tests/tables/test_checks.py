@@ -128,3 +128,10 @@ def test_columns_that_name_the_same_entities_are_one_warning():
     said = str(found[0])
     assert "Column 'country' has 20 values in 120 rows, and so has 'code'," in said
     assert "--groups country." in said and "counts rows" not in said
+
+
+def test_a_column_with_some_words_is_never_silently_text():
+    cells = [f"{k / 8}" if k % 7 else "abc" for k in range(N)]
+    found = check_table(CLEAN.assign(mix=cells), Y)
+    assert [(one.kind, one.column) for one in found] == [("text", "mix")]
+    assert "numbers, but also 'abc': it is taken for text." in found[0].text

@@ -155,7 +155,7 @@ def test_both_notations_in_a_column(tmp_path):
     path = tmp_path / "t.csv"
     head = "a;b\n" + "1,5;1.234\n" * 30
     path.write_text(head + "3.50;2.345\n")
-    with pytest.raises(DataError, match="column 'a', row 31: '3.50' has a decimal poi"):
+    with pytest.raises(DataError, match="column 'a', data row 31: '3.50' has a dec"):
         read_table(path)
     assert len(read_table(path, missing=["3.50"]).frame) == 31
     # 12.5 is English, and no cell of its column is German: 1.234 is no thousand.

@@ -11,6 +11,7 @@ from sklearn.dummy import DummyClassifier
 
 from bisvm.tables import (
     ColumnTypes,
+    ColumnWarning,
     DataError,
     check_table,
     pipeline_for,
@@ -174,7 +175,7 @@ def target(tmp_path, cells, **options):
 @pytest.mark.parametrize("often", [12, 4])
 def test_a_quantity_with_other_cells_is_refused(word, often, tmp_path):
     cells = [word if k % often == 3 else f"{k / 7:.2f}" for k in range(48)]
-    with pytest.raises(DataError, match="row 4: .* is not a number, but most values"):
+    with pytest.raises(DataError, match="data row 4: .* is not a number, but most"):
         target(tmp_path, cells)
 
 
@@ -252,7 +253,7 @@ def test_inner_objects_are_columns(tmp_path):
     with pytest.raises(DataError, match="column 'a': an object has two values"):
         read_table(path)
     path = written(tmp_path, '[{"a.b": 1, "a": {"b": 2}}]', "t.json")
-    with pytest.raises(DataError, match=r"column 'a\.b', row 1: a row has two values"):
+    with pytest.raises(DataError, match=r"'a\.b', data row 1: a row has two values"):
         read_table(path)
 
 
@@ -343,7 +344,6 @@ def test_a_quotation_mark_that_swallows_rows(tmp_path):
 
 
 NEW = [
-    ("more columns", "a,size,count,colour\n1,50,2,red\n", "does not have: 'a'"),
     ("a title", "Sales\nsize,count,colour\n50,2,red\n", "1 line is skipped above"),
     ("a sum", "colour,size,count\nred,50,2\nTotal,,2\n", "begins with 'Total'"),
     ("units", "size,count,colour\nmm,pcs,\n50,2,red\n40,1,red\n", "the second row has"),
@@ -372,6 +372,33 @@ def test_new_rows_are_read_by_the_model(name, text, said, tmp_path):
     assert values["count"][0] == 2.0 and values["colour"][0] == "red"
     frame = read_table(path, like=remembered(model)).frame
     assert name == "a sum" or not unseen_categories(model, frame)
+
+
+def test_columns_that_the_training_file_does_not_have_are_ignored(tmp_path):
+    model, *_ = learned(written(tmp_path, TEXT))
+    path = written(tmp_path, "a,size,count,colour,\n1,50,2,red,\n", "new.csv")
+    with pytest.warns(ColumnWarning, match="column 'a' is ignored: the training file"):
+        values, notes = again(model, path)
+    assert notes == "" and values["count"][0] == 2.0
+    path = written(tmp_path, "a,size,count,colour,b\n1,50,2,red,3\n", "new.csv")
+    with pytest.warns(ColumnWarning, match="columns 'a', 'b' are ignored"):
+        again(model, path)
+
+
+def test_a_column_with_another_name_is_offered(tmp_path):
+    model, *_ = learned(written(tmp_path, TEXT))
+    path = written(tmp_path, "Size,count,colour\n50,2,red\n", "new.csv")
+    said = "'size': the model needs .* Did you mean 'Size'[?] Then rename it"
+    with (
+        pytest.warns(ColumnWarning, match="'Size' is ignored"),
+        pytest.raises(DataError, match=said),
+    ):
+        again(model, path)
+    # Another column of the model is not meant.
+    frame = pd.DataFrame({"x1": range(5), "x2": [2, 4, 3, 5, 1]})
+    types = ColumnTypes().fit(frame)
+    with pytest.raises(DataError, match=r"it has 'x2'\.$"):
+        types.transform(frame[["x2"]])
 
 
 def test_lines_end_where_a_file_ends_them(tmp_path):
@@ -416,7 +443,7 @@ def test_each_column_keeps_its_decimal_sign(tmp_path):
     values, _ = again(model, written(tmp_path, "a;b\n1.5;1,234\n", "new.csv"))
     assert values.iloc[0].tolist() == [1.5, 1.234]
     with pytest.raises(
-        DataError, match="column 'b', row 1: '1.5' is not a number with"
+        DataError, match="column 'b', data row 1: '1.5' is not a number with"
     ):
         again(model, written(tmp_path, "a;b\n1.5;1.5\n", "new.csv"))
     values, _ = again(model, written(tmp_path, "a;b\n1,5;1,5\n", "n.csv"), decimal=",")
@@ -480,7 +507,7 @@ def test_a_few_cells_that_are_no_dates_are_errors():
     days = [f"{1 + k % 28:02d}.03.2024" for k in range(47)]
     for cell in ("31.02.2024", "unbekannt"):
         frame = pd.DataFrame({"day": [*days, cell], "n": range(48)})
-        with pytest.raises(DataError, match="row 48: .* is not a date of the form"):
+        with pytest.raises(DataError, match="data row 48: .* is not a date of the"):
             ColumnTypes().fit(frame)
     types = ColumnTypes(categorical=["day"], keep=["n"]).fit(frame)
     assert types.kinds_ == {"day": "category", "n": "number"}

@@ -14,6 +14,7 @@ from bisvm.tables import (
     pipeline_for,
     read_table,
     split_target,
+    take_groups,
 )
 from bisvm.tables.format import remember, remembered
 from bisvm.tables.lines import guess_separator
@@ -88,7 +89,7 @@ def test_numbers_are_read_as_those_that_were_learned_from(tmp_path, learned):
         path = written(tmp_path, f"a\n17\n{cell}\n", "new.csv")
         if isinstance(expected, str):
             with pytest.raises(
-                DataError, match=f"column 'a', row 2: '{cell}' {expected}"
+                DataError, match=f"column 'a', data row 2: '{cell}' {expected}"
             ):
                 model.predict(read_table(path, like=remembered(model)).frame)
         else:
@@ -258,11 +259,11 @@ def test_new_rows_are_held_to_the_types_that_were_learned():
     )
     types = ColumnTypes().fit(frame)
     for change, said in (
-        ({"a": ["1", "x", "3"]}, "column 'a', row 2: 'x' is not a finite number"),
-        ({"a": ["1", "inf", "3"]}, "column 'a', row 2: 'inf' is not a finite number"),
+        ({"a": ["1", "x", "3"]}, "column 'a', data row 2: 'x' is not a finite number"),
+        ({"a": ["1", "inf", "3"]}, "column 'a', data row 2: 'inf' is not a finite"),
         (
             {"d": ["2020-01-01", "1.2.2020", None]},
-            "'d', row 2: '1.2.2020' is no",
+            "'d', data row 2: '1.2.2020' is no",
         ),
     ):
         with pytest.raises(DataError, match=said):
@@ -281,6 +282,89 @@ def test_targets(tmp_path):
         )
     with pytest.raises(DataError, match="no column 'x'"):
         split_target(table, "x")
+
+
+NUMBERS = "\n".join(
+    ["size,dose,class", *(f"{k % 9}.5,{k % 7}.1,{'uv'[k % 2]}" for k in range(40))]
+)
+
+
+@pytest.mark.parametrize("option", ["drop", "keep", "categorical", "numeric", "dates"])
+def test_names_of_columns_that_are_no_features(tmp_path, option):
+    rest, *_ = split_target(read_table(written(tmp_path, NUMBERS)), "class")
+    known = "there is no column 'Sizes'; there are 'size', 'dose'. Did you mean 'size'?"
+    for given in (rest, rest.frame):
+        name = ("Sizes", "%d") if option == "dates" else "Sizes"
+        with pytest.raises(DataError) as error:
+            pipeline_for(given, BilevelSVC(), **{option: [name]})
+        assert str(error.value).endswith(known)
+    name = ("class", "%d") if option == "dates" else "class"
+    with pytest.raises(DataError, match="'class': this is the target, not a feature"):
+        pipeline_for(rest, BilevelSVC(), **{option: [name]})
+
+
+def test_the_target_and_the_groups_are_no_other_columns(tmp_path):
+    rest, *_ = split_target(read_table(written(tmp_path, NUMBERS)), "class")
+    with pytest.raises(DataError, match="'class': this is the target: choose another"):
+        take_groups(rest, "class")
+    with pytest.raises(DataError, match="Did you mean 'dose'"):
+        take_groups(rest, "Doses")
+    rest, _ = take_groups(rest, "dose")
+    with pytest.raises(DataError, match="'dose': this is the column of groups, not a"):
+        pipeline_for(rest, BilevelSVC(), drop=["dose"])
+    assert rest.roles == (("class", "the target"), ("dose", "the column of groups"))
+
+
+def test_a_word_among_numbers_cannot_be_a_class(tmp_path):
+    lines = [f"{'NA' if k % 9 == 0 else k / 8},{k % 7}" for k in range(90)]
+    table = read_table(written(tmp_path, "\n".join(["a,b", *lines])))
+    _, y, _, notes = split_target(table, "a")
+    said = "10 rows without a target are dropped; 'NA' means a missing value, among "
+    assert y.dtype == float and f"{said}numbers" in notes
+    # In a target of classes, it can.
+    classes = ("u", "v", "NA")
+    lines = [f"{'NA' if k % 9 == 0 else k / 8},{classes[k % 3]}" for k in range(90)]
+    table = read_table(written(tmp_path, "\n".join(["a,b", *lines])))
+    _, _, _, notes = split_target(table, "b")
+    assert any("as in other columns (--keep-label NA)" in one for one in notes)
+
+
+def test_a_separator_that_does_not_fit_is_named(tmp_path):
+    rows = [f"{k},5;{k % 7},25;{'uv'[k % 2]}" for k in range(40)]
+    path = written(tmp_path, "\n".join(["size;dose;class", *rows]))
+    said = "the fields seem to be separated by semicolons, not by commas: use --sep"
+    table = read_table(path, separator=",")
+    assert table.notes[0].startswith(said)
+    with pytest.raises(DataError, match="no column 'class'; .* separated by semicol"):
+        split_target(table, "class")
+    assert not any("seem" in note for note in read_table(path, separator=";").notes)
+    # Also where the lines cannot be read, and for new rows.
+    ragged = written(tmp_path, "a;b\n1;2\n1,5;2\n1,5;2,5\n3;4\n", "ragged.csv")
+    with pytest.raises(DataError, match="line 3 has 2 fields.* --separator semicolon"):
+        read_table(ragged, separator=",", skip_lines=0)
+    form = read_table(path).form
+    with pytest.raises(DataError, match="no column name .* use --separator semicolon"):
+        read_table(path, separator=",", like=form)
+    # Whoever overrides a guess that fits no better is not told of it.
+    path = written(tmp_path, "a,b|c\n1,x|y\n2,u|v\n", "lists.csv")
+    for separator in ",|":
+        assert not read_table(path, separator=separator).separator_hint
+
+
+def test_a_cell_in_another_unit_is_named_with_it(tmp_path):
+    rows = [f"{k},5 kg;{k % 7};{'uv'[k % 2]}" for k in range(40)]
+    rows[7] = "7500 g;3;v"
+    table = read_table(written(tmp_path, "\n".join(["weight;dose;class", *rows])))
+    said = "'weight' (kg; 1 cell is in another unit, such as '7500 g')"
+    assert any(said in note for note in table.notes)
+    rest, *_ = split_target(table, "class")
+    said = "data row 8: '7500 g' has the unit 'g', unlike other cells .*: convert it"
+    with pytest.raises(DataError, match=said):
+        pipeline_for(rest, BilevelSVC())
+    new = written(tmp_path, "weight;dose\n7,5 kg;3\n75 g;4\n60 g;5\n", "new.csv")
+    said = r"data row 2: '75 g' is not in 'kg', .* \(2 of 3 cells\): write all"
+    with pytest.raises(DataError, match=said):
+        read_table(new, like=table.form)
 
 
 def test_targets_of_numbers_are_quantities_if_they_are_many(tmp_path):

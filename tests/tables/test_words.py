@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from bisvm.tables import read_table
 from bisvm.tables.words import missing_words, without_words
 
 
@@ -34,3 +35,37 @@ def test_numbers_for_missing_values_in_every_spelling():
 def test_numbers_stay():
     frame = pd.DataFrame({"v": [1.0, -999.0]})
     assert without_words(frame, missing_words(["-999"]))["v"].tolist() == [1.0, -999.0]
+
+
+def test_words_that_were_found_are_named(tmp_path):
+    heads = [f"c{k}" for k in range(5)]
+    rows = [[f"{k}.5", "?", "n/a", "red", ""] for k in range(30)]
+    for k in range(30):
+        rows[k][1] = "?" if k % 10 == 0 else f"{k}.25"
+        rows[k][2] = "n/a" if k % 3 == 0 else "blue"
+        rows[k][3] = "-" if k < 2 else "n/a" if k == 2 else "red"
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(map(",".join, [heads, *rows])))
+    said = (
+        "missing values: 'n/a' in 'c2' (10), 'c3' (1); '?' in 'c1' (3); '-' in 'c3' "
+        "(2); in the target, they may be classes"
+    )
+    assert said in read_table(path).notes
+    # What was asked for is no guess, and neither is what another file told.
+    notes = read_table(path, missing=["N/A", "?"]).notes
+    assert [one for one in notes if "missing" in one] == [
+        "missing values: '-' in 'c3' (2); in the target, they may be classes"
+    ]
+    assert not read_table(path, like=read_table(path).form).notes
+
+
+def test_no_more_than_a_few_words_and_columns_are_named(tmp_path):
+    words = ["NA", "?", "-", "none", "null"]
+    rows = [words[k % 5] if k < 15 else f"{k}.5" for k in range(40)]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["a,b,c,d", *(",".join([one] * 4) for one in rows)]))
+    note = next(one for one in read_table(path).notes if "missing" in one)
+    assert "'NA' in 'a' (3), 'b' (3), 'c' (3) and 1 more columns;" in note
+    assert "; and 2 more words; in the target" in note
+    path.write_text("a,b\n1.5,\n,2.5\n")
+    assert not any("missing values" in one for one in read_table(path).notes)

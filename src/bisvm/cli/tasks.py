@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -23,9 +24,11 @@ from bisvm.search.checkpoint import Difference, OtherFitError
 from bisvm.search.history import Progress
 from bisvm.tables import (
     ColumnTypes,
+    ColumnWarning,
     DataError,
     Table,
     TableWarning,
+    check_columns,
     check_table,
     hold_out,
     pipeline_for,
@@ -431,15 +434,19 @@ def prepared(options: Namespace, task: Task, machine: BaseEstimator | None) -> P
     )
     try:
         if not task.table.is_sparse:
+            check_columns(task.table, **columns)
             # Check all cells before any work is done, including held-out rows. They may
             # also decide which number of a date is the month.
             types = ColumnTypes(**columns).fit(task.table.frame)
             types.transform(task.table.frame)
             known = [(name, form) for name, form in types.formats_.items() if form]
             columns["dates"] = known
-        return pipeline_for(
-            task.X, machine, histograms=options.kernel == "chi2", **columns
-        )
+        with warnings.catch_warnings():
+            # `say_how_columns_were_read` and `check_table` say it with options.
+            warnings.simplefilter("ignore", ColumnWarning)
+            return pipeline_for(
+                task.X, machine, histograms=options.kernel == "chi2", **columns
+            )
     except DataError as error:
         raise error.at(task.table.path) from None
 

@@ -17,7 +17,14 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.tree import DecisionTreeClassifier
 
 from bisvm.core.types import Array, ArrayLike, UserData
-from bisvm.tables.columns import CATEGORY, LARGEST, NUMBER, ColumnTypes, texts
+from bisvm.tables.columns import (
+    CATEGORY,
+    LARGEST,
+    MOSTLY,
+    NUMBER,
+    ColumnTypes,
+    texts,
+)
 from bisvm.tables.errors import DataError, listed, pandas
 from bisvm.tables.lines import TOTAL
 from bisvm.tables.numbers import is_number, notations
@@ -275,7 +282,7 @@ def _texts(types: ColumnTypes, frame: DataFrame) -> Iterator[TableWarning]:
         if asked or kind != CATEGORY or not is_text(frame[name].dropna()):
             continue
         cells = frame[name].dropna().head(LEAK_ROWS)
-        if pandas().to_numeric(cells, errors="coerce").notna().mean() >= BEGINS:
+        if pandas().to_numeric(cells, errors="coerce").notna().mean() >= MOSTLY:
             continue
         alone = cells.map(is_number)
         if len(cells) and alone.mean() >= ALONE:
@@ -382,7 +389,7 @@ def _totals(types: ColumnTypes, frame: DataFrame) -> Iterator[TableWarning]:
             rows = "row has" if len(words) == 1 else "rows have"
             yield TableWarning(
                 "totals",
-                f"{len(words)} {rows} {words.iloc[0]!r} in column {name!r} (row "
+                f"{len(words)} {rows} {words.iloc[0]!r} in column {name!r} (data row "
                 f"{int(words.index[0]) + 1}).",
                 "If they are sums of other rows, remove them.",
                 str(name),

@@ -22,7 +22,8 @@ from bisvm.tables.dates import (
     hours,
     moments,
 )
-from bisvm.tables.errors import DataError, listed, pandas
+from bisvm.tables.errors import DataError, listed, no_column, pandas, similar
+from bisvm.tables.units import parts_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -36,6 +37,8 @@ FEW_CATEGORIES, FEW_NAMES = 30, 10
 # Whole numbers count the rows if they grow from row to row, in this many rows or more,
 # by this much per row at most.
 MANY_ROWS, MEAN_STEP = 20, 20
+# Why such a column is dropped.
+COUNTER = "counts the rows"
 # The square of a larger number overflows, or nearly so.
 LARGEST = 1e150
 MICROSECONDS = 86_400_000_000  # of a day
@@ -100,14 +103,14 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : data frame
+        X : data frame, or Table
         y : ignored
 
         Returns
         -------
         self : object
         """
-        frame = _as_frame(X)
+        frame = as_frame(X)
         self._check_names(frame)
         self.feature_names_in_ = np.array([str(n) for n in frame.columns], dtype=object)
         self.n_features_in_ = frame.shape[1]
@@ -138,7 +141,7 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : data frame with the columns of `fit`
+        X : data frame, or Table, with the columns of `fit`
 
         Returns
         -------
@@ -147,12 +150,16 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
             dropped columns.
         """
         check_is_fitted(self)
-        frame = _as_frame(X)
+        frame = as_frame(X)
         absent = [name for name in self.kinds_ if name not in frame.columns]
         if absent:
+            # A column that the model knows is no other one with a new name.
+            others = [n for n in frame.columns if n not in self.feature_names_in_]
+            near = similar(absent[0], others)
+            hint = "" if near is None else f" Did you mean {near!r}? Then rename it."
             raise DataError(
                 "the model needs this column, but the table does not have it; it has "
-                f"{listed(frame.columns)}.",
+                f"{listed(frame.columns)}.{hint}",
                 column=absent[0],
             )
         columns = {
@@ -171,9 +178,7 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
         dates = [name for name, _ in self.dates]
         for name in (*self.categorical, *self.drop, *self.keep, *self.numeric, *dates):
             if name not in known:
-                raise DataError(
-                    f"there is no column {name!r}; there are {listed(sorted(known))}."
-                )
+                raise DataError(no_column(name, frame.columns))
 
     def _inspect(
         self, name: str, column: Series, ranges: dict[str, tuple[float, float]]
@@ -203,7 +208,7 @@ class ColumnTypes(TransformerMixin, BaseEstimator):
                 f"has {count} different texts in {len(column)} rows{shown}"
             )
         elif name not in self.keep and kind == NUMBER and _count_rows(values, column):
-            self.dropped_[name] = "counts the rows"
+            self.dropped_[name] = COUNTER
         else:
             self._remember(name, kind, form, values, cells)
             if kind != CATEGORY:
@@ -302,14 +307,23 @@ def column_numbers(name: str, cells: Series, form: str | None) -> Series:
     wrong = ~(np.abs(numbers) <= LARGEST)
     if wrong.any():
         place = int(np.argmax(wrong))
-        what = "too large a" if np.isfinite(numbers[place]) else "not a finite"
         raise DataError(
-            f"{str(cells.iloc[place])[:60]!r} is {what} number, but the column is "
-            "numeric: correct it, or declare it a missing value by --missing.",
+            f"{str(cells.iloc[place])[:60]!r} "
+            f"{_no_number(cells.iloc[place], numbers[place])}, or declare it a missing "
+            "value by --missing.",
             column=name,
             row=_row(cells, place),
         )
     return values
+
+
+def _no_number(cell: object, number: float) -> str:
+    """What is wrong with a cell of a numeric column, and what to do."""
+    unit = (parts_of(cell) or ("", ""))[1]
+    if unit:
+        return f"has the unit {unit!r}, unlike other cells of the column: convert it"
+    what = "too large a" if np.isfinite(number) else "not a finite"
+    return f"is {what} number, but the column is numeric: correct it"
 
 
 def _days(name: str, cells: Series, form: str) -> Series:
@@ -406,7 +420,8 @@ def _row(cells: Series, place: int) -> int:
     return int(label) + 1 if isinstance(label, (int, np.integer)) else place + 1
 
 
-def _as_frame(X: UserData) -> DataFrame:
+def as_frame(X: UserData) -> DataFrame:
+    """A pandas data frame with text as names of columns."""
     pd = pandas()
     if isinstance(X, pd.DataFrame):
         return X.rename(columns=str)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+
+
+class ColumnWarning(UserWarning):
+    """A column is not used, or text that looks like numbers is taken for categories."""
 
 
 class DataError(ValueError):
@@ -40,11 +45,16 @@ class DataError(ValueError):
         known = self.column if self.column is not None else column
         return DataError(self.message, path=self.path, column=known, row=self.row)
 
+    def advised(self, hint: str) -> DataError:
+        """Return the same error with another sentence at its end, if there is one."""
+        said = f"{self.message} {hint}".rstrip()
+        return DataError(said, path=self.path, column=self.column, row=self.row)
+
     def __str__(self) -> str:
         place = [
             None if self.path is None else str(self.path),
             None if self.column is None else f"column {self.column!r}",
-            None if self.row is None else f"row {self.row}",
+            None if self.row is None else f"data row {self.row}",
         ]
         where = ", ".join(filter(None, place))
         said = " ".join(self.message.split())
@@ -66,3 +76,18 @@ def listed(names: Iterable[object], most: int = 20) -> str:
     """The first names in quotation marks, and dots if there are more."""
     shown = [repr(str(name)) for name in names]
     return ", ".join([*shown[:most], *(["..."] if len(shown) > most else [])])
+
+
+def no_column(name: str, names: Iterable[object]) -> str:
+    """Say that there is no such column, which there are, and which may be meant."""
+    known = [str(one) for one in names]
+    near = similar(name, known)
+    hint = "" if near is None else f" Did you mean {near!r}?"
+    return f"there is no column {name!r}; there are {listed(known)}.{hint}"
+
+
+def similar(name: str, names: Iterable[str]) -> str | None:
+    """The most similar name, whatever its case; None if none is similar."""
+    folded = {one.strip().casefold(): one for one in names}
+    near = get_close_matches(name.strip().casefold(), folded, n=1)
+    return folded[near[0]] if near else None

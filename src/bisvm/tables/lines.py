@@ -98,6 +98,23 @@ def guess_separator(lines: Sequence[str]) -> str:
     return " " if more and spaces[0] >= 0.5 else best
 
 
+def better_separator(text: str, given: str) -> str:
+    """A sentence on a separator that fits a text better than the one given, or "".
+
+    By the better one, more lines have the same number of fields, at least two.
+    """
+    lines = sample_of(text)
+    guessed = guess_separator(lines)
+    fields, agreeing = _usual_fields(lines, given)
+    others, more = _usual_fields(lines, guessed)
+    if guessed == given or others < 2 or (fields > 1 and more <= agreeing):
+        return ""
+    return (
+        f"The fields seem to be separated by {SEPARATORS[guessed]}s, not by "
+        f"{SEPARATORS[given]}s: use --separator {SEPARATORS[guessed]}."
+    )
+
+
 def _usual_fields(lines: Sequence[str], separator: str) -> tuple[int, int]:
     """The most frequent number of fields, and how many lines have it."""
     counts = Counter(len(fields_of(line, separator)) for line in lines)

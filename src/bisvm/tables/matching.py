@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from bisvm.tables.errors import DataError, listed
+from bisvm.tables.errors import DataError
 from bisvm.tables.format import TableFormat
 from bisvm.tables.header import (
     Head,
@@ -95,7 +95,6 @@ def read_text_like(
     notes += sum_in_words(rows)
     by_name = like.named and head.rows > 0
     notes += [*head.notes, *check_target(rows, like, by_name=by_name)]
-    notes += unknown_in_words(rows, like) if by_name else []
     typed = [head.names[place] for place in source.typed if place < len(head.names)]
     frame, more = as_like(rows, like, missing, decimal, typed)
     return frame, [*notes, *more]
@@ -268,14 +267,12 @@ def sum_in_words(rows: DataFrame) -> list[str]:
     return [f"the last row begins with {known[0]!r}; a sum has no prediction"]
 
 
-def unknown_in_words(frame: DataFrame, like: TableFormat) -> list[str]:
-    """A note on columns that the training file does not have."""
-    unknown = [name for name in frame if name not in like.columns]
-    edges = {name for name in unknown if frame[name].isna().all()}
-    shown = [name for name in unknown if name not in edges]
-    if not shown:
+def unknown_columns(frame: DataFrame, like: TableFormat) -> list[str]:
+    """Columns with cells that the training file does not have."""
+    if not like.named:
         return []
-    return [f"columns that the training file does not have: {listed(shown, 5)}"]
+    unknown = [name for name in frame if name not in like.columns]
+    return [name for name in unknown if frame[name].notna().any()]
 
 
 def _without_target(cells: DataFrame, like: TableFormat) -> list[str]:

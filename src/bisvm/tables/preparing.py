@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin, clone
@@ -19,12 +20,10 @@ from sklearn.preprocessing import (
 )
 
 from bisvm.core.types import UserData
-from bisvm.tables.checks import BEGINS, NUMBER_FIRST
-from bisvm.tables.columns import DATE, ColumnTypes, texts
-from bisvm.tables.words import is_text
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from bisvm.tables.columns import DATE, ColumnTypes, as_frame
+from bisvm.tables.doubtful import doubtful_columns
+from bisvm.tables.errors import ColumnWarning
+from bisvm.tables.table import Table, check_columns
 
 # The rarest categories of a column beyond this number are merged into one.
 MOST_CATEGORIES = 30
@@ -53,25 +52,46 @@ def pipeline_for(
 
     Parameters
     ----------
-    frame : data frame, or sparse matrix
+    frame : data frame, `Table`, or sparse matrix
         Its columns are checked; nothing is learned from it.
-    machine : classifier
+    machine : classifier or regressor
     categorical, drop, keep, dates, numeric : see `ColumnTypes`
     histograms : whether the kernel needs numbers that are not negative
 
     Returns
     -------
     pipeline : Pipeline
+
+    Warns
+    -----
+    ColumnWarning
+        If a column is not used because it counts the rows, or if text that looks like
+        numbers is not used, or taken for categories.
     """
-    if not hasattr(frame, "columns"):
-        return Pipeline([("scale", MaxAbsScaler()), ("machine", machine)])
-    types = ColumnTypes(
-        list(categorical), list(drop), list(keep), list(dates), list(numeric)
+    columns: dict[str, Any] = dict(
+        categorical=list(categorical),
+        drop=list(drop),
+        keep=list(keep),
+        dates=list(dates),
+        numeric=list(numeric),
     )
-    _warn_of_dropped_numbers(clone(types).fit(frame), frame)
+    if isinstance(frame, Table):
+        if not frame.is_sparse:
+            check_columns(frame, **columns)
+        frame = frame.frame
+    if isinstance(frame, (str, Path)):
+        raise TypeError(
+            f"Expected a table, got the text {str(frame)!r}: read a file by read_table."
+        )
+    if not hasattr(frame, "columns") and not isinstance(frame, Mapping):
+        return Pipeline([("scale", MaxAbsScaler()), ("machine", machine)])
+    types = ColumnTypes(**columns)
+    frame = as_frame(frame)
+    for said in doubtful_columns(clone(types).fit(frame), frame):
+        warnings.warn(said, ColumnWarning, stacklevel=2)
     scaler = MinMaxScaler(clip=True) if histograms else StandardScaler()
     # Selected by type, not by name: on a part of the rows a column may be dropped.
-    columns = ColumnTransformer(
+    encode = ColumnTransformer(
         [
             ("numbers", _numbers(scaler), make_column_selector(dtype_include="number")),
             (
@@ -81,23 +101,8 @@ def pipeline_for(
             ),
         ]
     )
-    columns.set_output(transform="pandas")
-    return Pipeline([("types", types), ("columns", columns), ("machine", machine)])
-
-
-def _warn_of_dropped_numbers(types: ColumnTypes, frame: DataFrame) -> None:
-    """Warn if text is left out that looks like numbers, such as 52,32 €."""
-    for column in frame.columns:
-        name, cells = str(column), frame[column].dropna()
-        if name not in types.dropped_ or name in types.drop or not is_text(cells):
-            continue
-        if len(cells) and texts(cells).str.match(NUMBER_FIRST).mean() >= BEGINS:
-            warnings.warn(
-                f"Column {name!r} is not used, because it {types.dropped_[name]}. If "
-                "these are numbers, read the file by bisvm.tables.read_table, which "
-                "knows units and decimal commas, or convert them.",
-                stacklevel=3,
-            )
+    encode.set_output(transform="pandas")
+    return Pipeline([("types", types), ("columns", encode), ("machine", machine)])
 
 
 def _numbers(scaler: TransformerMixin) -> Pipeline:
@@ -170,9 +175,10 @@ def unlike_training(model: Pipeline, frame: UserData) -> list[str]:
             cell = frame[name].iloc[far[0]]
             bounds = [_day(one) if dates else f"{one:g}" for one in (low, high)]
             notes.append(
-                f"column {name!r}, row {far[0] + 1}: {str(cell)[:30]!r} lies outside "
-                f"of the training data ({' to '.join(bounds)}), where predictions are "
-                f"uncertain{f'; so do {len(far) - 1} more' if len(far) > 1 else ''}"
+                f"column {name!r}, data row {far[0] + 1}: {str(cell)[:30]!r} lies "
+                f"outside of the training data ({' to '.join(bounds)}), where "
+                "predictions are uncertain"
+                f"{f'; so do {len(far) - 1} more' if len(far) > 1 else ''}"
             )
     more = len(notes) - MOST_NOTES
     return notes[:MOST_NOTES] + [f"{more} more columns are like that"] * (more > 0)

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import re
+import warnings
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
 from bisvm.core.types import Array, UserData
-from bisvm.tables.errors import DataError, pandas
+from bisvm.tables.errors import ColumnWarning, DataError, listed, pandas
 from bisvm.tables.format import TableFormat
+from bisvm.tables.lines import better_separator
 from bisvm.tables.matching import (
     as_like,
     check_target,
     names_by_place,
     read_text_like,
-    unknown_in_words,
+    unknown_columns,
 )
 from bisvm.tables.numbers import read_numbers
 from bisvm.tables.objects import of_json
@@ -31,6 +33,7 @@ from bisvm.tables.sources import (
     of_text,
     unpacked,
 )
+from bisvm.tables.table import Table
 from bisvm.tables.text import read_text
 from bisvm.tables.words import is_text, missing_words, without_words
 
@@ -72,33 +75,8 @@ LIBSVM_LINE = re.compile(
 DENSE_ENTRIES = 4_000_000
 # A LIBSVM file with more features is refused, since it is probably damaged.
 MOST_FEATURES = 5_000_000
-
-
-@dataclass(frozen=True)
-class Table:
-    """The contents of a file.
-
-    path : path of the file
-    frame : data frame, or a CSR matrix that is too large for one
-    form : format of the file
-    labels : labels that the format stores separately (LIBSVM, NPZ), else None
-    notes : what was detected, in words
-    cells : data frame of all cells as spelled in a text file, else None
-    missing : words for missing values that were given; they apply to the target, too
-    """
-
-    path: Path
-    frame: UserData
-    form: TableFormat
-    labels: Array | None = None
-    notes: tuple[str, ...] = ()
-    cells: UserData = None
-    missing: tuple[str, ...] = ()
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether `frame` is a sparse matrix."""
-        return not hasattr(self.frame, "columns")
+# Columns that the training file does not have, named in a warning.
+MOST_NAMES = 5
 
 
 def read_table(
@@ -163,32 +141,84 @@ def read_table(
     ------
     DataError
         If the file cannot be read. The message names file, column and row.
+
+    Warns
+    -----
+    ColumnWarning
+        With `like`, of columns that the other file does not have.
     """
     path = Path(path)
     asked = tuple(one.strip().lower() for one in missing)
     try:
         _check_there(path)
         kind = _kind_of(path, format, like)
-        separator = "\t" if kind == "tsv" and separator is None else separator
-        text = separator, header, asked, decimal, skip_lines, skip_last
-        if kind in TEXT and like is not None:
-            source = _source_of(path, kind, sheet, encoding)
-            frame, notes = read_text_like(source, like, *text)
-            return Table(path, frame, like, notes=tuple(notes))
         if kind in TEXT:
+            separator = "\t" if kind == "tsv" and separator is None else separator
             source = _source_of(path, kind, sheet, encoding)
-            frame, cells, form, notes = read_text(source, *text)
-            return Table(path, frame, form, None, tuple(notes), cells, asked)
-        if kind == "libsvm":
-            return _read_libsvm(path, n_features, first_index, like)
-        table = _read_parquet(path) if kind == "parquet" else _read_npz(path, labels)
-        if like is not None:
-            return _table_like(table, like, asked, decimal)
-        return _with_text_numbers(table, asked, decimal)
+            text = separator, header, asked, decimal, skip_lines, skip_last
+            table = _read_text(path, source, like, *text)
+        elif kind == "libsvm":
+            table = _read_libsvm(path, n_features, first_index, like)
+        else:
+            parquet = kind == "parquet"
+            table = _read_parquet(path) if parquet else _read_npz(path, labels)
+            table = (
+                _with_text_numbers(table, asked, decimal)
+                if like is None
+                else _table_like(table, like, asked, decimal)
+            )
     except DataError as error:
         raise error.at(path) from None
     except MemoryError:
         raise DataError("the table does not fit in memory.", path=path) from None
+    if like is not None:
+        _warn_of_unknown(table.frame, like)
+    return table
+
+
+def _read_text(
+    path: Path,
+    source: Source,
+    like: TableFormat | None,
+    separator: str | None,
+    header: bool | None,
+    missing: Sequence[str],
+    decimal: str | None,
+    skip: int | None,
+    skip_last: int | None,
+) -> Table:
+    """Read a text by its own format, or by that of another file."""
+    text = separator, header, missing, decimal, skip, skip_last
+    given = separator is not None and source.separator is None
+    hint = better_separator(source.text, str(separator)) if given else ""
+    try:
+        if like is not None:
+            frame, found = read_text_like(source, like, *text)
+            return Table(path, frame, like, notes=tuple(found))
+        frame, cells, form, found = read_text(source, *text)
+    except DataError as error:
+        raise error.advised(hint) from None
+    notes = (f"{hint[0].lower()}{hint[1:-1]}", *found) if hint else tuple(found)
+    return Table(
+        path,
+        frame,
+        form,
+        notes=notes,
+        cells=cells,
+        missing=tuple(missing),
+        separator_hint=hint,
+    )
+
+
+def _warn_of_unknown(frame: UserData, like: TableFormat) -> None:
+    """Warn of columns that the training file does not have."""
+    unknown = unknown_columns(frame, like)
+    if unknown:
+        said = "column {} is ignored: the training file does not have it."
+        if len(unknown) > 1:
+            said = "columns {} are ignored: the training file does not have them."
+        shown = listed(unknown, MOST_NAMES)
+        warnings.warn(said.format(shown), ColumnWarning, stacklevel=3)
 
 
 def _source_of(
@@ -249,7 +279,6 @@ def _table_like(
     if not like.named:
         frame = frame.set_axis(list(names_by_place(frame.shape[1], like)), axis=1)
     notes = check_target(frame, like, by_name=True)
-    notes += unknown_in_words(frame, like) if like.named else []
     frame, more = as_like(frame, like, missing, decimal)
     return replace(table, frame=frame, notes=(*notes, *more), form=like)
 

@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -16,8 +15,8 @@ from bisvm.core.types import Array, UserData
 from bisvm.tables.checks import same_labels, sentinel_of
 from bisvm.tables.columns import are_codes, texts
 from bisvm.tables.dates import date_format
-from bisvm.tables.errors import DataError, listed, pandas
-from bisvm.tables.reading import Table
+from bisvm.tables.errors import DataError, listed, no_column, pandas
+from bisvm.tables.table import Table
 from bisvm.tables.words import ABBREVIATIONS, MISSING, is_text, without_words
 
 if TYPE_CHECKING:
@@ -38,6 +37,8 @@ LEAST = 2
 # Share of the known rows that have numbers, where the target is taken for a quantity
 # and other cells for errors.
 MOSTLY = 0.5
+# What columns are that were split off.
+TARGET, GROUPS = "the target", "the column of groups"
 
 TargetTask = Literal["auto", "classification", "regression"]
 
@@ -89,8 +90,9 @@ def split_target(
     rest = rest[known] if table.is_sparse else rest.iloc[known]
     numeric = y.dtype.kind == "f"
     classes = () if numeric else tuple(str(one) for one in np.unique(y))
-    form = replace(table.form, labels=classes)
+    form, roles = replace(table.form, labels=classes), table.roles
     if table.labels is None:
+        roles = (*roles, (name, TARGET))
         if target is None:
             notes.append(f"no --target was given; the last column, {name!r}, is used")
         columns = [] if table.cells is None or numeric else list(rest)
@@ -99,7 +101,9 @@ def split_target(
     if dropped:
         where = "as in other columns" if classes else "among numbers"
         why = f"; {listed(nothing)} means a missing value, {where}"
-        more = f"{why} (--keep-label {nothing[0]})" if nothing else ""
+        # Among numbers, a word cannot be a class.
+        option = f" (--keep-label {nothing[0]})" if classes and nothing else ""
+        more = f"{why}{option}" if nothing else ""
         notes.append(f"{dropped} rows without a target are dropped{more}")
     notes += [
         f"{one!r} is a class of {name!r}; use --missing={one} if it means a missing "
@@ -108,7 +112,9 @@ def split_target(
         if one.lower() in MISSING
     ]
     notes += sentinels_in_words(name, y)
-    rest_table = replace(table, frame=rest, labels=None, form=form, cells=None)
+    rest_table = replace(
+        table, frame=rest, labels=None, form=form, cells=None, roles=roles
+    )
     return rest_table, y, name, notes
 
 
@@ -270,16 +276,20 @@ def _column(table: Table, target: str | None) -> str:
         return names[-1]
     if target in names:
         return target
+    if target in dict(table.roles):
+        raise DataError(
+            f"this is {dict(table.roles)[target]}: choose another column.",
+            column=target,
+        )
     if target.lstrip("+-").isdigit() and len(target) < 10:
         number = int(target)
         if 1 <= abs(number) <= len(names):
             return names[number - 1 if number > 0 else number]
-    near = get_close_matches(target, names, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    said = no_column(target, names)
     if not table.form.named and table.cells is not None:
         first = table.cells.iloc[0].isin([target]).any()
-        hint = " The first row has it: use --header yes." if first else hint
-    raise DataError(f"there is no column {target!r}; there are {listed(names)}.{hint}")
+        said += " The first row has it: use --header yes." if first else ""
+    raise DataError(said).advised(table.separator_hint)
 
 
 def _check_classes(name: str, y: Array, guessed: bool) -> None:
@@ -349,7 +359,8 @@ def take_groups(table: Table, column: str) -> tuple[Table, Array]:
     rest = table.frame.drop(columns=name)
     if not rest.shape[1]:
         raise DataError("the groups are the only column.", path=table.path)
-    return replace(table, frame=rest), groups.to_numpy(dtype=object).astype(str)
+    rest_table = replace(table, frame=rest, roles=(*table.roles, (name, GROUPS)))
+    return rest_table, groups.to_numpy(dtype=object).astype(str)
 
 
 def hold_out(

@@ -30,7 +30,7 @@ from bisvm.tables.lines import (
 )
 from bisvm.tables.numbers import read_numbers
 from bisvm.tables.sources import Source
-from bisvm.tables.words import missing_words, without_words
+from bisvm.tables.words import missing_in_words, missing_words, without_words
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -83,6 +83,7 @@ def read_text(
     cells, again = without_headers(cells, head)
     notes += [*again, *head.notes]
     frame = without_words(cells, words)
+    notes += missing_in_words(cells, frame, missing)
     typed = [head.names[place] for place in source.typed if place < len(head.names)]
     numbers = read_numbers(frame, decimal, separator, typed)
     notes += numbers.notes
@@ -170,7 +171,7 @@ def without_headers(cells: DataFrame, head: Head) -> tuple[DataFrame, list[str]]
     lines = "row repeats" if count == 1 else "rows repeat"
     note = f"{count} {lines} the header and {'is' if count == 1 else 'are'} left out"
     rows = rows[~again].reset_index(drop=True)
-    return rows, [f"{note} (row {place})"]
+    return rows, [f"{note} (data row {place})"]
 
 
 def _parsed(text: str, separator: str, above: int) -> DataFrame:

@@ -153,15 +153,28 @@ def numbers_in(cells: Series, unit: Unit) -> Series:
 
 def without_unit(cells: Series, unit: Unit) -> Series:
     """Numbers of a column in this unit, or without one; another unit is an error."""
-    for place, cell in cells.dropna().items():
-        parts = parts_of(cell)
-        if parts is not None and parts[1] not in ("", unit.text):
-            raise DataError(
-                f"{cell[:60]!r} is not in {unit.text!r}, as in the training file.",
-                column=unit.column,
-                row=int(place) + 1,
-            )
+    known = cells.dropna()
+    others = known[in_another(known, unit)]
+    if len(others):
+        wanted = f"in {unit.text!r}" if unit.text else "without a unit"
+        raise DataError(
+            f"{others.iloc[0][:60]!r} is not {wanted}, as in the training file "
+            f"({len(others)} of {len(known)} cells): write all numbers of the column "
+            f"{wanted}.",
+            column=unit.column,
+            row=int(others.index[0]) + 1,
+        )
     return numbers_in(cells, unit)
+
+
+def in_another(cells: Series, unit: Unit) -> Series:
+    """Which cells are numbers in another unit."""
+
+    def is_other(cell: str) -> bool:
+        parts = parts_of(cell)
+        return parts is not None and parts[1] not in ("", unit.text)
+
+    return cells.map(is_other).astype(bool)
 
 
 def units_in_words(
@@ -172,13 +185,7 @@ def units_in_words(
     frame : the cells with their units
     """
     notes = []
-    bare = {one.column: int(without_any(frame[one.column]).sum()) for one in units}
-    named = [
-        f"{one.column!r} ({one.text}"
-        f"{f'; {bare[one.column]} cells have none' if bare[one.column] else ''})"
-        for one in units
-        if one.text
-    ]
+    named = [_unit_in_words(frame[one.column], one) for one in units if one.text]
     spaced = [f"{one.column!r}" for one in units if not one.text]
     for names, said in (
         (named, "units are left out: "),
@@ -190,6 +197,17 @@ def units_in_words(
                 f"{said}{', '.join(names[:most])}{more} (--categorical COLUMN)"
             )
     return notes
+
+
+def _unit_in_words(cells: Series, unit: Unit) -> str:
+    """A column and its unit, and cells without it."""
+    known = cells.dropna()
+    bare, others = int(without_any(known).sum()), known[in_another(known, unit)]
+    said = [f"{bare} cells have none"] * bool(bare)
+    if len(others):
+        cells_are = "1 cell is" if len(others) == 1 else f"{len(others)} cells are"
+        said.append(f"{cells_are} in another unit, such as {others.iloc[0][:30]!r}")
+    return f"{unit.column!r} ({'; '.join([unit.text, *said])})"
 
 
 # --- signs ----------------------------------------------------------------------------

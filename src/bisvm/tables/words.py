@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bisvm.tables.errors import pandas
@@ -26,6 +26,8 @@ MISSING = (
     *("#name?", "#num!", "#zahl!", "#null!"),
 )
 WHOLE = re.compile(r"-?\d+")
+# Words that a note shows, and columns of each.
+MOST_SHOWN = 3
 # Words for missing values that are hardly names of classes.
 ABBREVIATIONS = ("na", "n/a", "n.a.", "nan", "<na>", "null", "#n/a")
 
@@ -52,6 +54,41 @@ def without_words(frame: DataFrame, words: Sequence[str]) -> DataFrame:
                 found |= cells.str.fullmatch(rf"({numbers})[.,]0+", na=False)
             frame[name] = frame[name].mask(found)
     return frame
+
+
+def missing_in_words(
+    cells: DataFrame, frame: DataFrame, asked: Sequence[str]
+) -> list[str]:
+    """A note on the usual words for missing values that were found.
+
+    Parameters
+    ----------
+    cells : as spelled in the file
+    frame : the same without words for missing values
+    asked : words that were given, in lower case; they are no guess
+    """
+    found: dict[str, dict[str, int]] = {}
+    for name in cells:
+        words = cells[name][cells[name].notna() & frame[name].isna()]
+        for word, count in words.value_counts().items():
+            own = str(word).lower()
+            if own in MISSING and own not in asked:
+                found.setdefault(str(word), {})[str(name)] = int(count)
+    if not found:
+        return []
+    order = sorted(found, key=lambda word: -sum(found[word].values()))
+    parts = [f"{word!r} in {_columns_in_words(found[word])}" for word in order]
+    more = f"; and {len(parts) - MOST_SHOWN} more words" * (len(parts) > MOST_SHOWN)
+    said = "; ".join(parts[:MOST_SHOWN])
+    return [f"missing values: {said}{more}; in the target, they may be classes"]
+
+
+def _columns_in_words(counts: Mapping[str, int]) -> str:
+    """Columns with the number of their cells, the largest first."""
+    order = sorted(counts, key=lambda name: -counts[name])
+    shown = [f"{name!r} ({counts[name]})" for name in order[:MOST_SHOWN]]
+    more = len(order) - MOST_SHOWN
+    return ", ".join(shown) + (f" and {more} more columns" if more > 0 else "")
 
 
 def is_text(column: Series) -> bool:
