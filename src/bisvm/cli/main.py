@@ -127,8 +127,12 @@ def _drop_output() -> None:
 
 
 def _is_doubt(message: object) -> bool:
-    """Whether a fit warns that its search has not converged."""
-    return "certificate_) says how far the search got" in str(message)
+    """Whether a fit warns of what the page says: no convergence, or of no use."""
+    from bisvm.estimators.quality import NO_BETTER, TOO_FEW
+
+    text = str(message)
+    unconverged = "certificate_) says how far the search got" in text
+    return unconverged or text.startswith((NO_BETTER, TOO_FEW))
 
 
 def _notes() -> Callable[..., None]:
@@ -136,8 +140,7 @@ def _notes() -> Callable[..., None]:
     shown: set[str] = set()
 
     def show(message: object, *_: object, **__: object) -> None:
-        # `predict` has a message of its own, with the names of the columns, and the
-        # page says that a search has not converged.
+        # `predict` has a message of its own, with the names of the columns.
         text = one_line(str(message))
         if "Found unknown categories" in text or _is_doubt(message) or text in shown:
             return

@@ -465,7 +465,7 @@ def say_how_columns_were_read(model: Pipeline) -> None:
         )
     for name, why in types.dropped_.items():
         if name not in types.drop:
-            say(f"note: column {name!r} {why}: not used.")
+            say(f"note: column {name!r} {why}: not used (--keep {name!r}).")
 
 
 def _dates_in_words(name: str, form: str, types: ColumnTypes) -> str:
