@@ -25,7 +25,7 @@ def test_it_is_that_of_the_predictions_of_held_out_rows():
     assert quality.mae == pytest.approx(mean_absolute_error(y, predicted))
     assert quality.constant == pytest.approx(y.std()) and quality.n == 200
     assert quality.low < quality.r2 < quality.high
-    assert "on 200 rows in cross-validation; always predicting" in str(quality)
+    assert "on 200 rows in cross-validation; guessing (always the mean)" in str(quality)
 
 
 def test_rows_held_out_twice_count_once():

@@ -84,7 +84,7 @@ def test_all_sections_are_there(text):
         "grid search alone",
         "has one value only",
         "2020-01-0",
-        "Certified.",
+        "The search has converged.",
         "scikit-learn",
         "the more closely the training rows are fitted",
         "Methods are compared row by row",

@@ -142,16 +142,19 @@ def importance(measure, values, errors):
 def test_the_most_important_column_may_be_none():
     clear = importance("accuracy", [0.2, 0.01], [0.01, 0.01])
     assert most_important(clear) == (
-        "The most important column is a: accuracy falls by 20.0 percentage points if "
-        "it is shuffled."
+        "a matters beyond chance: accuracy falls by 20.0 percentage points if it is "
+        "shuffled (95% interval 18.0 to 22.0)."
     )
     unclear = importance("accuracy", [0.012, 0.01], [0.01, 0.01])
     assert most_important(unclear) == (
-        "No single column is needed beyond chance: accuracy falls by 1.2 percentage "
-        "points if a, the most important one, is shuffled (95% interval -0.8 to 3.2)."
+        "No column is certain to matter. a comes first: accuracy falls by 1.2 "
+        "percentage points if it is shuffled, but that may be chance (95% interval "
+        "-0.8 to 3.2)."
     )
     of_numbers = importance("R^2", [0.179], [0.01])
     assert "R^2 falls by 0.179 if it is shuffled" in most_important(of_numbers)
+    several = importance("accuracy", [0.2, 0.1, 0.01], [0.01, 0.01, 0.01])
+    assert most_important(several).startswith("a and b matter beyond chance. a comes")
 
 
 def test_zero_has_no_sign():
@@ -163,8 +166,8 @@ def test_rows_of_folds_are_not_called_held_out(one_width):
     X, y = heavy_tailed()
     model = BilevelSVC("rbf", cv=3, random_state=0, max_iter=2).fit(X, y)
     folds = answer(model.quality_, None)
-    assert "on 80 training rows in cross-validation; always" in folds
-    assert "on 80 test rows; always" in answer(model.quality_, model.quality_)
+    assert "on 80 training rows in cross-validation; guessing (always" in folds
+    assert "on 80 test rows; guessing (always" in answer(model.quality_, model.quality_)
 
 
 def quality(hits, misses):
@@ -178,7 +181,7 @@ def test_test_rows_that_do_not_confirm_cross_validation_are_no_yes():
     assert answer(good, good).startswith("Yes: balanced accuracy ")
     unclear = answer(good, few)
     assert unclear.startswith("Unclear: balanced accuracy ")
-    assert "on 75 test rows; always predicting 'no' gives 50.0%. Cross-" in unclear
+    assert "on 75 test rows; guessing (always 'no') gives 50.0%. Cross-" in unclear
     assert "these rows (9 of them of class 'yes') do not confirm it" in unclear
     assert answer(few, good).startswith(NO_BETTER)
     # Figures of the test rows, and advice by cross-validation.

@@ -146,7 +146,11 @@ def columns_in_words(model: Pipeline, most: int) -> list[str]:
     width = min(max(len(one_line(name)) for name in found.names[:most]), NAME)
     signs = _signs(model)
     # Without this, the longest bar would look like a finding.
-    doubt = [] if low.max() > 0 else ["No single column is needed beyond chance."]
+    doubt = (
+        []
+        if low.max() > 0
+        else ["No column is certain to matter: all intervals contain zero."]
+    )
     lines = wrapped([head, *doubt])
     # The first column is shown in any case.
     shown = max(min(most, int(np.sum(np.abs(found.values) >= NO_EFFECT))), 1)

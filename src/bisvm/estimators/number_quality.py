@@ -69,7 +69,7 @@ class NumberQuality:
         return (
             f"R^2 {r2} (95% interval {low} to {high}), root mean squared error "
             f"{self.rmse:.4g}, mean absolute error {self.mae:.4g} on {self.n:,} "
-            f"{where}; always predicting the mean has a root mean squared error of "
+            f"{where}; guessing (always the mean) has a root mean squared error of "
             f"{self.constant:.4g}"
         )
 

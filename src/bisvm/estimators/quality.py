@@ -263,7 +263,7 @@ class Quality:
             )
         return (
             f"{one.name} {share_in_words(one.value, one.low, one.high)} on {n} "
-            f"{where}; always predicting {self.largest_class!r} gives {one.guess:.1%}"
+            f"{where}; guessing (always {self.largest_class!r}) gives {one.guess:.1%}"
         )
 
     @property
@@ -346,8 +346,8 @@ class Quality:
         if self.calibration_error is not None:
             error = 100 * self.calibration_error
             sentences.append(
-                "Probabilities differ from the share of right predictions by "
-                f"{error:.1f} percentage points on average."
+                "Of predictions with a probability of, say, 80%, about 80% should be "
+                f"right; on average, this is off by {error:.1f} percentage points."
             )
         return " ".join(sentences)
 

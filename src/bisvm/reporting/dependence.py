@@ -24,6 +24,8 @@ from bisvm.tables.columns import CATEGORY, NUMBER
 
 # Rows of the sample, values of a number, categories and classes that are shown.
 ROWS, VALUES, CATEGORIES, CLASSES = 100, 15, 8, 5
+# Where the axis of probabilities may end, and by how much they may exceed one.
+TOPS, ROUNDING = (0.1, 0.2, 0.5, 1.0), 1e-9
 
 
 class Dependence(NamedTuple):
@@ -111,6 +113,8 @@ def _dependence(
     else:
         shown = _shown(model.classes_, means, positive)
         curves = [(str(model.classes_[k]), means[:, k].tolist()) for k in shown]
+        highest = float(means[:, shown].max())
+        more = {"limits": (0.0, next(top for top in TOPS if top >= highest - ROUNDING))}
     return Dependence(
         str(name),
         [f"{one:.4g}" for one in numbers] or [str(one) for one in values],

@@ -56,6 +56,7 @@ from bisvm.reporting.words import (
     remarks_on,
     spread_of,
     standing,
+    threshold_in_words,
     verdict_beside_guessing,
     verdict_in_words,
 )
@@ -201,6 +202,9 @@ def class_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
         "contents": contents(CLASS_SECTIONS, {k: bool(v) for k, v in shown.items()}),
         "answer": answer(held_out, on_test),
         "remarks": remarks_on(held_out, on_test),
+        "threshold_words": None
+        if getattr(machine, "threshold", None) is None
+        else threshold_in_words(machine),
         "quality": quality,
         "guessing": held_out is not None and held_out.no_better_than_guessing,
         "bars": bars,
@@ -244,6 +248,7 @@ def common_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
         own=found.own,
         entries=[*found.entries, found.own],
         on_folds=_on_folds(found),
+        threshold_words=None,
         not_compared=found.not_compared,
         budget=found.budget,
         seconds=found.seconds,
@@ -323,6 +328,7 @@ def _bars(
 ) -> list[Bar]:
     """The methods by the measure that matters; `answered` is the answer of the page."""
     balanced = quality is not None and quality.unbalanced
+    guess = next((one.scores for one in entries if one.method == GUESSING), None)
     found = []
     for one in entries:
         if one.scores is not None and rows.y_test is not None:
@@ -330,7 +336,8 @@ def _bars(
             verdict = "" if one is own else _verdict(own, one, rows.y_test, balanced)
             low: float | None = share.low
             high: float | None = share.high
-            if one.method == GUESSING:
+            # Another method may predict the same for all rows as guessing does.
+            if one is not own and guess is not None and (one.scores == guess).all():
                 verdict = verdict_beside_guessing(answered, verdict)
                 # The balanced accuracy of one class for all rows is certain.
                 low, high = (None, None) if balanced else (low, high)

@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 from bisvm.core.types import Array, UserData, UserVector
 from bisvm.estimators.importance import R2, Importance
 from bisvm.estimators.pipelines import inputs_of_last_step, last_step
-from bisvm.reporting.words import LEVEL
+from bisvm.reporting.words import LEVEL, listing
 from bisvm.tables import ColumnTypes
 from bisvm.tables.preparing import columns_of
 
@@ -18,6 +18,8 @@ from bisvm.tables.preparing import columns_of
 ENOUGH_ROWS = 50
 # With more columns, each of little weight, shuffling takes too long.
 MOST_COLUMNS = 1000
+# Columns that are named in a sentence.
+MOST_NAMES = 4
 
 
 def column_importance(
@@ -96,16 +98,28 @@ def _input_names(model: BaseEstimator, machine: BaseEstimator) -> list[str]:
 
 
 def most_important(importance: Importance) -> str:
-    """The most important column, unless no column is needed beyond chance."""
+    """Which columns matter beyond chance, and how much the first of them."""
     low, high = importance.interval()
-    name, value = importance.names[0], importance.values[0]
+    certain = np.flatnonzero(low > 0)
+    first = int(certain[0]) if len(certain) else 0
+    name = importance.names[first]
+    fall, least, most = (
+        importance.in_words(one[first]) for one in (importance.values, low, high)
+    )
     points = "" if importance.measure == R2 else " percentage points"
-    loss = f"{importance.measure} falls by {importance.in_words(value)}{points}"
-    if low.max() > 0:
-        return f"The most important column is {name}: {loss} if it is shuffled."
-    ends = importance.in_words(low[0]), importance.in_words(high[0])
-    interval = " to ".join(ends)
+    shuffled = f"{importance.measure} falls by {fall}{points} if it is shuffled"
+    interval = f"{LEVEL:.0%} interval {least} to {most}"
+    if not len(certain):
+        return (
+            f"No column is certain to matter. {name} comes first: {shuffled}, but that "
+            f"may be chance ({interval})."
+        )
+    if len(certain) == 1:
+        return f"{name} matters beyond chance: {shuffled} ({interval})."
+    names = [importance.names[k] for k in certain[:MOST_NAMES]]
+    more = len(certain) - len(names)
+    names += [f"{more} more"] if more else []
     return (
-        f"No single column is needed beyond chance: {loss} if {name}, the most "
-        f"important one, is shuffled ({LEVEL:.0%} interval {interval})."
+        f"{listing(names)} matter beyond chance. {name} comes first: {shuffled} "
+        f"({interval})."
     )

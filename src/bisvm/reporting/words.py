@@ -243,8 +243,9 @@ def held_out_verdict(
     least, most = score.rmse_interval(n, LEVEL)
     _, usual = score.rmse_interval(n, ONE_ERROR)
     expected = (
-        f"for {n:,} test rows, cross-validation predicts a root mean squared error "
-        f"between {least:.4g} and {most:.4g} (95% interval)."
+        f"the root mean squared error on the {n:,} test rows is {rmse:.4g}, and "
+        f"cross-validation predicts {least:.4g} to {most:.4g} for so many rows (95% "
+        "interval)."
     )
     if rmse > most:
         text = "The search overfits the training rows, or the test rows are different"
@@ -268,12 +269,12 @@ def _why_r2_differs(
     spread = f"(standard deviation {own:.4g} against {usual:.4g})"
     if r2 < low and own < usual:
         return (
-            " R^2 is lower than expected because the test rows vary less than "
+            " R^2 is lower than expected mainly because the test rows vary less than "
             f"the training rows {spread}."
         )
     if r2 > high and own > usual:
         return (
-            " R^2 is higher than expected because the test rows vary more than "
+            " R^2 is higher than expected mainly because the test rows vary more than "
             f"the training rows {spread}."
         )
     return ""
@@ -283,7 +284,7 @@ def fit_verdict(value: float, low: float) -> str:
     """Whether numbers can be predicted, by R^2 and the lower end of its interval."""
     if low > 0:
         return "Yes"
-    return "Hardly" if value > 0 else "No better than always predicting the mean"
+    return "Hardly" if value > 0 else "No better than guessing"
 
 
 def answer_on_numbers(quality: NumberQuality, where: str) -> str:
