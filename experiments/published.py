@@ -223,8 +223,12 @@ This page is written by `python -m experiments --page` from the files in
 
 "Agrees" means within two standard deviations of the difference. These come from our
 random splits or starts, and from the published spread. A claim about a difference is
-"not shown" if two standard deviations leave it open. "Not run" means that there is no
-result yet. `python -m experiments NAME`, or `bisvm reproduce NAME`, computes a row
+"not shown" if two standard deviations leave it open; a claim without deviations is
+judged by its two numbers alone. Otherwise a difference is "higher by" or "lower by" so
+much; one of a single unit in the last digit shown counts as agreement. "Drawn": the
+picture is among the results. "Computed": the source has no number. "Not comparable":
+other data or another machine. "Not recomputed": we did not run it. "Not run": there is
+no result yet. `python -m experiments NAME`, or `bisvm reproduce NAME`, computes a row
 again. Its whole result, with pictures, is in `experiments/results/`.
 """
 COLUMNS = ("", "what", "published", "ours", "verdict", "protocol", "command")

@@ -2,12 +2,18 @@
 
 With optimality r(x, theta) = 0 and H = H(F(x, theta)),
 
-    dH/dtheta = P dF/dtheta - lambda' dr/dtheta,     (dr/dx)' lambda = (dF/dx)' P,
+    dH/dtheta = P' dF/dtheta - lambda' dr/dtheta,    (dr/dx)' lambda = (dF/dx)' P,
 
 P = dH/dF. One linear solve per column, with the matrix of a Newton step, however many
 hyperparameters there are: `Linearization.adjoint` of a machine (`machines/`). Kernels
 take their part of the gradient from `Machine.sensitivity`; C and other weights take
 theirs from `Machine.weights_sensitivity`, by way of `Regularization.pullback`.
+
+Klatzer 2014, (2.5) to (2.7) and (3.3) to (3.5): with r = dE/dx, the multiplier there is
+-lambda. Stegie's draft, section 1.4.2: r = 0 is (1.17) and (1.18), and its derivative
+is (1.19) and (1.20). Here lambda belongs to r, so it has the coordinates of x: for a
+linear machine it is the s of `LinearLinearization.adjoint`. A kernel machine has r =
+alpha + S, with K cancelled; lambda is then the adjoint function at the points.
 
 The same lambda gives the error of H at an x that is not quite optimal: lambda' r(x), to
 first order. After that correction the error is of second order, so that a loose

@@ -68,6 +68,8 @@ class SquaredL2(Regularizer):
 class DistanceFromOne(Regularizer):
     """DFO_p, r(v) = max(0, |v|_p - 1)^2: equation (4.9) of Sugg 2018.
 
+    Its gradient is 2 max(0, |v|_p - 1) d|v|_p/dv, for p = 2 equation (4.11).
+
     Norms up to one are free; the search then changes the entries relative to each
     other rather than their common size.
 
@@ -125,7 +127,9 @@ class StructuralRisk(Criterion):
     and the "large margin" problem (3) of Sangnier et al. 2014. No points are held out.
     At the optimum f = sum_j alpha_j k(x_j, .) + b only the kernel's own change counts,
 
-        dH/dtheta = -1/2 alpha' dK/dtheta alpha + lambda dr/dtheta.
+        dH/dtheta = -1/2 alpha' dK/dtheta alpha + lambda dr/dtheta,
+
+    which is (2.36) of Sugg 2018; `KernelMachine.envelope` computes its first term.
 
     C stays as it is given: H has its trivial minimum at C = 0.
 

@@ -232,7 +232,8 @@ def _weighted(weights: Array, terms: Array) -> Array:
 class MeanSquaredError(Criterion):
     """h(u) = (1 - u)^2, which is (f - y)^2 for labels y = +-1.
 
-    It also penalises margins beyond one, and so draws f towards +-1.
+    It also penalises margins beyond one, and so draws f towards +-1. Twice (2.3) of
+    Klatzer 2014.
     """
 
     def _pointwise(self, u: Array) -> tuple[Array, Array]:
@@ -253,7 +254,7 @@ class _MeanLoss(Criterion):
 
 
 class MeanSquaredHinge(_MeanLoss):
-    """h(u) = max(0, 1 - u)^2."""
+    """h(u) = max(0, 1 - u)^2: Klatzer 2014, (5.2); Stegie's draft, (1.11)."""
 
     _loss = losses.SquaredHinge()
 
@@ -261,7 +262,9 @@ class MeanSquaredHinge(_MeanLoss):
 class MeanHinge(_MeanLoss):
     """h(u) = max(0, 1 - u), with the subgradient 0 at the kink u = 1.
 
-    H is then only piecewise smooth in the hyperparameters.
+    H is then only piecewise smooth in the hyperparameters. It is the upper level of
+    Jiang and Siddiqui, (8) and (18), of Stegie's draft, (1.10) with the subgradients
+    (1.15) and (1.16), and of Sangnier et al. 2014, (4).
     """
 
     _loss = losses.Hinge()

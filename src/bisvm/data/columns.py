@@ -102,6 +102,9 @@ class SampleGroups:
 class FoldColumns:
     """Training problems as columns, one for every split and class task.
 
+    The sum of the columns' losses is H_T of Klatzer 2014, (2.10). It has the gradient
+    (2.11), (2.12): one adjoint system for each column.
+
     labels : (n, q), +1 or -1, or the targets of a regression
     train : (n, q), relative weight of a point's training loss, 0 where it is held out
     validation : (n, q), weight of a point's validation loss; they sum to one, and all

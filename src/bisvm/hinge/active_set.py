@@ -11,7 +11,8 @@ gaps g_i = y_i (f(x_i) + b) - p_i, (alpha, b) is optimal if and only if
     MARGIN    0 <= alpha_i <= c_i    g_i  = 0
     REST      alpha_i = 0            g_i >= 0.
 
-The sets are stored, and never derived from alpha.
+These are (7) and (8) of Sangnier et al. 2014, with I, M and O for ERROR, MARGIN and
+REST. The sets are stored, and never derived from alpha.
 
 If c and p move along a line, c + eta dc and p + eta dp, the solution moves along a line
 too, until a point changes its set: a breakpoint. `breakpoints.follow` follows this

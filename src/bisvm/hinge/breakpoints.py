@@ -220,6 +220,11 @@ def follow(
 ) -> int:
     """Move to the solution for c + dc and p + dp.
 
+    For points that come (V+) and leave (T+) this is section 3.2 of Sangnier et al.
+    2014: `_Path.rates` solves (9), and `_Path.next_event` takes the longest step within
+    (10) and (11). Their sets I, M and O are ERROR, MARGIN and REST. eta counts from the
+    start of the path, theirs from the last breakpoint.
+
     Parameters
     ----------
     sets : ActiveSet

@@ -233,7 +233,8 @@ class Chi2(ExponentialKernel):
     """k(x, y) = exp(-gamma sum_d (x_d - y_d)^2 / (x_d + y_d)), with 0/0 = 0.
 
     Inputs must not be negative: histograms, counts, energies. This is scikit-learn's
-    `chi2_kernel`. The derivative at the kink x_d = y_d = 0 is taken as zero.
+    `chi2_kernel`. The derivative at the kink x_d = y_d = 0 is taken as zero. Klatzer
+    2014, (6.1).
 
     Parameters
     ----------
@@ -288,7 +289,8 @@ class AdditiveChi2(Kernel):
         k(x, y) = (sum_d x_d + sum_d y_d + additive_chi2_kernel(x, y)) / 2,
 
     where scikit-learn's `additive_chi2_kernel` is the negative distance, which is not
-    positive definite. The derivative at x_d = y_d = 0 is taken as zero.
+    positive definite. The derivative at x_d = y_d = 0 is taken as zero. Klatzer 2014,
+    (6.2).
 
     Vedaldi and Zisserman, Efficient additive kernels via explicit feature maps, IEEE
     TPAMI 34(3), 2012, Table 1.

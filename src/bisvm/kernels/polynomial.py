@@ -111,6 +111,8 @@ class Polynomial(Kernel):
         d/d log gamma  = <V, B - offset>        d/dX = gamma V Y
         d/d log offset = offset <V, 1>          d/dY = gamma V'X.
 
+        By a filter in front of the kernel, Sugg 2018 (4.5): see `Transformed.pullback`.
+
         An even power loses the sign of B, so that B is computed again.
         """
         Y = X if Y is None else Y

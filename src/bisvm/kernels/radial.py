@@ -186,7 +186,10 @@ class RadialKernel(DistanceKernel):
         d/d log gamma_d = -(r'z_d^2 + s'z'_d^2 - 2 z_d' V z'_d)
         d/dx_id         = -2 sqrt(gamma_d) (r_i z_id - (V z'_d)_i):
 
-        two matrix products, whatever the number of features.
+        two matrix products, whatever the number of features. W is U alpha' in
+        `KernelMachine.sensitivity`. For a Gaussian kernel, the derivative by gamma_d
+        itself is -sum_ij W_ij K_ij (x_id - y_jd)^2: <W, dK/dgamma_d> of Klatzer 2014,
+        sections 3.1.2 and 3.1.3.
         """
         root = self._root_gamma(X)
         Z_X, Z_Y = _scaled(X, Y, root)

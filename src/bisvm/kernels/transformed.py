@@ -118,7 +118,14 @@ class Transformed(Kernel):
     def pullback(
         self, X: Matrix, Y: Matrix | None, gram: Array, W: Factors, inputs: bool = False
     ) -> KernelGradient:
-        """Pass the kernel's gradient by T(x) on to the transform: reverse mode."""
+        """Pass the kernel's gradient by T(x) on to the transform: reverse mode.
+
+        For Polynomial(d, gamma=1) of maps Z_i = X_i f, the convolution of an image by a
+        filter, with W = -1/2 alpha alpha' and V_ij = W_ij d (1 + Z_i'Z_j)^(d - 1), this
+        is Sugg 2018, (4.4) with (4.5):
+
+            dH/df = sum_ij V_ij (X_i'X_j + X_j'X_i) f = sum_i X_i'(V Z + V'Z)_i.
+        """
         T = self._fixed(X)
         Z_X, Z_Y = T.apply(X), None if Y is None else T.apply(Y)
         onward = inputs or T.has_parameters

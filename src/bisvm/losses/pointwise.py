@@ -463,7 +463,8 @@ class ModifiedLog(Loss):
 
     ::
 
-        l(u) = log(1 + exp(-mu (u - 1))) / mu
+        l(u)  = log(1 + exp(-mu (u - 1))) / mu
+        l'(u) = -1 / (1 + exp(mu (u - 1)))
 
     Parameters
     ----------
@@ -472,6 +473,9 @@ class ModifiedLog(Loss):
 
     References
     ----------
+    T. Klatzer, Bi-level Optimization for Support Vector Machines, master's thesis, Graz
+    University of Technology, 2014, Table 2.1.
+
     J. Zhang, R. Jin, Y. Yang, A. G. Hauptmann, Modified logistic regression: an
     approximation to SVM and its applications in large-scale text categorization,
     ICML 2003, pp. 888-895.

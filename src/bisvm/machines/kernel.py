@@ -151,7 +151,14 @@ class KernelMachine(Machine):
     def sensitivity(
         self, x: Coefficients, tangent: Tangent, adjoint: Adjoint, cotangent: Array
     ) -> Sensitivity:
-        """The Gram matrix enters by <U alpha', dK>, U the adjoint function."""
+        """The Gram matrix enters by <U alpha', dK>, U the adjoint function.
+
+        This is Klatzer 2014, (3.11) to (3.13), for the same H. With the multiplier l of
+        (3.5), lambda = -c K l on training points. U is (K alpha - eta) / L on held-out
+        points, which is (3.12), and diag(loss'') K l on training points, which is the
+        last term of (3.13). Its first two cancel, since c alpha + loss' = 0, (3.9). For
+        c, alpha'K l of (3.8) and (3.10) is -lambda'alpha / c.
+        """
         function = adjoint.function
         return Sensitivity(
             weights=self.weights_sensitivity(x, tangent, adjoint),

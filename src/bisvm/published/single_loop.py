@@ -1,11 +1,19 @@
 """Single-loop methods: a step on the lower level and a step on the upper one, in turn.
 
+The problem is (8) of Jiang and Siddiqui, with the dual (18), and (24) on K folds:
+
+    min over C   1/K sum_k sum_j v_jk max(0, 1 - y_jk w_k'x_j),   C_min <= C <= C_max
+    w_k = argmin 1/2 |w|^2 + C sum_i train_ik max(0, 1 - y_ik w'x_i)
+        = sum_i alpha_ik y_ik x_i,    alpha_k from the dual (6) (`solvers.dcd`).
+
+The methods take these steps:
+
     w_k <- w_k - a step on  1/2 |w|^2 + C sum_i train_ik max(0, 1 - y_ik w'x_i)
     C   <- P(C - sign(g) / (t sqrt(p))),    g = 1/K sum_k g_k
 
-g_k estimates the derivative, by C, of the validation loss of column k from one of its
-validation points; t numbers the iterations, p is the number of features without the
-constant one, and P clips to the bounds. The size of g does not matter, since the
+g_k estimates, by (20) and (21), the derivative, by C, of the validation loss of column
+k from one of its validation points; t numbers the iterations, p is the number of
+features without the constant one, and P clips to the bounds. The size of g does not matter, since the
 published rate 1 / (t sqrt(p) |g|) divides by it (Jiang and Siddiqui, section 4).
 
 No lower level is ever solved, so H(theta) is never known: such a method needs the
