@@ -278,6 +278,21 @@ def test_sets_are_those_of_the_model_in_python(folder, capsys):
     assert any(";" in row[-1] for row in rows)
 
 
+def test_sets_may_hold_the_share_of_every_class(folder, capsys):
+    model = bisvm.load(folder / "model.skops")
+    table = str(folder / "iris.csv")
+    words = ["predict", str(folder / "model.skops"), table, "--by-class"]
+    with pytest.raises(SystemExit):
+        main(words)
+    assert "--by-class needs --set" in capsys.readouterr().err
+    assert main([*words, "--set", "0.8"]) == 0
+    rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
+    inputs = model[:-1].transform(pd.read_csv(table))
+    sets = model[-1].predict_set(inputs, 0.8, class_conditional=True)
+    shown = [";".join(model.classes_[own]) or "(none)" for own in sets]
+    assert [row[-1] for row in rows] == shown
+
+
 def test_a_model_without_sets_says_so(folder, tmp_path, capsys):
     model = bisvm.load(folder / "model.skops")
     model[-1]._folds = None
@@ -333,6 +348,15 @@ def test_compare_has_a_line_for_every_method(folder, capsys):
     # Leaves of boosted trees have twenty rows, a third of this table.
     fine = [row for row in rows if row[0] not in ("guessing", "boosting")]
     assert all(float(row[2]) > 0.7 and float(row[3]) > 0.7 for row in fine)
+
+
+def test_methods_are_compared_by_what_matters_if_a_class_is_rare(rare, capsys):
+    words = ["compare", *rare[1:], "--drop", "patient", "--trials", "2"]
+    assert main(words) == 0
+    out, err = capsys.readouterr()
+    rows = {line.split("\t")[0]: line.split("\t") for line in out.splitlines()}
+    assert "and balanced accuracy on the test rows" in err
+    assert float(rows["guessing"][3]) == 0.5
 
 
 def test_a_page_has_25_lines_however_many_classes_and_columns(tmp_path, capsys):

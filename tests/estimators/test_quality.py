@@ -146,3 +146,10 @@ def test_two_rows_that_are_right_are_too_few_to_tell():
     y = np.arange(8) % 2
     wrong = Quality.of(y, 1.0 - 2.0 * y, None, np.arange(2))
     assert wrong.headline.startswith(f"{NO_BETTER}: ") and not wrong.too_few_to_tell
+
+
+def test_guessing_is_the_largest_class_of_the_training_rows():
+    y = np.repeat([0, 1], [6, 4])
+    found = Quality.of(y, np.linspace(-1, 1, 10), None, np.arange(2), guessed=1)
+    assert found.guess == 0.4 and found.largest_class == "1"
+    assert Quality.of(y, np.linspace(-1, 1, 10), None, np.arange(2)).guess == 0.6

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_iris, make_moons
 from sklearn.inspection import partial_dependence
 from sklearn.metrics import confusion_matrix, roc_auc_score
@@ -43,6 +44,16 @@ def test_counts_are_those_of_the_thresholds(model, positive, points, monkeypatch
     assert found.alarms[found.used] == counts[1 - place, place]
     assert found.auc == pytest.approx(roc_auc_score(y == place, p))
     assert found.roc[0] == (0.0, 0.0) and found.roc[-1] == (1.0, 1.0)
+
+
+def test_the_threshold_in_use_is_that_of_the_model(model):
+    test, y = X[100:], Y[100:]
+    found = thresholds_of(model, test, y)
+    assert found.value[found.used] == pytest.approx(0.5)
+    moved = clone(model).set_params(threshold={0: 5.0}).fit(X[:100], Y[:100])
+    found = thresholds_of(moved, test, y, "1")
+    share = np.exp(moved._log_proba_of(np.zeros(1)))[0, 1]
+    assert found.value[found.used] == pytest.approx(share) != 0.5
 
 
 def test_no_thresholds_between_three_classes():

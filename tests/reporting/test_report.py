@@ -138,6 +138,19 @@ def test_the_lines_make_the_model_again(name, reported, text, monkeypatch):
     )
 
 
+def test_the_lines_have_the_threshold_of_the_model(tmp_path):
+    two, labels = X[y < 2, :2], y[y < 2]
+    model = BilevelSVC("rbf", cv=5, threshold={0: 4.0}, random_state=0)
+    model.fit(two, labels)
+    assert model.threshold_ != 0.0
+    path = bisvm.report(model, two, labels, tmp_path / "two.html", compare=False)
+    text = path.read_text(encoding="utf-8")
+    made = {"X": two, "y": labels}
+    exec(code(text, "rebuild"), made)
+    assert made["model"].threshold_ == pytest.approx(model.threshold_, rel=1e-3)
+    assert "may differ a little" not in text
+
+
 def test_several_classes_a_plain_pipeline_and_no_held_out_rows(tmp_path):
     machine = BilevelSVC("rbf", multi_class="ovr", cv=3, random_state=0)
     model = make_pipeline(StandardScaler(), machine).fit(X, y)

@@ -47,14 +47,14 @@ def test_words_that_were_found_are_named(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("\n".join(map(",".join, [heads, *rows])))
     said = (
-        "missing values: 'n/a' in 'c2' (10), 'c3' (1); '?' in 'c1' (3); '-' in 'c3' "
-        "(2); in the target, they may be classes"
+        "words for missing values: 'n/a' in 'c2' (10 cells), 'c3' (1 cell); '?' in "
+        "'c1' (3 cells); '-' in 'c3' (2 cells)"
     )
     assert said in read_table(path).notes
     # What was asked for is no guess, and neither is what another file told.
     notes = read_table(path, missing=["N/A", "?"]).notes
     assert [one for one in notes if "missing" in one] == [
-        "missing values: '-' in 'c3' (2); in the target, they may be classes"
+        "words for missing values: '-' in 'c3' (2 cells)"
     ]
     assert not read_table(path, like=read_table(path).form).notes
 
@@ -63,9 +63,9 @@ def test_no_more_than_a_few_words_and_columns_are_named(tmp_path):
     words = ["NA", "?", "-", "none", "null"]
     rows = [words[k % 5] if k < 15 else f"{k}.5" for k in range(40)]
     path = tmp_path / "t.csv"
-    path.write_text("\n".join(["a,b,c,d", *(",".join([one] * 4) for one in rows)]))
+    path.write_text("\n".join(["a,b,c,d,e", *(",".join([one] * 5) for one in rows)]))
     note = next(one for one in read_table(path).notes if "missing" in one)
-    assert "'NA' in 'a' (3), 'b' (3), 'c' (3) and 1 more columns;" in note
-    assert "; and 2 more words; in the target" in note
+    assert "'c' (3 cells) and 2 more columns;" in note
+    assert note.endswith("; and 2 more words")
     path.write_text("a,b\n1.5,\n,2.5\n")
     assert not any("missing values" in one for one in read_table(path).notes)

@@ -19,6 +19,7 @@ KERNELS = {
     "rbf": "Gaussian, one width for all columns; also called gaussian",
     "ard": "Gaussian, a width for each column",
     "poly": "polynomial",
+    "laplacian": "for decisions at thresholds of single columns",
     "chi2": "for counts and histograms",
     "mkl": "a weighted sum of four kernels",
 }

@@ -63,14 +63,17 @@ def run(options: Namespace) -> int:
         except ImportError as error:
             say(f"note: {error}")
             continue
-        test = None if one.scores is None else float(one.scores.mean())
+        test = None
+        if one.scores is not None:
+            test = task.kind.mean_score(one.scores, task.y_test)
         results.append((name, one.tuned, one.cross_validated, test, one.seconds))
     if options.json:
         write_json({"methods": [dict(zip(COLUMNS, r, strict=True)) for r in results]})
     else:
+        kind = task.kind
         say(
-            f"{task.kind.measure} in cross-validation ({COLUMNS[2]}) and on the test "
-            f"rows ({COLUMNS[3]}):"
+            f"{kind.measure} in cross-validation ({COLUMNS[2]}), and "
+            f"{kind.measure_on(task.y_test)} on the test rows ({COLUMNS[3]}):"
         )
         shown = [
             (name, tuned, _share(score), _share(test), f"{seconds:.2f}")

@@ -16,7 +16,7 @@ from bisvm.core.types import Array
 from bisvm.estimators.importance import Importance
 from bisvm.estimators.quality import cut
 from bisvm.reporting.importances import coefficients
-from bisvm.reporting.words import certificates_of, learned_in_words
+from bisvm.reporting.words import TEST_ROWS, certificates_of, learned_in_words
 from bisvm.search.history import Certificate
 from bisvm.search.reasons import GUESSING, TIME_STOP, default_machine
 from bisvm.tables.format import remembered
@@ -32,6 +32,7 @@ BAR, NAME = 20, 30
 NO_EFFECT = 0.0005
 # Attributes of a pipeline that hold what was found with its data.
 IMPORTANCE, TEST_QUALITY, SPREAD = "importance_", "test_quality_", "spread_"
+DOUBTS, SAID = "doubts_", "said_of_test_rows_"
 
 
 def remember_findings(
@@ -39,15 +40,21 @@ def remember_findings(
     importance: Importance | None,
     test: object,
     spread: Array | None = None,
+    doubts: Sequence[str] = (),
+    said: Sequence[str] = (),
 ) -> None:
     """Store findings that need the data with a fitted pipeline.
 
     test : `TargetKind.quality` of the test rows
+    doubts : what may make the answer worthless
+    said : `TargetKind.said` of the test rows
     spread : `bisvm.reporting.words.spread_of` the inputs
     """
     setattr(model, IMPORTANCE, importance)
     setattr(model, TEST_QUALITY, test)
     setattr(model, SPREAD, spread)
+    setattr(model, DOUBTS, list(doubts))
+    setattr(model, SAID, list(said))
 
 
 def importance_of(model: Pipeline) -> Importance | None:
@@ -66,23 +73,21 @@ def learned_of(model: Pipeline) -> list[str]:
     return learned_in_words(model[-1], getattr(model, SPREAD, None))
 
 
-def page(model: Pipeline, said: Sequence[str] = ()) -> list[str]:
-    """At most 25 lines: how good it is, what it uses, what was learned.
-
-    said : further lines about test rows
-    """
+def page(model: Pipeline) -> list[str]:
+    """At most 25 lines: how good it is, what it uses, what was learned."""
     machine = model[-1]
-    head = answer_of(model, said)
+    head = answer_of(model)
     tail = ["", *wrapped([*_learned(model), *_certificate(machine)])]
-    # A blank line, two of the head of the columns, and one may count the others.
-    room = MOST_LINES - len(head) - len(tail) - 4
+    # A blank line, two of the head of the columns, and two that may follow them.
+    room = MOST_LINES - len(head) - len(tail) - 5
     return [*head, "", *columns_in_words(model, max(min(COLUMNS, room), 1)), *tail]
 
 
-def answer_of(model: Pipeline, said: Sequence[str] = ()) -> list[str]:
-    """Whether the target can be predicted, and how well; `said` are further lines."""
+def answer_of(model: Pipeline) -> list[str]:
+    """Whether the target can be predicted, and how well."""
     first, *others = [*_verdict(model), ""]
-    return [*wrapped([first, *said, *others]), *_quality(model)]
+    doubts, said = (getattr(model, one, []) for one in (DOUBTS, SAID))
+    return [*wrapped([first, *doubts, *others, *said]), *_quality(model)]
 
 
 def wrapped(lines: Sequence[str]) -> list[str]:
@@ -116,11 +121,14 @@ def _indent(line: str) -> str:
 def _quality(model: Pipeline) -> list[str]:
     """Recall and precision of the classes, those with the lowest recall first."""
     machine = model[-1]
-    found = kind_of_machine(machine).by_class(machine, quality_on_test(model))
+    test = quality_on_test(model)
+    found = kind_of_machine(machine).by_class(machine, test)
     if found is None:
         return []
-    head, *classes = [one_line_kept(line) for line in found.table]
-    summary = wrapped([found.summary])
+    rows = "rows" if test is None else TEST_ROWS
+    head, *classes = [one_line_kept(line) for line in found.table(rows)]
+    where = "the same rows" if test is None else f"the {TEST_ROWS}"
+    summary = wrapped([found.summary(where)])
     if len(classes) <= CLASSES:
         return [head, *classes, *summary]
     recall = np.nan_to_num(found.recall, nan=np.inf)
@@ -134,8 +142,11 @@ def one_line_kept(line: str) -> str:
     return "".join(c if c.isprintable() else " " for c in line)
 
 
-def columns_in_words(model: Pipeline, most: int) -> list[str]:
-    """Columns with the importances that are known, or with their relevances."""
+def columns_in_words(model: Pipeline, most: int, every: bool = False) -> list[str]:
+    """Columns with the importances that are known, or with their relevances.
+
+    every : whether to show columns without an effect, too
+    """
     found = importance_of(model)
     if found is None:
         return _relevances(model, most)
@@ -145,15 +156,10 @@ def columns_in_words(model: Pipeline, most: int) -> list[str]:
     low, high = found.interval()
     width = min(max(len(one_line(name)) for name in found.names[:most]), NAME)
     signs = _signs(model)
-    # Without this, the longest bar would look like a finding.
-    doubt = (
-        []
-        if low.max() > 0
-        else ["No column is certain to matter: all intervals contain zero."]
-    )
-    lines = wrapped([head, *doubt])
+    lines = wrapped([head])
     # The first column is shown in any case.
-    shown = max(min(most, int(np.sum(np.abs(found.values) >= NO_EFFECT))), 1)
+    effects = np.abs(found.values) >= NO_EFFECT
+    shown = min(most, len(effects) if every else max(int(np.sum(effects)), 1))
     figures = [
         [found.in_words(one) for one in (found.values[k], low[k], high[k])]
         for k in range(shown)
@@ -163,11 +169,15 @@ def columns_in_words(model: Pipeline, most: int) -> list[str]:
         bar = "#" * round(BAR * max(found.values[k], 0.0) / max(found.values[0], 1e-9))
         value, a, b = figures[k]
         text = f"{value:>{widest}} ({a} to {b})"
-        label, sign = cut(one_line(name), width), signs.get(name, "")
+        label, sign = cut(one_line(name), width), signs.get(name, "") * bool(effects[k])
         line = f"  {label:<{width}} {text:<{widest + 18}} {bar:<{BAR}} {sign}"
         lines.append(line.rstrip())
-    more, matter = len(found.names) - shown, np.abs(found.values[shown:]) >= NO_EFFECT
-    return lines + _rest(more, "" if matter.any() else ", without effect")
+    more = len(found.names) - shown
+    lines += _rest(more, "" if effects[shown:].any() else ", without effect")
+    if not low.max() > 0:
+        # Without this, the longest bar would look like a finding.
+        lines.append("  Each of these falls may be chance: all intervals contain zero.")
+    return lines
 
 
 def _signs(model: Pipeline) -> dict[str, str]:
@@ -176,10 +186,10 @@ def _signs(model: Pipeline) -> dict[str, str]:
     if found is None:
         return {}
     if is_regressor(model[-1]):
-        words = {True: "higher is more", False: "higher is less"}
+        words = {True: "more if higher", False: "less if higher"}
         return {name: words[value > 0] for name, value in found.items()}
     classes = [one_line(str(name)) for name in model[-1].classes_]
-    return {name: f"higher: {classes[value > 0]}" for name, value in found.items()}
+    return {name: f"{classes[value > 0]!r} if higher" for name, value in found.items()}
 
 
 def _relevances(model: Pipeline, most: int) -> list[str]:

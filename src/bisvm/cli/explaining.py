@@ -24,7 +24,7 @@ from bisvm.tables import ColumnTypes
 from bisvm.tables.preparing import columns_of, relevances_by_column
 
 # Columns that are listed.
-SHOWN = 20
+SHOWN = 100
 PLURAL = {"category": "categorical", "date": "of dates", "number": "numeric"}
 
 
@@ -66,7 +66,7 @@ def words(model: Pipeline) -> list[str]:
     return [
         *answer_of(model),
         "",
-        *columns_in_words(model, SHOWN),
+        *columns_in_words(model, SHOWN, every=True),
         *(f"  (column {one_line(n)!r} {why}: not used)" for n, why in dropped.items()),
         "",
         *wrapped(_about(model)),

@@ -17,8 +17,8 @@ from bisvm.estimators import (
     BilevelSVR,
 )
 from bisvm.estimators.number_quality import NumberQuality
-from bisvm.estimators.quality import Quality
-from bisvm.reporting.scores import quality_of
+from bisvm.estimators.quality import UNBALANCED, Quality
+from bisvm.reporting.scores import measured, quality_of
 from bisvm.reporting.words import (
     LEVEL,
     TEST_ROWS,
@@ -45,6 +45,14 @@ class TargetKind(ABC):
     # What comparisons measure, and the rows that they are made on.
     measure: str
     rows: type[Rows]
+
+    def measure_on(self, y: Array) -> str:
+        """Return the measure of a comparison on test rows."""
+        return self.measure
+
+    def mean_score(self, scores: Array, y: Array) -> float:
+        """Return the measure on test rows, from the scores of all rows."""
+        return float(scores.mean())
 
     @abstractmethod
     def counted(self, y: Array, target: str) -> str:
@@ -125,6 +133,12 @@ class Classes(TargetKind):
 
     name, task = "classes", "classification"
     measure, rows = "Accuracy", Rows
+
+    def measure_on(self, y: Array) -> str:
+        return "balanced accuracy" if _unbalanced(y) else "accuracy"
+
+    def mean_score(self, scores: Array, y: Array) -> float:
+        return float(measured(scores, y, _unbalanced(y)).value)
 
     def counted(self, y: Array, target: str) -> str:
         return f"{len(np.unique(y))} classes of {target!r}"
@@ -266,6 +280,11 @@ def kind_of(y: Array) -> TargetKind:
 def kind_of_machine(machine: BaseEstimator) -> TargetKind:
     """Return the kind of target that a machine predicts."""
     return Quantities() if is_regressor(machine) else Classes()
+
+
+def _unbalanced(y: Array) -> bool:
+    """Whether accuracy says little, since one class is so frequent."""
+    return len(y) > 0 and largest_class(y) >= UNBALANCED
 
 
 def largest_class(y: Array) -> float:

@@ -234,6 +234,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "the rows, such as 0.9; '(none)' is an empty set: the row is less typical of "
         "every class than most rows in cross-validation are of theirs",
     ),
+    "--by-class": dict(
+        help="with --set, the share is that of the rows of every class, even of a rare "
+        "one, and not of all rows together; sets are larger",
+        **_FLAG,
+    ),
     "--interval": dict(
         type=arguments.coverage,
         nargs="?",
@@ -329,8 +334,8 @@ digits; --json has all.
   bisvm predict patients.skops new.csv --with-all --json
   bisvm predict houses.skops new.csv --interval 0.9
 """,
-        f"model {READING} --with --with-all --scores --proba --set --interval --output "
-        "--json",
+        f"model {READING} --with --with-all --scores --proba --set --by-class "
+        "--interval --output --json",
     ),
     "explain": Command(
         "describe what a model has learned",
@@ -422,6 +427,8 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     for name in ("open", "details"):
         if getattr(options, name, False) and options.report is None:
             own.error(f"--{name} needs --report FILE")
+    if getattr(options, "by_class", False) and options.set is None:
+        own.error("--by-class needs --set COVERAGE")
     return options
 
 

@@ -248,7 +248,7 @@ def _classes(model: Pipeline, rows: UserData, options: Namespace) -> Columns:
         own = names[-values.shape[1] :]
         found |= {f"{what} {n}": v.tolist() for n, v in zip(own, values.T, strict=True)}
     if options.set is not None:
-        sets = _sets(model, rows, options.set, names)
+        sets = _sets(model, rows, options, names)
         mark = "[]" if options.json else _mark_of_empty(names)
         _say_empty(sets, mark)
         found["set"] = sets if options.json else [";".join(s) or mark for s in sets]
@@ -267,11 +267,15 @@ def _added(model: Pipeline, rows: UserData, options: Namespace) -> dict[str, Arr
 
 
 def _sets(
-    model: Pipeline, rows: UserData, coverage: float, names: Sequence[str]
+    model: Pipeline, rows: UserData, options: Namespace, names: Sequence[str]
 ) -> list[list[str]]:
     """The classes in the set of every row."""
     inputs = model[:-1].transform(rows) if len(model) > 1 else rows
-    member = model[-1].predict_set(inputs, coverage)
+    if model[-1].threshold is not None:
+        say(
+            "note: sets do not depend on the --threshold that the model was tuned with."
+        )
+    member = model[-1].predict_set(inputs, options.set, options.by_class)
     return [[n for n, own in zip(names, row, strict=True) if own] for row in member]
 
 

@@ -71,7 +71,10 @@ def run(options: Namespace) -> int:
         importance = None if signals else _importance(task, model)
         remember(model, task.table.form)
         inputs = model[:-1].transform(task.X)
-        remember_findings(model, importance, of_test, spread_of(model[-1], inputs))
+        said = task.kind.said(model[-1], of_test, task.y, task.y_test)
+        spread = spread_of(model[-1], inputs)
+        found = importance, of_test, spread, doubts(task.warnings), said
+        remember_findings(model, *found)
         saved = options.save is None or _written(lambda: _save(options, model))
         interrupted = next(iter(signals), None)
     test = {"test": task.kind.figures(of_test), "seconds": seconds}
@@ -85,11 +88,7 @@ def run(options: Namespace) -> int:
         reported = _written(lambda: write_report(options, task, model, seconds))
         if reported:
             result["report"] = str(options.report)
-    said = [
-        *doubts(task.warnings),
-        *task.kind.said(model[-1], of_test, task.y, task.y_test),
-    ]
-    _write(options, model, result, said)
+    _write(options, model, result)
     if interrupted is not None:
         return exit_code(interrupted)
     return 0 if saved and reported else 1
@@ -100,21 +99,22 @@ def _importance(task: Task, model: Pipeline) -> Importance | None:
         return column_importance(model, task.X, task.X_test, task.y_test, task.groups)
 
 
-def _write(
-    options: Namespace, model: Pipeline, result: dict[str, object], said: list[str]
-) -> None:
+def _write(options: Namespace, model: Pipeline, result: dict[str, object]) -> None:
     """Write the result for people, or for machines."""
     if options.json:
         write_json(result)
     elif options.tsv:
         write_pairs(result)
     else:
-        write_lines(page(model, said))
+        write_lines(page(model))
 
 
 def _save(options: Namespace, model: Pipeline) -> None:
     save(model, options.save)
-    say(f"Model: {options.save}. Use it by `bisvm predict {options.save} FILE`.")
+    say(
+        f"Model: {options.save}, trained on the training rows. Use it by `bisvm "
+        f"predict {options.save} FILE`."
+    )
 
 
 def _written(write: Callable[[], None]) -> bool:
@@ -149,7 +149,7 @@ def tuned(options: Namespace, task: Task, step: ProgressLine) -> tuple[Pipeline,
 
     def show(progress: Progress) -> None:
         number, seconds = next(done), progress.record.seconds
-        loss, began = f"validation loss {progress.best_value:.4f}", step.seconds
+        loss, began = f"loss {progress.best_value:.4f}", step.seconds
 
         def detail() -> str:
             # The clock goes on during a long evaluation.
@@ -173,7 +173,7 @@ def tuned(options: Namespace, task: Task, step: ProgressLine) -> tuple[Pipeline,
         step.text = what
         step.detail = f"{trained} SVMs trained"
         if isfinite(loss):
-            step.detail += f", validation loss {loss:.4f}"
+            step.detail += f", cross-validated loss {loss:.4f}"
     return model, seconds
 
 

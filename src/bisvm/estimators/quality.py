@@ -86,6 +86,9 @@ class Quality:
     gain_over_constant : float or None
         By how much the validation loss is lower than that of a constant, in standard
         errors; known of the held-out rows of a search only.
+    guessed : int or None
+        Number of the class that guessing predicts, the largest of the training rows;
+        None for the largest of these rows.
     """
 
     classes: Array
@@ -94,6 +97,8 @@ class Quality:
     log_loss: float | None = None
     calibration_error: float | None = None
     gain_over_constant: float | None = None
+    # Model files that were written before this was known have none.
+    guessed: int | None = None
 
     @classmethod
     def of(
@@ -105,6 +110,7 @@ class Quality:
         *,
         weight: Array | None = None,
         gain_over_constant: float | None = None,
+        guessed: int | None = None,
     ) -> Quality:
         """Count from decision values.
 
@@ -133,6 +139,7 @@ class Quality:
             log_loss,
             error,
             gain_over_constant,
+            guessed,
         )
 
     # --- figures ----------------------------------------------------------------------
@@ -149,8 +156,12 @@ class Quality:
 
     @property
     def guess(self) -> float:
-        """Accuracy of always predicting the largest class."""
-        return float(self.rows.max() / self.rows.sum())
+        """Accuracy of always predicting the largest class of the training rows."""
+        return float(self.rows[self._guess] / self.rows.sum())
+
+    @property
+    def _guess(self) -> int:
+        return int(self.rows.argmax()) if self.guessed is None else self.guessed
 
     @property
     def recall(self) -> Array:
@@ -208,7 +219,7 @@ class Quality:
     def gains(self) -> tuple[float, float]:
         """z_accuracy and z_balanced, gains over guessing in standard deviations."""
         hits, rows = np.diag(self.confusion), self.rows
-        largest, known = int(rows.argmax()), rows > 0
+        largest, known = self._guess, rows > 0
         here, there = hits.sum() - hits[largest], rows[largest] - hits[largest]
         z_accuracy = (here - there) / max(np.sqrt(here + there), 1e-300)
         share = self.confusion.sum(axis=0)[known] / rows.sum()
@@ -251,7 +262,8 @@ class Quality:
 
     @property
     def largest_class(self) -> str:
-        return str(self.classes[int(self.rows.argmax())])
+        """The largest class of the training rows."""
+        return str(self.classes[self._guess])
 
     def figures_on(self, where: str = IN_FOLDS) -> str:
         """The measure that matters on these rows, and what guessing would give."""
@@ -310,16 +322,16 @@ class Quality:
         return self.on_balance + self.on_ranking
 
     def __str__(self) -> str:
-        return "\n".join([self.headline, *self.remarks, *self.table, self.summary])
+        said = [self.headline, *self.remarks, *self.table(), self.summary()]
+        return "\n".join(said)
 
-    @property
-    def table(self) -> list[str]:
-        """Rows, recall and precision of every class."""
+    def table(self, rows: str = "rows") -> list[str]:
+        """Rows, recall and precision of every class; `rows` heads their number."""
         names = [str(one) for one in self.classes]
-        width = max(5, *(min(len(name), 40) for name in names))
-        head = f"  {'class':<{width}}   rows  recall  precision"
+        width, wide = max(5, *(min(len(name), 40) for name in names)), max(5, len(rows))
+        head = f"  {'class':<{width}}  {rows:>{wide}}  recall  precision"
         lines = [
-            f"  {cut(name, width):<{width}}  {n:5.0f}  {_percent(recall):>6}  "
+            f"  {cut(name, width):<{width}}  {n:{wide}.0f}  {_percent(recall):>6}  "
             f"{_percent(precision):>9}"
             for name, n, recall, precision in self.by_class()
         ]
@@ -331,8 +343,7 @@ class Quality:
         figures = self.rows.tolist(), self.recall.tolist(), self.precision.tolist()
         return list(zip(names, *figures, strict=True))
 
-    @property
-    def summary(self) -> str:
+    def summary(self, where: str = "the same rows") -> str:
         """What the headline leaves out of the figures of these rows, in one line."""
         # A remark has said the accuracy if classes are unbalanced.
         other = f"balanced accuracy {self.balanced_accuracy:.1%}"
@@ -342,7 +353,7 @@ class Quality:
         if self.log_loss is not None:
             guess = self.log_loss_of_guess
             said.append(f"log-loss {self.log_loss:.3f} ({guess:.3f} if guessing)")
-        sentences = [f"On the same rows: {', '.join(said)}."] if said else []
+        sentences = [f"On {where}: {', '.join(said)}."] if said else []
         if self.calibration_error is not None:
             error = 100 * self.calibration_error
             sentences.append(

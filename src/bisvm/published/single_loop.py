@@ -13,8 +13,9 @@ The methods take these steps:
 
 g_k estimates, by (20) and (21), the derivative, by C, of the validation loss of column
 k from one of its validation points; t numbers the iterations, p is the number of
-features without the constant one, and P clips to the bounds. The size of g does not matter, since the
-published rate 1 / (t sqrt(p) |g|) divides by it (Jiang and Siddiqui, section 4).
+features without the constant one, and P clips to the bounds. The size of g does not
+matter, since the published rate 1 / (t sqrt(p) |g|) divides by it (Jiang and Siddiqui,
+section 4).
 
 No lower level is ever solved, so H(theta) is never known: such a method needs the
 training problems themselves, and returns the result of its last iteration.

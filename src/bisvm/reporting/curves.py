@@ -77,11 +77,12 @@ def thresholds_of(
     values = model.predict_proba(X)[known, place] if is_probability else decision
     is_class = y[known] == classes[place]
     # `predict` decides by the sign of the decision value.
-    chosen = values[decision > 0]
-    levels = _levels(values, chosen.min() if len(chosen) else np.inf)
+    used = 0.0
+    if is_probability:
+        used = float(np.exp(model._log_proba_of(np.zeros(1))[0, place]))
+    levels = _levels(values, used)
     hits = [int(np.sum(is_class & (values >= level))) for level in levels]
     alarms = [int(np.sum(~is_class & (values >= level))) for level in levels]
-    counts = np.add(hits, alarms)
     return Thresholds(
         str(classes[place]),
         str(classes[1 - place]),
@@ -91,7 +92,7 @@ def thresholds_of(
         alarms,
         int(is_class.sum()),
         int((~is_class).sum()),
-        int(np.abs(counts - len(chosen)).argmin()),
+        int(np.flatnonzero(levels == used)[0]),
         float(roc_auc_score(is_class, decision)),
         float(average_precision_score(is_class, decision)),
     )
@@ -105,10 +106,9 @@ def _place(classes: Array, y: Array, positive: str | None) -> int:
 
 
 def _levels(values: Array, used: float) -> Array:
-    """Thresholds from above all values to the lowest; the one in use is among them."""
-    every = np.unique(values)[::-1]
+    """Thresholds from above all values to the lowest, and the one in use."""
+    every = np.unique(values)
     if len(every) > MOST_POINTS:
-        some = np.linspace(0, len(every) - 1, MOST_POINTS).astype(int)
-        every = every[(every == used) | np.isin(np.arange(len(every)), some)]
-    top = np.nextafter(every[0], np.inf)
-    return np.asarray(np.concatenate([[top], every]))
+        every = every[np.linspace(0, len(every) - 1, MOST_POINTS).astype(int)]
+    top = np.nextafter(every[-1], np.inf)
+    return np.union1d(every, [top, used])[::-1]

@@ -62,6 +62,16 @@ class Dependence(NamedTuple):
         low, high = self.limits
         return (value - low) / (high - low)
 
+    def said(self, values: Sequence[float]) -> str:
+        """The ends of a curve, or the lowest and the highest of the categories."""
+        if self.is_number:
+            first, last = self.text(values[0]), self.text(values[-1])
+            return f"{first} at the left, {last} at the right"
+        low, high = int(np.argmin(values)), int(np.argmax(values))
+        return " to ".join(
+            f"{self.text(values[k])} for {self.labels[k]}" for k in (low, high)
+        )
+
     def text(self, value: float) -> str:
         return f"{value:.1%}" if self.unit == "probability" else f"{value:.4g}"
 

@@ -67,6 +67,7 @@ from bisvm.selection.comparison import (
     Rows,
     balanced_difference,
     disagreement,
+    fixed,
     folds_of,
     grid_entry,
     own_entry,
@@ -274,7 +275,10 @@ def _on_folds(found: Gathered) -> bool:
 
 
 def _splits_matter(machine: BaseEstimator) -> str:
-    """What of a model depends on the rows that its folds hold out."""
+    """What of a model depends on its folds, if `fixed` has others."""
+    held = fixed(machine)
+    if held is None or getattr(held, "cv", None) == getattr(machine, "cv", None):
+        return ""
     if hasattr(machine, "predict_proba"):
         return "Probabilities"
     return "Prediction intervals" if hasattr(machine, "predict_interval") else ""

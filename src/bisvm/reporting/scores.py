@@ -13,6 +13,7 @@ from bisvm.core.types import Array, UserData, UserVector
 from bisvm.criteria import Points, get_criterion
 from bisvm.data.targets import class_tasks
 from bisvm.estimators.class_inputs import class_factors
+from bisvm.estimators.pipelines import last_step
 from bisvm.estimators.quality import Quality
 
 # Bins of probabilities, and rows that each has at least.
@@ -60,7 +61,14 @@ def quality_of(model: BaseEstimator, X: UserData, y: UserVector) -> Quality | No
     codes = np.searchsorted(classes, np.asarray(y)[known])
     logs = model.predict_log_proba(X) if hasattr(model, "predict_log_proba") else None
     decision = model.decision_function(X)[known]
-    return Quality.of(codes, decision, None if logs is None else logs[known], classes)
+    training = getattr(last_step(model), "quality_", None)
+    return Quality.of(
+        codes,
+        decision,
+        None if logs is None else logs[known],
+        classes,
+        guessed=None if training is None else int(training.rows.argmax()),
+    )
 
 
 class Losses(NamedTuple):

@@ -284,7 +284,7 @@ def fit_verdict(value: float, low: float) -> str:
     """Whether numbers can be predicted, by R^2 and the lower end of its interval."""
     if low > 0:
         return "Yes"
-    return "Hardly" if value > 0 else "No better than guessing"
+    return "Unclear" if value > 0 else "No better than guessing"
 
 
 def answer_on_numbers(quality: NumberQuality, where: str) -> str:

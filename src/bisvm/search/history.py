@@ -294,13 +294,13 @@ class Certificate:
             said.append(f"H was evaluated at {tried} before the descent.")
             first = tried.values[0] / max(tried.end_value, 1e-300)
             said.append(
-                f"H at the first of them, a default machine: {first:.4g} times that of "
-                "this one."
+                f"With default hyperparameters, the first of them, H is {first:.4g} "
+                "times as high."
             )
             if tried.next_best is not None:
                 said.append(
-                    "Lowest H where a hyperparameter differs by a factor of ten: "
-                    f"{tried.next_best:.4g} times that of this one."
+                    "Where a hyperparameter differs by a factor of ten, H is at least "
+                    f"{tried.next_best:.4g} times as high."
                 )
         if self.gain_over_constant is not None:
             said.append(

@@ -63,7 +63,7 @@ WORDS = {
     LAPLACIAN: "a Laplacian kernel with one width for all features",
     LAPLACIAN_EACH: "a Laplacian kernel with one width for each feature",
     NOT_GAUSSIAN: "a Laplacian kernel instead of a Gaussian one",
-    AS_GIVEN: "features in the scale given instead of rescaled ones",
+    AS_GIVEN: "features as the kernel gets them, without rescaling",
     SEPARATE: "in this kernel, one width for each feature instead of one for all",
     WEAKER_PRIOR: "a weaker prior on these widths",
     NESTED: "one width for each feature, by nested cross-validation",
@@ -133,6 +133,8 @@ def _in_words(step: Comparison) -> str:
     noise = f"{abs(errors):.{digits}f} standard errors"
     if step.needed > 0 and value > 0:
         noise += f"; more than {step.needed:.2g} needed"
+    elif not step.needed and step.taken:
+        noise += "; any gain is enough"
     elif step.needed < 0:
         # A simpler kernel is kept unless the richer one is better beyond its noise.
         noise += f"; up to {-step.needed:g} higher is allowed"

@@ -360,7 +360,7 @@ def fixed(machine: BaseEstimator) -> BaseEstimator | None:
     if is_regressor(own):
         return held if own.epsilon_ is None else held.set_params(epsilon=own.epsilon_)
     kind = own.multi_class_
-    if kind == "ovo" and len(own.classes_) > 2:
-        # Held-out rows scale the decision values of pairs of classes, and no others.
+    if len(own.classes_) > 2 or own.threshold is not None:
+        # The rows that the splits hold out decide about thresholds between classes.
         held.set_params(cv=own.cv)
     return held.set_params(multi_class=kind)

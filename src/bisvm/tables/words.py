@@ -80,15 +80,20 @@ def missing_in_words(
     parts = [f"{word!r} in {_columns_in_words(found[word])}" for word in order]
     more = f"; and {len(parts) - MOST_SHOWN} more words" * (len(parts) > MOST_SHOWN)
     said = "; ".join(parts[:MOST_SHOWN])
-    return [f"missing values: {said}{more}; in the target, they may be classes"]
+    return [f"words for missing values: {said}{more}"]
 
 
 def _columns_in_words(counts: Mapping[str, int]) -> str:
     """Columns with the number of their cells, the largest first."""
     order = sorted(counts, key=lambda name: -counts[name])
-    shown = [f"{name!r} ({counts[name]})" for name in order[:MOST_SHOWN]]
-    more = len(order) - MOST_SHOWN
-    return ", ".join(shown) + (f" and {more} more columns" if more > 0 else "")
+    # With one column more, its name is as short as a word on it.
+    most = len(order) if len(order) <= MOST_SHOWN + 1 else MOST_SHOWN
+    shown = [
+        f"{name!r} ({counts[name]} cell{'s' * (counts[name] > 1)})"
+        for name in order[:most]
+    ]
+    more = len(order) - most
+    return ", ".join(shown) + (f" and {more} more columns" if more else "")
 
 
 def is_text(column: Series) -> bool:
