@@ -170,22 +170,35 @@ def test_rows_of_folds_are_not_called_held_out(one_width):
     assert "on 80 test rows; guessing (always" in answer(model.quality_, model.quality_)
 
 
-def quality(hits, misses):
+def quality(hits, misses, **given):
     """Of two classes, with as many rows that are right and wrong in each."""
     (a, b), (c, d) = hits, misses
-    return Quality(np.array(["no", "yes"]), np.array([[a, c], [d, b]], dtype=float))
+    counts = np.array([[a, c], [d, b]], dtype=float)
+    return Quality(np.array(["no", "yes"]), counts, **given)
 
 
-def test_test_rows_that_do_not_confirm_cross_validation_are_no_yes():
-    good, few = quality((180, 20), (7, 7)), quality((62, 2), (4, 7))
+def test_rows_that_do_not_show_it_are_no_yes():
+    good = quality((180, 20), (7, 7), gain_over_constant=3.8)
+    few = quality((62, 2), (4, 7))
     assert answer(good, good).startswith("Yes: balanced accuracy ")
     unclear = answer(good, few)
     assert unclear.startswith("Unclear: balanced accuracy ")
-    assert "on 75 test rows; guessing (always 'no') gives 50.0%. Cross-" in unclear
-    assert "these rows (9 of them of class 'yes') do not confirm it" in unclear
+    assert "on 75 test rows; guessing (always 'no') gives 50.0%. Prob" in unclear
+    assert "lower by 3.8 standard errors. But balanced accuracy is not" in unclear
+    assert "only 9 of the rows are of class 'yes'" in unclear
     assert answer(few, good).startswith(NO_BETTER)
     # Figures of the test rows, and advice by cross-validation.
     assert remarks_on(good, few) == few.on_balance
+
+
+def test_the_measure_is_what_a_threshold_was_moved_for():
+    plain, alike = (
+        quality((37, 13), (10, 3), gain_over_constant=5.0, alike=own)
+        for own in (False, True)
+    )
+    assert answer(plain, plain).startswith("Unclear: accuracy 79.4%")
+    assert answer(alike, alike).startswith("Yes: balanced accuracy 80.0%")
+    assert "Accuracy is 79.4%" in " ".join(alike.remarks)
 
 
 def test_kernels_that_were_tried_say_against_what():

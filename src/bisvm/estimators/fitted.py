@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -139,7 +139,7 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
             settings.task_kind, data, known, self._pair_scale
         )
         certificates = self._certificates(found)
-        self.quality_ = held_out_quality(
+        quality = held_out_quality(
             settings.task_kind,
             data,
             known,
@@ -147,8 +147,15 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
             None if self.calibration_ is None else self._log_proba_of,
             certificates,
         )
+        self.quality_ = quality and replace(quality, alike=self._classes_count_alike)
         _warn_of_no_use(self.quality_)
         warn_of_doubt(certificates, self._within)
+
+    @property
+    def _classes_count_alike(self) -> bool:
+        """Whether a threshold or weights ask for more than the most right rows."""
+        moved = self.threshold not in (None, "accuracy")
+        return moved or isinstance(self.class_weight, str)
 
     def _set_machine(
         self, data: Data, settings: Settings, trained: Sequence[Trained]

@@ -89,6 +89,9 @@ class Quality:
     guessed : int or None
         Number of the class that guessing predicts, the largest of the training rows;
         None for the largest of these rows.
+    alike : bool
+        Whether the classes count alike, whatever their size, since the model has a
+        threshold or class weights for that.
     """
 
     classes: Array
@@ -99,6 +102,7 @@ class Quality:
     gain_over_constant: float | None = None
     # Model files that were written before this was known have none.
     guessed: int | None = None
+    alike: bool = False
 
     @classmethod
     def of(
@@ -111,6 +115,7 @@ class Quality:
         weight: Array | None = None,
         gain_over_constant: float | None = None,
         guessed: int | None = None,
+        alike: bool = False,
     ) -> Quality:
         """Count from decision values.
 
@@ -140,6 +145,7 @@ class Quality:
             error,
             gain_over_constant,
             guessed,
+            alike,
         )
 
     # --- figures ----------------------------------------------------------------------
@@ -216,6 +222,11 @@ class Quality:
         return self.guess >= UNBALANCED
 
     @property
+    def balanced(self) -> bool:
+        """Whether balanced accuracy is the measure that matters."""
+        return self.unbalanced or self.alike
+
+    @property
     def gains(self) -> tuple[float, float]:
         """z_accuracy and z_balanced, gains over guessing in standard deviations."""
         hits, rows = np.diag(self.confusion), self.rows
@@ -252,8 +263,8 @@ class Quality:
 
     @property
     def measure(self) -> Measure:
-        """The measure that matters: balanced accuracy if one class is frequent."""
-        if self.unbalanced:
+        """The measure that matters: accuracy, or balanced accuracy."""
+        if self.balanced:
             guess = 1.0 / int(np.sum(self.rows > 0))
             value, interval = self.balanced_accuracy, self.balanced_interval()
             return Measure("balanced accuracy", value, *interval, guess)
@@ -294,8 +305,13 @@ class Quality:
     @property
     def on_balance(self) -> list[str]:
         """Why balanced accuracy is the measure, if it is."""
-        if not self.unbalanced:
+        if not self.balanced:
             return []
+        if not self.unbalanced:
+            return [
+                "Balanced accuracy is the mean of the classes' recalls; the threshold "
+                f"or the class weights aim at it. Accuracy is {self.accuracy:.1%}."
+            ]
         return [
             f"{self.guess:.1%} of the rows are of class {self.largest_class!r}, so "
             f"accuracy ({self.accuracy:.1%}) says little; balanced accuracy is the "
@@ -345,9 +361,9 @@ class Quality:
 
     def summary(self, where: str = "the same rows") -> str:
         """What the headline leaves out of the figures of these rows, in one line."""
-        # A remark has said the accuracy if classes are unbalanced.
+        # A remark has said the accuracy if balanced accuracy is the measure.
         other = f"balanced accuracy {self.balanced_accuracy:.1%}"
-        said = [] if self.unbalanced else [other]
+        said = [] if self.balanced else [other]
         if self.auc is not None:
             said.append(f"AUC {self.auc:.3f}")
         if self.log_loss is not None:

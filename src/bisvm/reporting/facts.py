@@ -211,7 +211,7 @@ def class_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
         "bars": bars,
         "standing": standing_of(bars),
         "differences": [
-            difference_in_words(own, other, not (quality and quality.unbalanced))
+            difference_in_words(own, other, not (quality and quality.balanced))
             for other in found.entries
         ],
         "expected": expected_in_words(machine),
@@ -331,7 +331,7 @@ def _bars(
     answered: bool,
 ) -> list[Bar]:
     """The methods by the measure that matters; `answered` is the answer of the page."""
-    balanced = quality is not None and quality.unbalanced
+    balanced = quality is not None and quality.balanced
     guess = next((one.scores for one in entries if one.method == GUESSING), None)
     found = []
     for one in entries:

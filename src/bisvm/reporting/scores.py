@@ -68,6 +68,7 @@ def quality_of(model: BaseEstimator, X: UserData, y: UserVector) -> Quality | No
         None if logs is None else logs[known],
         classes,
         guessed=None if training is None else int(training.rows.argmax()),
+        alike=training is not None and training.alike,
     )
 
 

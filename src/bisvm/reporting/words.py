@@ -42,6 +42,8 @@ SAME_WIDTH = 1e-3
 LEVEL, ONE_ERROR = 0.95, 0.6827
 # What rows are called on which a model is measured.
 TEST_ROWS, TRAINING_ROWS = "test rows", "training rows in cross-validation"
+# Rows of a class that say little about how many of them are found.
+FEW = 30
 # Verdicts on another method.
 NO_DIFFERENCE, WORSE, BETTER = (
     "no difference beyond chance",
@@ -199,7 +201,7 @@ def expected_in_words(machine: BaseEstimator) -> str | None:
     if score is None:
         return None
     quality = getattr(machine, "quality_", None)
-    if quality is not None and quality.unbalanced:
+    if quality is not None and quality.balanced:
         one = quality.measure
         words = share_in_words(one.value, one.low, one.high)
         n = round(float(quality.rows.sum()))
@@ -351,13 +353,21 @@ def answer(held_out: Quality | None, test: Quality | None) -> str | None:
         return f"{NO_BETTER}: {words}."
     if beats_guessing(held_out, test):
         return f"Yes: {words}."
-    if test is None or held_out is None or shown.constant is not None:
-        return f"Unclear: {words}."
-    rarest = int(np.where(test.rows > 0, test.rows, np.inf).argmin())
-    few = f"{test.rows[rarest]:.0f} of them of class {str(test.classes[rarest])!r}"
+    return f"Unclear: {words}. {_why_unclear(shown, held_out)}".rstrip()
+
+
+def _why_unclear(shown: Quality, held_out: Quality | None) -> str:
+    """What speaks for a model, and what does not; "" if nothing speaks for it."""
+    gain = None if held_out is None else held_out.gain_over_constant
+    if gain is None:
+        return ""
+    name = "accuracy" if shown.constant is not None else shown.measure.name
+    rarest = int(np.where(shown.rows > 0, shown.rows, np.inf).argmin())
+    few, rare = shown.rows[rarest], str(shown.classes[rarest])
+    count = f"; only {few:.0f} of the rows are of class {rare!r}" if few < FEW else ""
     return (
-        f"Unclear: {words}. Cross-validation says yes, but these rows ({few}) do not "
-        "confirm it."
+        "Probabilities are better than guessing: in cross-validation, the loss is "
+        f"lower by {gain:.1f} standard errors. But {name} is not clearly higher{count}."
     )
 
 

@@ -30,6 +30,8 @@ ENOUGH_ROWS = 6
 # Factor in a hyperparameter from which on a point counts as another place: the step of
 # a scan (`starts`).
 ELSEWHERE = 10.0
+# Relative difference below which two values of H are said to be the same.
+SAME_H = 5e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,9 +295,10 @@ class Certificate:
         if tried is not None:
             said.append(f"H was evaluated at {tried} before the descent.")
             first = tried.values[0] / max(tried.end_value, 1e-300)
+            same = abs(first - 1.0) < SAME_H
             said.append(
-                f"With default hyperparameters, the first of them, H is {first:.4g} "
-                "times as high."
+                "With default hyperparameters, the first of them, H is "
+                f"{'the same' if same else f'{first:.4g} times as high'}."
             )
             if tried.next_best is not None:
                 said.append(

@@ -436,7 +436,10 @@ def _of_entity(names: Sequence[str], codes: Array, frame: DataFrame) -> TableWar
         f"--groups {_quoted(first)}."
     )
     if pandas().to_numeric(frame[first], errors="coerce").notna().all():
-        advice += f" If it counts rows: --drop {_quoted(first)}."
+        advice += (
+            f" If it is a running number of the rows: --drop {_quoted(first)}. If it "
+            "is an ordinary count or measurement, ignore this."
+        )
     return TableWarning("entity", text, advice, first, tuple(others))
 
 

@@ -218,9 +218,8 @@ def file_of_images() -> dict[str, Any]:
 def tune_and_predict() -> dict[str, Any]:
     X, y = RARE
     with tempfile.TemporaryDirectory() as folder:
-        table, model, scores = (
-            Path(folder) / name
-            for name in ("rows.csv", f"model{lib.FILE_ENDING}", "scores.csv")
+        table, model = (
+            Path(folder) / name for name in ("rows.csv", f"model{lib.FILE_ENDING}")
         )
         with table.open("w", newline="") as file:
             writer = csv.writer(file)
@@ -229,16 +228,14 @@ def tune_and_predict() -> dict[str, Any]:
                 [*row, label] for row, label in zip(X.tolist(), y, strict=True)
             )
         told = commanded("tune", table, "--target", "state", "--json", "--save", model)
-        commanded("predict", model, table, "--scores", "--output", scores)
-        with scores.open(newline="") as file:
-            _head, *rows = csv.reader(file)
-    found = json.loads(told)
+        predicted = commanded("predict", model, table, "--scores", "--json")
+    found, rows = json.loads(told), json.loads(predicted)["predictions"]
     return {
         **found["hyperparameters"],
         "H": found["loss"],
         "chosen": found["kernel_choice"],
         "converged": found["converged"],
-        "decision": [float(row[-1]) for row in rows],
+        "decision": [list(row.values())[-1] for row in rows],
     }
 
 
