@@ -69,7 +69,9 @@ def run(context: Context) -> Result:
         if len(fits) == SPLITS
     }
     tables = [_by_algorithm(found, published), _by_set(found, published)]
-    return Result([*tables, _on_same_splits(found, beside)])
+    return Result(
+        [*tables, _on_same_splits({name: found[name] for name in beside}, beside)]
+    )
 
 
 def _r2(
