@@ -151,7 +151,7 @@ def test_importance_is_the_fall_of_r2_on_new_rows(model):
     expected = 2.0 * model.coef_[0, 0] ** 2 * X_new[:, 0].var() / y_new.var()
     assert found.values[0] == pytest.approx(expected, rel=0.05)
     assert list(found.matters) == [True, True, False]
-    assert "Points of R^2 lost" in str(found)
+    assert "Fall of R^2 if a column is shuffled" in str(found)
 
 
 def test_importance_without_y_is_that_of_held_out_rows(model):
