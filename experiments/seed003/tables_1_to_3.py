@@ -5,6 +5,9 @@ The draft's own problem (1.14), which its finished thesis left (see `one_C`):
     lower level   lambda/2 |w|^2 + sum_i max(0, 1 - u_i)^2, with a free bias    (1.7)
     upper level   mean over folds of the mean held-out max(0, 1 - u)           (1.10)
 
+with u_i = y_i (w'x_i - b). (1.14) has the lower level as its optimality condition, zero
+in the subdifferential by (w, b): (1.17) and (1.18), solved in `machines/linear.py`.
+
 Its Table 2 has the lambda that two bundle methods ("Bundle", and "Noll Bundle", which
 has a variable metric), fminsearch and fminbnd return from lambda = 0.1, 1, 10 and 100;
 Table 3 has seconds. The draft writes lambda = 1 / C under (1.7); its figures agree with

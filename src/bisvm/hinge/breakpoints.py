@@ -89,6 +89,9 @@ class _Path:
     def rates(self) -> Rates:
         """Solve K_MM dbeta + db = y_M dp_M - push_M,  1'dbeta = -supply.
 
+        (9) of Sangnier et al. 2014, divided by d eta, with beta = y alpha and dp = 0:
+        push and supply are its sums over T+ and V+, while these are in ERROR.
+
         The function is evaluated at all points, O(n |M|) for an array and O(n d) for a
         linear kernel: most of the cost of a breakpoint. On M this checks the factor;
         after a check that it has passed, M is left out for a while if that is most of
@@ -128,7 +131,7 @@ class _Path:
         """Return the first point that reaches the border of its set.
 
         In ERROR g_i rises to 0, at REST it falls to 0; on the MARGIN alpha_i falls to
-        0, or meets c_i, which moves too.
+        0, or meets c_i, which moves too: (10) and (11) of Sangnier et al. 2014.
         """
         sets, M = self.sets, self.sets.margin.members
         n, m = len(sets.y), len(M)

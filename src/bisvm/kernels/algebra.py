@@ -133,7 +133,14 @@ class Sum(_Combination):
     def pullback(
         self, X: Matrix, Y: Matrix | None, gram: Array, W: Factors, inputs: bool = False
     ) -> KernelGradient:
-        """d/dw_m = <W, K_m>; the pullback of k_m gets the weights w_m W."""
+        """d/dw_m = <W, K_m>; the pullback of k_m gets the weights w_m W.
+
+        Klatzer 2014, section 3.2, with beta_m = w_m, and W = U alpha' of
+        `KernelMachine.sensitivity`: <W, K_m> is alpha'K_m'(K alpha - eta) / L on
+        held-out points, (3.18), and alpha'K_m diag(loss'') K l on training points, the
+        last term of (3.19); its first two cancel. With beta_m dK_m/dgamma_m in place of
+        K_m these are (3.16) and (3.17).
+        """
         by_weight, parts = [], []
         for w, kernel in zip(self._weights(), self.kernels, strict=True):
             own = kernel.gram(X, Y)

@@ -125,6 +125,10 @@ class Transformed(Kernel):
         is Sugg 2018, (4.4) with (4.5):
 
             dH/df = sum_ij V_ij (X_i'X_j + X_j'X_i) f = sum_i X_i'(V Z + V'Z)_i.
+
+        For RBF(gamma), with V_ij = W_ij K_ij, it is Sugg's (22), which is (4.8) with
+        the right sign: dH/df = -2 gamma sum_ij V_ij (X_i - X_j)'(X_i - X_j) f. H is the
+        risk here; Sugg's H_ij is y_i y_j K_ij, and alpha includes y.
         """
         T = self._fixed(X)
         Z_X, Z_Y = T.apply(X), None if Y is None else T.apply(Y)

@@ -218,8 +218,8 @@ class LinearLinearization(Linearization):
     Klatzer 2014, below (2.7): c I + X' diag(loss'') X, which is c times this. Stegie's
     draft, (1.21): with D_i = 2 C where 1 - u_i > 0, and lambda = 1/C, it is lambda
     times this (its bias has the other sign). There it is solved for dw/dlambda, with
-    (-w, 0) on the right; here for s, with X'P, and dH/dlambda = -s'w is the same
-    number.
+    (-w, 0) on the right; here for s, with X'P, and dH/dlambda = -s'w / lambda is the
+    same number.
     """
 
     def __init__(self, machine: LinearMachine, tangent: Tangent):

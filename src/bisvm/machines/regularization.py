@@ -227,8 +227,8 @@ class PerGroup(Regularization):
     """E = 1/2 |f|^2 + sum_i C_g(i) s_i loss_i: one C for every group of samples.
 
     dH/d log C_g is the sum of dH/d log W_i over the samples of group g. This is the
-    model that section 1.4.3 of Stegie's draft means; its formula (1.24) only depends on
-    the sum of the lambdas, lambda = 1 / (2 C).
+    model that section 1.4.3 of Stegie's draft means; its formula (1.24), with
+    lambda_g = 1 / C_g, only depends on the sum of the lambdas.
     """
 
     by_group = True

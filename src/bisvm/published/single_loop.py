@@ -4,7 +4,8 @@ The problem is (8) of Jiang and Siddiqui, with the dual (18), and (24) on K fold
 
     min over C   1/K sum_k sum_j v_jk max(0, 1 - y_jk w_k'x_j),   C_min <= C <= C_max
     w_k = argmin 1/2 |w|^2 + C sum_i train_ik max(0, 1 - y_ik w'x_i)
-        = sum_i alpha_ik y_ik x_i,    alpha_k from the dual (6) (`solvers.dcd`).
+        = sum_i alpha_ik y_ik x_i,    with the dual (6), solved in `solvers.dcd`:
+    alpha_k = argmax 1'alpha - 1/2 alpha'Q alpha,    0 <= alpha_i <= C train_ik.
 
 The methods take these steps:
 

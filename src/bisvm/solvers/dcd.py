@@ -12,6 +12,9 @@ optimal if and only if all projected gradients are zero:
 A step minimises over one alpha_i and says in which of the sets it ends: they are a
 state, never read off alpha. An intercept is the weight of a constant column.
 
+This is the dual (6) of Jiang and Siddiqui 2020, the lower level of (18), with c_i = C;
+the three cases are (22).
+
 C.-J. Hsieh, K.-W. Chang, C.-J. Lin, S. S. Keerthi and S. Sundararajan, "A dual
 coordinate descent method for large-scale linear SVM", ICML 2008, algorithms 1 and 3.
 """
