@@ -153,3 +153,31 @@ def test_guessing_is_the_largest_class_of_the_training_rows():
     found = Quality.of(y, np.linspace(-1, 1, 10), None, np.arange(2), guessed=1)
     assert found.guess == 0.4 and found.largest_class == "1"
     assert Quality.of(y, np.linspace(-1, 1, 10), None, np.arange(2)).guess == 0.6
+
+
+def test_the_calibration_error_of_right_probabilities_is_the_usual_one():
+    rng = np.random.default_rng(0)
+    errors, usual = [], []
+    for _ in range(200):
+        p = rng.uniform(0.5, 1.0, 100)
+        right = rng.random(100) < p
+        log_proba = np.log(np.column_stack([p, 1.0 - p]))
+        found = Quality.of(
+            np.where(right, 0, 1), -np.ones(100), log_proba, np.arange(2)
+        )
+        errors.append(found.calibration_error)
+        usual.append(found.calibration_noise)
+    assert np.mean(errors) == pytest.approx(np.mean(usual), rel=0.08)
+    assert "by chance" in found.summary()
+
+
+def test_classes_count_alike_if_a_threshold_asks_for_it():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 2))
+    y = X[:, 0] + 0.5 * rng.standard_normal(200) > 0.5
+    plain = BilevelLinearSVC(random_state=0).fit(X, y)
+    moved = BilevelLinearSVC(threshold="balanced_accuracy", random_state=0).fit(X, y)
+    assert plain.quality_.measure.name == plain.importance(X).measure == "accuracy"
+    assert moved.quality_.measure.name == "balanced accuracy"
+    assert moved.importance(X).measure == "balanced accuracy"
+    assert moved.importance(X, y).measure == "balanced accuracy"

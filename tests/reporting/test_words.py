@@ -185,8 +185,13 @@ def test_rows_that_do_not_show_it_are_no_yes():
     assert unclear.startswith("Unclear: balanced accuracy ")
     assert "on 75 test rows; guessing (always 'no') gives 50.0%. Prob" in unclear
     assert "lower by 3.8 standard errors. But balanced accuracy is not" in unclear
-    assert "only 9 of the rows are of class 'yes'" in unclear
-    assert answer(few, good).startswith(NO_BETTER)
+    assert "only 9 test rows are of class 'yes'" in unclear
+    assert answer(few, few).startswith(NO_BETTER)
+    # Test rows alone may show what the loss does not.
+    doubtful = quality((180, 20), (7, 7), gain_over_constant=1.1)
+    mixed = answer(doubtful, good)
+    assert mixed.startswith("Unclear") and "(1.1 standard errors)" in mixed
+    assert answer(doubtful, few).startswith(NO_BETTER)
     # Figures of the test rows, and advice by cross-validation.
     assert remarks_on(good, few) == few.on_balance
 
@@ -210,13 +215,13 @@ def test_kernels_that_were_tried_say_against_what():
     )
     assert KernelChoice("rbf", RBF(), steps).reasons == [
         "A Gaussian kernel with one width for all features instead of a linear "
-        "machine: yes. The cross-validated loss is lower by 0.1 (1.2 standard errors; "
-        "more than 1 needed).",
-        "In this kernel, one width for each feature instead of one for all: no. The "
-        "cross-validated loss is lower by 0.1 (1.2 standard errors; more than 4 "
-        "needed, on a sample of 500 rows).",
-        "A Laplacian kernel instead of a Gaussian one: no. The cross-validated loss is "
-        "higher by 0.1 (5.0 standard errors).",
+        "machine: yes. In this comparison, the cross-validated loss is lower by 0.1 "
+        "(1.2 standard errors; more than 1 needed).",
+        "In this kernel, one width for each feature instead of one for all: no. In "
+        "this comparison, the cross-validated loss is lower by 0.1 (1.2 standard "
+        "errors; more than 4 needed, on a sample of 500 rows).",
+        "A Laplacian kernel instead of a Gaussian one: no. In this comparison, the "
+        "cross-validated loss is higher by 0.1 (5.0 standard errors).",
     ]
 
 

@@ -230,7 +230,10 @@ def _certificate(machine: BaseEstimator) -> list[str]:
     if _is_default(machine):
         return []
     if worst.why == GUESSING:
-        return ["Nothing was learned: no setting predicts better than a constant."]
+        return [
+            "The loss is not lower than that of a constant beyond chance, so what was "
+            "learned means little."
+        ]
     return [f"The search has not converged: {_ended(machine)}"]
 
 

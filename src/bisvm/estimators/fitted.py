@@ -380,7 +380,9 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
         row = check_rows_of_fit(X, held_out.row)
         # The threshold is part of the final machine only.
         of_scores = self._decisions_of, self._log_proba
-        verdict = ClassVerdict(len(self.classes_), *of_scores, self.threshold_)
+        verdict = ClassVerdict(
+            len(self.classes_), *of_scores, self.threshold_, self._classes_count_alike
+        )
         given = held_out.split, held_out.y, self._kernel_blocks(), verdict
         return judge_of_splits(folds.machines, folds.n_splits, *given), row
 
@@ -392,6 +394,7 @@ class FittedClassifier(ClassifierMixin, FittedMachine, ClassifierArguments):
             len(self.classes_),
             self._decisions_of,
             lambda scores: self._log_proba_of(self._decisions_of(scores)),
+            alike=self._classes_count_alike,
         )
         codes = np.searchsorted(self.classes_, y[known])
         return self._final_judge(codes, verdict), known

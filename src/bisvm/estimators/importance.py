@@ -140,12 +140,14 @@ class ClassVerdict:
 
     decide : from these to decision values of classes
     threshold : what is subtracted from them before they predict
+    alike : whether classes count alike, whatever their size
     """
 
     n_classes: int
     decide: Callable[[Array], Array]
     log_proba: LogProba
     threshold: float = 0.0
+    alike: bool = False
 
     def judge(self, values: Array, y: Array) -> Judged:
         classes = np.arange(self.n_classes)
@@ -155,7 +157,7 @@ class ClassVerdict:
 
     def weights(self, y: Array) -> tuple[Array, str]:
         counts = np.bincount(y)
-        if counts.max() < UNBALANCED * len(y):
+        if not self.alike and counts.max() < UNBALANCED * len(y):
             return even(len(y)), "accuracy"
         return 1.0 / (counts[y] * np.sum(counts > 0)), "balanced accuracy"
 

@@ -86,6 +86,9 @@ class Quality:
     gain_over_constant : float or None
         By how much the validation loss is lower than that of a constant, in standard
         errors; known of the held-out rows of a search only.
+    calibration_noise : float or None
+        What the calibration error is on average, by chance, if all probabilities are
+        right.
     guessed : int or None
         Number of the class that guessing predicts, the largest of the training rows;
         None for the largest of these rows.
@@ -103,6 +106,7 @@ class Quality:
     # Model files that were written before this was known have none.
     guessed: int | None = None
     alike: bool = False
+    calibration_noise: float | None = None
 
     @classmethod
     def of(
@@ -131,12 +135,13 @@ class Quality:
         votes = _votes(decision)
         predicted, k = votes.argmax(axis=1), len(classes)
         counts = np.bincount(k * y + predicted, weight, minlength=k * k)
-        log_loss = error = None
+        log_loss = error = noise = None
         if log_proba is not None:
             own = -log_proba[np.arange(len(y)), y]
             log_loss = float(np.average(own, weights=weight))
             likely = log_proba.argmax(axis=1)
-            error = _calibration_error(np.exp(log_proba.max(axis=1)), likely == y)
+            stated = np.exp(log_proba.max(axis=1))
+            error, noise = _calibration_error(stated, likely == y)
         return cls(
             classes,
             counts.reshape(k, k),
@@ -146,6 +151,7 @@ class Quality:
             gain_over_constant,
             guessed,
             alike,
+            noise,
         )
 
     # --- figures ----------------------------------------------------------------------
@@ -341,6 +347,14 @@ class Quality:
         said = [self.headline, *self.remarks, *self.table(), self.summary()]
         return "\n".join(said)
 
+    @property
+    def _usual_error(self) -> str:
+        """What the calibration error would be by chance, in words."""
+        if self.calibration_noise is None:
+            return ""
+        noise = 100 * self.calibration_noise
+        return f" (right probabilities would be off by about {noise:.1f}, by chance)"
+
     def table(self, rows: str = "rows") -> list[str]:
         """Rows, recall and precision of every class; `rows` heads their number."""
         names = [str(one) for one in self.classes]
@@ -374,7 +388,8 @@ class Quality:
             error = 100 * self.calibration_error
             sentences.append(
                 "Of predictions with a probability of, say, 80%, about 80% should be "
-                f"right; on average, this is off by {error:.1f} percentage points."
+                f"right; on average, this is off by {error:.1f} percentage points"
+                f"{self._usual_error}."
             )
         return " ".join(sentences)
 
@@ -423,12 +438,20 @@ def _area(positive: Array, values: Array, weight: Array) -> float:
     return float(of_positive @ below / (of_positive.sum() * of_negative.sum()))
 
 
-def _calibration_error(stated: Array, right: Array) -> float:
-    """Mean over bins of |mean probability - share that is right|, by their rows."""
+def _calibration_error(stated: Array, right: Array) -> tuple[float, float]:
+    """Mean over bins of |mean probability - share that is right|, by their rows.
+
+    And what it is by chance: |share - p| is sqrt(2 p (1 - p) / (pi n)) on average, for
+    n rows that are right with probability p.
+    """
     n_bins = int(np.clip(len(stated) // LEAST_ROWS, 1, MOST_BINS))
     bins = np.array_split(np.argsort(stated, kind="stable"), n_bins)
-    error = sum(len(b) * abs(stated[b].mean() - right[b].mean()) for b in bins)
-    return float(error / len(stated))
+    sizes = np.array([len(b) for b in bins])
+    p = np.array([stated[b].mean() for b in bins])
+    found = np.array([right[b].mean() for b in bins])
+    chance = np.sqrt(2.0 * p * (1.0 - p) / (np.pi * sizes))
+    error, noise = (sizes @ one / len(stated) for one in (np.abs(p - found), chance))
+    return float(error), float(noise)
 
 
 def held_out_quality(

@@ -207,6 +207,7 @@ def class_facts(found: Gathered, X_test: UserData) -> dict[str, Any]:
         if getattr(machine, "threshold", None) is None
         else threshold_in_words(machine),
         "quality": quality,
+        "in_folds": own.cross_validated if held_out is None else held_out.accuracy,
         "guessing": held_out is not None and held_out.no_better_than_guessing,
         "bars": bars,
         "standing": standing_of(bars),

@@ -205,9 +205,12 @@ def expected_in_words(machine: BaseEstimator) -> str | None:
         one = quality.measure
         words = share_in_words(one.value, one.low, one.high)
         n = round(float(quality.rows.sum()))
+        doubt = "is slightly too high, since the hyperparameters were"
+        if machine.threshold is not None:
+            doubt = "may be several points too high, since the threshold was"
         return (
             f"In cross-validation on the {n:,} training rows: {one.name} {words}. It "
-            "is slightly too high, since the hyperparameters were chosen on these rows."
+            f"{doubt} chosen on these rows."
         )
     words = share_in_words(score.value, *score.interval(level=LEVEL))
     return f"Expected accuracy on new data, by cross-validation: {words}."
@@ -350,13 +353,26 @@ def answer(held_out: Quality | None, test: Quality | None) -> str | None:
         return None
     words = shown.figures_on(TEST_ROWS if test is shown else TRAINING_ROWS)
     if (held_out or shown).no_better_than_guessing:
-        return f"{NO_BETTER}: {words}."
+        gain = None if held_out is None else held_out.gain_over_constant
+        if test is None or gain is None or not _is_above_guessing(test):
+            return f"{NO_BETTER}: {words}."
+        return (
+            f"Unclear: {words}. But in cross-validation, the loss is not lower than "
+            f"that of guessing beyond chance ({gain:.1f} standard errors)."
+        )
     if beats_guessing(held_out, test):
         return f"Yes: {words}."
-    return f"Unclear: {words}. {_why_unclear(shown, held_out)}".rstrip()
+    where = TEST_ROWS if test is shown else "rows"
+    return f"Unclear: {words}. {_why_unclear(shown, held_out, where)}".rstrip()
 
 
-def _why_unclear(shown: Quality, held_out: Quality | None) -> str:
+def _is_above_guessing(shown: Quality) -> bool:
+    """Whether these rows alone show that predictions are better than guessing."""
+    above = shown.measure.low > shown.measure.guess
+    return above and not shown.no_better_than_guessing
+
+
+def _why_unclear(shown: Quality, held_out: Quality | None, where: str) -> str:
     """What speaks for a model, and what does not; "" if nothing speaks for it."""
     gain = None if held_out is None else held_out.gain_over_constant
     if gain is None:
@@ -364,7 +380,7 @@ def _why_unclear(shown: Quality, held_out: Quality | None) -> str:
     name = "accuracy" if shown.constant is not None else shown.measure.name
     rarest = int(np.where(shown.rows > 0, shown.rows, np.inf).argmin())
     few, rare = shown.rows[rarest], str(shown.classes[rarest])
-    count = f"; only {few:.0f} of the rows are of class {rare!r}" if few < FEW else ""
+    count = f"; only {few:.0f} {where} are of class {rare!r}" if few < FEW else ""
     return (
         "Probabilities are better than guessing: in cross-validation, the loss is "
         f"lower by {gain:.1f} standard errors. But {name} is not clearly higher{count}."

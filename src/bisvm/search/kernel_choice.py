@@ -142,8 +142,8 @@ def _in_words(step: Comparison) -> str:
     taken = "yes" if step.taken else "no"
     change = f"{'lower' if value > 0 else 'higher'} by {abs(value):.3g}"
     return (
-        f"{what[0].upper()}{what[1:]}: {taken}. The cross-validated loss is {change} "
-        f"({noise}{sample})."
+        f"{what[0].upper()}{what[1:]}: {taken}. In this comparison, the "
+        f"cross-validated loss is {change} ({noise}{sample})."
     )
 
 
