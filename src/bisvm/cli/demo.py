@@ -101,7 +101,7 @@ def learned_values(model: BilevelSVC, names: Sequence[str]) -> str:
 
 def comparison(entries: Sequence[Entry]) -> str:
     width = max(len(entry.method) for entry in entries)
-    header = f"  {'':<{width}}  tuned  cross-validated  held out   seconds"
+    header = f"  {'':<{width}}  tuned  cross-validated  test rows  seconds"
     lines = [
         "Accuracy, and the number of hyperparameters that were tuned:\n",
         header,
@@ -186,14 +186,14 @@ def demonstrate(folder: Path, size: int = USUAL) -> list[Entry]:
         compile_loops(rows)
     print(
         f"\n1. Where it pays: two half moons and ten features of noise, "
-        f"{len(rows.y)} training rows,\n   {len(rows.X_test)} held-out rows.\n",
+        f"{len(rows.y)} training rows,\n   {len(rows.X_test)} test rows.\n",
         flush=True,
     )
     first, _ = compared(rows, names, size)
     rows, names = breast_cancer()
     print(
         f"2. Where it does not: breast cancer, {len(names)} features that are strongly "
-        f"correlated,\n   {len(rows.y)} training rows, {len(rows.X_test)} held-out "
+        f"correlated,\n   {len(rows.y)} training rows, {len(rows.X_test)} test "
         "rows.\n",
         flush=True,
     )
@@ -218,10 +218,10 @@ def numbers() -> str:
     covered = float(np.mean((low <= y_test) & (y_test <= high)))
     own, default = model.score(X_test, y_test), SVR().fit(X, y).score(X_test, y_test)
     words = (
-        f"After training on {len(y)} rows, R^2 is {own:.3f} on {len(y_test)} held-out "
+        f"After training on {len(y)} rows, R^2 is {own:.3f} on {len(y_test)} test "
         f"rows. bisvm expected {model.expected_score_.value:.3f}; a default SVR has "
         f"{default:.3f}. The 90% prediction intervals contain {covered:.1%} of the "
-        "held-out rows."
+        "test rows."
     )
     return textwrap.fill(words, 80)
 
