@@ -110,7 +110,7 @@ def comparison(entries: Sequence[Entry]) -> str:
     for one in entries:
         lines.append(
             f"  {one.method:<{width}}  {one.tuned:5d}  {one.cross_validated:15.1%}"
-            f"  {np.mean(np.asarray(one.scores)):8.1%}  {one.seconds:8.2f}"
+            f"  {np.mean(np.asarray(one.scores)):9.1%}  {one.seconds:7.2f}"
         )
     return "\n".join(lines)
 
